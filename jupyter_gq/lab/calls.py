@@ -92,21 +92,6 @@ def list_calls(tree: ast.Module) -> Iterator[ast.Call]:
         ahead.extend(reversed(list_children(node)))
 
 
-def read_magic(call: ast.Call) -> tuple[str, str, str] | None:
-    """Return name, line and body of the magic that this call runs; None for any other call."""
-    func = call.func
-    if not (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Call)):
-        return None
-    if not (isinstance(func.value.func, ast.Name) and func.value.func.id == "get_ipython"):
-        return None
-    texts = [read_text(argument) for argument in call.args] + ["", "", ""]
-    if func.attr in {"system", "getoutput"}:
-        return "!", texts[0], ""
-    if func.attr in {"run_line_magic", "run_cell_magic"}:
-        return texts[0], texts[1], texts[2]
-    return None
-
-
 def read_text(node: ast.expr | None) -> str:
     """Return a literal text, also one inside `text(...)` or the known beginning of an f-string; otherwise ""."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):

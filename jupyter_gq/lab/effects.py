@@ -17,13 +17,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .calls import Names, list_calls, read_magic, read_text
+from .calls import Names, list_calls, read_text
 from .cells import parse_cell
+from .magics import Magic, read_magic
 from .shell_effects import find_command_effects
 
 Kind = Literal["asks_for_input", "installs_packages", "writes_files", "writes_database", "runs_commands"]
-#: Longest name of a file that is shown.
-LONGEST_NAME = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class Effect:
     """An effect of a cell, with the thing that is affected."""
 
     kind: Kind
-    #: Name of the file or the command, if it is known; otherwise empty.
+    #: Whole path of the file, or name of the command, if it is known; otherwise empty.
     what: str = ""
 
 
@@ -88,9 +87,6 @@ _SQL_WRITES = re.compile(
     r"(?!.*\bif\s+not\s+exists\b)",
     re.IGNORECASE | re.DOTALL,
 )
-#: Magics whose code is Python, and magics whose code a shell runs.
-_PYTHON_MAGICS = frozenset({"time", "timeit", "capture", "prun", "memit", "mprun", "lprun", "px"})
-_SHELL_MAGICS = frozenset({"bash", "sh", "script", "system", "sx", "zsh"})
 _INSTALLERS = frozenset({"pip", "conda", "mamba", "micromamba", "uv"})
 #: Magics that write a file, and magics that act on files as the command of that name.
 _FILE_MAGICS = frozenset({"writefile", "file", "save", "store", "logstart", "notebook"})
@@ -121,7 +117,7 @@ def _find_in_call(call: ast.Call, names: Names) -> Iterable[Effect]:
         return
     magic = read_magic(call)
     if magic is not None:
-        yield from _find_in_magic(*magic)
+        yield from _find_in_magic(magic)
     elif name in _ASKS:
         yield Effect("asks_for_input")
     elif name in _RUNS:
@@ -168,19 +164,21 @@ def _judge_command(command: str) -> Iterable[Effect]:
         yield Effect(kind, what)
 
 
-def _find_in_magic(magic: str, line: str, body: str) -> Iterable[Effect]:
-    """Yield the effects of a magic with its line and, for a cell magic, its body; a `!` command is the magic `!`."""
-    if magic in _PYTHON_MAGICS:
-        yield from find_effects(body or line)
-    elif magic in _SHELL_MAGICS or magic == "!":
-        yield from _judge_command(body or line)
-    elif magic in _INSTALLERS or magic in _COMMAND_MAGICS:
-        yield from _judge_command(f"{magic} {line}")
-    elif magic in _FILE_MAGICS:
-        yield Effect("writes_files", _shorten(line.split()[-1] if magic in {"writefile", "file"} and line else ""))
-    elif magic == "sql":
-        yield from _judge_sql(body or line)
-    elif magic == "debug":
+def _find_in_magic(magic: Magic) -> Iterable[Effect]:
+    """Yield the effects of a magic or a command."""
+    name, line = magic.name, magic.line
+    if magic.kind == "python":
+        for source in magic.code:
+            yield from find_effects(source)
+    elif magic.kind == "shell":
+        yield from _judge_command(magic.body or line)
+    elif name in _INSTALLERS or name in _COMMAND_MAGICS:
+        yield from _judge_command(f"{name} {line}")
+    elif name in _FILE_MAGICS:
+        yield Effect("writes_files", line.split()[-1] if name in {"writefile", "file"} and line else "")
+    elif name == "sql":
+        yield from _judge_sql(magic.body or line)
+    elif name == "debug":
         yield Effect("asks_for_input")
 
 
@@ -210,12 +208,12 @@ def _is_text(node: ast.expr | None) -> bool:
 
 
 def _read_path(node: ast.expr | None) -> str:
-    """Return the literal path in a destination such as `"a.csv"` or `Path("a.csv").open`, shortened; otherwise ""."""
+    """Return the literal path in a destination such as `"a.csv"` or `Path("a.csv").open`; otherwise ""."""
     if isinstance(node, ast.Attribute):
         return _read_path(node.value)
     if isinstance(node, ast.JoinedStr):
         return ""
-    return _shorten(read_text(node))
+    return read_text(node)
 
 
 def _read_command(node: ast.expr | None) -> str:
@@ -230,7 +228,3 @@ def _drop_unknown_tail(parts: Sequence[ast.expr]) -> Sequence[ast.expr]:
     first = parts[0] if parts else None
     is_python = isinstance(first, ast.Attribute) and first.attr == "executable"
     return parts if is_python or _is_text(first) else ()
-
-
-def _shorten(name: str) -> str:
-    return name if len(name) <= LONGEST_NAME else "…" + name[1 - LONGEST_NAME :]

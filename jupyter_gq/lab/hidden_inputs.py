@@ -20,9 +20,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from .bundle import Step
-from .calls import Names, list_calls, read_magic
+from .calls import Names, list_calls
 from .cells import parse_cell
 from .history import RanCell
+from .magics import read_magic
 from .names import find_free_names, find_made_names
 from .parsing import list_nodes
 from .project.needed import NeededFile
@@ -129,8 +130,8 @@ def _find_history(tree: ast.Module) -> Iterator[str]:
     yield from (name for name in names if _HISTORY.fullmatch(name))
     for call in list_calls(tree):
         magic = read_magic(call)
-        if magic is not None and magic[0] in _HISTORY_MAGICS:
-            yield f"%{magic[0]}"
+        if magic is not None and magic.name in _HISTORY_MAGICS:
+            yield f"%{magic.name}"
 
 
 def _list_assigned(tree: ast.Module) -> Iterator[str]:
@@ -144,7 +145,7 @@ def _searches(tree: ast.Module) -> bool:
     for call in list_calls(tree):
         magic = read_magic(call)
         if magic is not None:
-            if magic[0] == "!" and _FIND.match(magic[1]):
+            if magic.name == "!" and _FIND.match(magic.line):
                 return True
         elif names.spell(call.func) in _WALKS or (isinstance(call.func, ast.Attribute) and call.func.attr == "rglob"):
             return not any(keyword.arg in {"followlinks", "recurse_symlinks"} for keyword in call.keywords)

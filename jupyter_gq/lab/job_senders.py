@@ -12,7 +12,8 @@ import ast
 from collections.abc import Sequence
 
 from .cells import parse_cell
-from .names import find_free_names, find_makers, parse_magic
+from .magics import read_magic
+from .names import find_free_names, find_makers
 from .parsing import list_children, list_nodes
 
 _PACKAGE = "jupyter_gq"
@@ -87,7 +88,8 @@ class _Reader:
             return False
         if isinstance(node, ast.Call) and self._spell(node.func) in self._senders:
             return True
-        codes = parse_magic(node) if isinstance(node, ast.Call) else []
+        magic = read_magic(node) if isinstance(node, ast.Call) else None
+        codes = magic.trees if magic is not None else []
         return any(self._sends(child) for child in [*list_children(node), *codes])
 
     def _spell(self, node: ast.AST) -> str:

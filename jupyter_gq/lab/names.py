@@ -2,51 +2,61 @@
 
 Rules
 -----
-- Made: what a target assigns, or defines as a function or a class, at its top level. Modules are not brought back, nor
+- Made: what a cell assigns or defines at its top level, or as `global` in a function. Modules are not brought back, nor
   are names that begin with an underscore.
-- Needed: what a later cell reads before that cell, or a cell between, assigns the name itself.
-- Magics: the code in `%%time`, `%timeit` and their like counts, and the names that a `!` command puts in.
+- Needed: what a later cell reads before that cell, or a cell between, has certainly assigned the name. An assignment in
+  a branch or a loop is not certain. What the body of a function reads counts where the function is defined.
+- Scopes are those of Python: methods do not see the names of their class, and a comprehension keeps its own.
+- Optional: names in annotations, which newer versions of Python may never read, and names after `$` in commands.
+- Magics: the code in `%%time`, `%timeit` and their like counts, and what IPython puts into other lines.
 - A source that is no Python, such as one with a cell magic of another language, makes and needs nothing.
+
+See docs/decisions/0194-read-magics-in-one-place-and-let-names-lack.md.
 """
 
 import ast
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
 
+from .bindings import Comprehension, Function, find_bindings, list_bound_names
 from .cells import parse_cell
+from .magics import read_magic
 
-#: Methods of IPython into which its transformer turns magics and commands.
-_MAGICS = frozenset({"run_line_magic", "run_cell_magic"})
-_COMMANDS = frozenset({"system", "getoutput"})
-#: Magics whose text is Python.
-_OF_CODE = frozenset({"capture", "prun", "time", "timeit"})
-#: Options such as `-n 10` before the code of such a magic.
-_OPTIONS = re.compile(r"^(\s*-[a-zA-Z]+(\s*\d+)?)+")
-_PUT_IN = re.compile(r"[{$]([A-Za-z_][A-Za-z0-9_]*)")
+#: Names that Python itself binds in each function of a class, and in each body of a class.
+_OF_FUNCTIONS, _OF_CLASSES = frozenset({"__class__"}), frozenset({"__module__", "__qualname__"})
 
 
 def find_made_names(sources: Iterable[str]) -> list[str]:
     """Return the names that these cells make, sorted."""
     uses = _read(sources)
-    return sorted(name for name in uses.assigned - uses.imported if not name.startswith("_"))
+    return sorted(name for name in uses.made - uses.imported if not name.startswith("_"))
 
 
 def find_needed_names(made: Sequence[str], later: Iterable[str]) -> list[str]:
     """Return those of the `made` names that the later cells need, in the same order."""
-    needed = _read(later).needed
-    return [name for name in made if name in needed]
+    uses = _read(later)
+    return [name for name in made if name in uses.needed or name in uses.optional]
 
 
 def find_free_names(sources: Iterable[str]) -> list[str]:
-    """Return the names that these cells read before they assign them, sorted; names of builtins are among them."""
-    return sorted(_read(sources).needed)
+    """Return the names that these cells may read before they assign them, sorted; names of builtins are among them."""
+    uses = _read(sources)
+    return sorted(uses.needed | uses.optional)
+
+
+def find_optional_names(sources: Iterable[str]) -> list[str]:
+    """Return those of the free names without which these cells may run as well, sorted."""
+    uses = _read(sources)
+    return sorted(uses.optional - uses.needed)
 
 
 def find_makers(sources: Sequence[str]) -> dict[str, list[int]]:
     """Return for each name which of these cells assign or import it, by their places; "*" for `from x import *`."""
     makers: dict[str, list[int]] = {}
     for place, source in enumerate(sources):
-        for name in _read([source]).assigned:
+        for name in _read([source]).made:
             makers.setdefault(name, []).append(place)
     return makers
 
@@ -61,125 +71,249 @@ def _read(sources: Iterable[str]) -> "_Uses":
     return uses
 
 
-def parse_magic(call: ast.Call) -> list[ast.Module]:
-    """Return the syntax trees of the Python code in a magic such as `%%time`, as IPython's transformer writes it.
+@dataclass(kw_only=True, slots=True)
+class _Scope:
+    """A scope around the part of the code that is read."""
 
-    Any other call has none.
-    """
-    called, texts = _read_call(call)
-    if called not in _MAGICS or not texts or texts[0] not in _OF_CODE:
-        return []
-    trees = (parse_cell(_OPTIONS.sub("", source)) for source in texts[1:])
-    return [tree for tree in trees if tree is not None]
-
-
-def _read_call(call: ast.Call) -> tuple[str, list[str]]:
-    """Return the name of the called method, "" for another call, and the literal texts among the arguments."""
-    called = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    return called, [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    kind: Literal["module", "class", "function", "comprehension"]
+    #: Names bound here: for a function or comprehension all of them; for others, those that are certainly bound so far.
+    bound: set[str] = field(default_factory=set)
+    #: Names declared `global` here.
+    of_module: set[str] = field(default_factory=set)
+    #: Name of a class of the module, which its methods know: they run later.
+    own: str = ""
 
 
 class _Uses(ast.NodeVisitor):
-    """A visitor that follows the order of evaluation and keeps which names were assigned, and which were needed."""
+    """A visitor that follows the order of evaluation and keeps which names were made, and which were needed."""
 
     def __init__(self) -> None:
-        self.assigned: set[str] = set()
+        #: Names of the module that were bound anywhere.
+        self.made: set[str] = set()
         self.imported: set[str] = set()
-        #: Names that were read before they were assigned.
+        #: Names that were read before they were certainly bound; the code may run without the optional ones.
         self.needed: set[str] = set()
+        self.optional: set[str] = set()
+        self._scopes = [_Scope(kind="module")]
 
     def visit_Name(self, node: ast.Name) -> None:
-        if isinstance(node.ctx, ast.Load):
-            self._need(node.id)
-        elif isinstance(node.ctx, ast.Del):
-            self._need(node.id)
-            self.assigned.discard(node.id)
-        else:
-            self.assigned.add(node.id)
+        if not isinstance(node.ctx, ast.Store):
+            self._note_read(node.id, self.needed)
+        if isinstance(node.ctx, ast.Del):
+            self._unbind(node.id)
+        elif isinstance(node.ctx, ast.Store):
+            self._bind(node.id)
 
     def visit_Call(self, node: ast.Call) -> None:
         self.generic_visit(node)
-        called, texts = _read_call(node)
-        if called in _COMMANDS and texts:
-            for name in _PUT_IN.findall(texts[0]):
-                self._need(name)
-        for tree in parse_magic(node):
-            if texts[0] == "timeit":  # runs the code in a function
-                self._visit_scope([tree], None)
-            else:
-                self.visit(tree)
+        magic = read_magic(node)
+        if magic is None:
+            return
+        expansions = magic.expansions
+        self._visit_all(*expansions.expressions)
+        for name in expansions.names:
+            self._note_read(name, self.optional)
+        if magic.name == "timeit":  # runs the code in a function
+            self._visit_function(magic.trees)
+        else:
+            self._visit_all(*magic.trees)
+        if magic.output:
+            self._bind(magic.output)
 
     def visit_Assign(self, node: ast.Assign) -> None:
         self._visit_all(node.value, *node.targets)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
-            self._visit_all(node.value, node.target)
+            self.visit(node.value)
+        if node.value is not None or not isinstance(node.target, ast.Name):
+            self.visit(node.target)
+        if self._scopes[-1].kind != "function":
+            self._visit_annotations(node.annotation)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         if isinstance(node.target, ast.Name):
-            self._need(node.target.id)
+            self._note_read(node.target.id, self.needed)
         self._visit_all(node.value, node.target)
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
-        self._visit_all(node.value, node.target)
+        self.visit(node.value)
+        self._bind(node.target.id, self._find_host())
 
     def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
-        self._visit_all(node.iter, node.target, *node.body, *node.orelse)
+        self.visit(node.iter)
+        self._visit_branches([node.target, *node.body], [])
+        self._visit_branches(node.orelse, [])
 
     visit_AsyncFor = visit_For
 
+    def visit_While(self, node: ast.While) -> None:
+        self.visit(node.test)
+        self._visit_branches(node.body, [])
+        self._visit_branches(node.orelse, [])
+
+    def visit_If(self, node: ast.If) -> None:
+        self.visit(node.test)
+        self._visit_branches(node.body, node.orelse)
+
+    def visit_IfExp(self, node: ast.IfExp) -> None:
+        self.visit(node.test)
+        self._visit_branches([node.body], [node.orelse])
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> None:
+        self.visit(node.values[0])
+        self._visit_branches(node.values[1:], [])
+
+    def visit_Try(self, node: ast.Try | ast.TryStar) -> None:
+        self._visit_branches([*node.body, *node.orelse], *([handler] for handler in node.handlers))
+        self._visit_all(*node.finalbody)
+
+    visit_TryStar = visit_Try
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        self._visit_all(*filter(None, [node.type]))
+        if node.name is None:
+            self._visit_all(*node.body)
+            return
+        made = node.name in self.made
+        self._bind(node.name)
+        self._visit_all(*node.body)
+        self._unbind(node.name)  # Python deletes it
+        if made:
+            self.made.add(node.name)
+
+    def visit_Match(self, node: ast.Match) -> None:
+        self.visit(node.subject)
+        cases = [[*filter(None, [case.pattern, case.guard]), *case.body] for case in node.cases]
+        last = node.cases[-1]
+        is_complete = last.guard is None and isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None
+        self._visit_branches(*cases, *([] if is_complete else [[]]))
+
+    def visit_MatchAs(self, node: ast.MatchAs | ast.MatchStar | ast.MatchMapping) -> None:
+        self.generic_visit(node)
+        for name in list_bound_names(node):
+            self._bind(name)
+
+    visit_MatchStar = visit_MatchMapping = visit_MatchAs
+
     def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
-        names = {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
-        self.assigned |= names
-        self.imported |= names
+        scope = self._scopes[-1]
+        for name in list_bound_names(node):
+            self._bind(name)
+            if scope.kind == "module" or name in scope.of_module:
+                self.imported.add(name)
 
     visit_ImportFrom = visit_Import
 
-    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    def visit_FunctionDef(self, node: Function) -> None:
+        arguments = _list_arguments(node.args)
         self._visit_all(*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults))
-        self.assigned.add(node.name)
-        self._visit_scope(node.body, node.args)
+        self._visit_annotations(node.returns, *(each.annotation for each in arguments))
+        self._bind(node.name)
+        self._visit_function(node.body, arguments, self._scopes[-1].own)
 
     visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         self._visit_all(*node.args.defaults, *filter(None, node.args.kw_defaults))
-        self._visit_scope([node.body], node.args)
+        self._visit_function([node.body], _list_arguments(node.args))
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self._visit_all(*node.decorator_list, *node.bases, *node.keywords)
-        self._visit_scope(node.body, None)
-        self.assigned.add(node.name)
+        of_module = find_bindings(node.body).of_module
+        own = node.name if self._scopes[-1].kind == "module" else ""
+        with self._inside(_Scope(kind="class", bound=set(_OF_CLASSES), of_module=of_module, own=own)):
+            self._visit_all(*node.body)
+        self._bind(node.name)
 
-    def visit_ListComp(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> None:
-        self._visit_scope([*_in_order(node.generators), node.elt], None)
+    def visit_ListComp(self, node: Comprehension) -> None:
+        first, *others = node.generators
+        self.visit(first.iter)
+        bound = find_bindings(generator.target for generator in node.generators).names
+        with self._inside(_Scope(kind="comprehension", bound=bound)):
+            self._visit_all(first.target, *first.ifs)
+            for generator in others:
+                self._visit_all(generator.iter, generator.target, *generator.ifs)
+            parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+            self._visit_branches(parts, [])
 
-    visit_SetComp = visit_GeneratorExp = visit_ListComp
+    visit_SetComp = visit_GeneratorExp = visit_DictComp = visit_ListComp
 
-    def visit_DictComp(self, node: ast.DictComp) -> None:
-        self._visit_scope([*_in_order(node.generators), node.key, node.value], None)
+    def _note_read(self, name: str, found: set[str]) -> None:
+        """Add a name that is read to `found` unless a scope around the place has certainly bound it."""
+        inner = self._scopes[-1]
+        for scope in reversed(self._scopes):
+            if name in scope.of_module:
+                break
+            if name in scope.bound and (scope.kind != "class" or scope is inner):
+                return
+        if name not in self._scopes[0].bound:
+            found.add(name)
 
-    def _need(self, name: str) -> None:
-        if name not in self.assigned:
-            self.needed.add(name)
+    def _bind(self, name: str, scope: _Scope | None = None) -> None:
+        """Note that a name is bound in a scope, the innermost one unless it is given."""
+        scope = scope or self._scopes[-1]
+        if scope.kind == "module" or name in scope.of_module:
+            self.made.add(name)
+        if scope.kind in ("module", "class") and name not in scope.of_module:
+            scope.bound.add(name)
+
+    def _unbind(self, name: str) -> None:
+        scope = self._scopes[-1]
+        if scope.kind in ("module", "class"):
+            scope.bound.discard(name)
+        if scope.kind == "module":
+            self.made.discard(name)
+
+    def _find_host(self) -> _Scope:
+        """Return the innermost scope that is no comprehension: what `:=` binds belongs there."""
+        return next(scope for scope in reversed(self._scopes) if scope.kind != "comprehension")
 
     def _visit_all(self, *nodes: ast.AST) -> None:
         for node in nodes:
             self.visit(node)
 
-    def _visit_scope(self, nodes: Sequence[ast.AST], arguments: ast.arguments | None) -> None:
-        """Visit the inside of a scope: what it assigns is not known outside."""
-        outside, imported = set(self.assigned), set(self.imported)
-        if arguments is not None:
-            self.assigned |= {each.arg for each in ast.walk(arguments) if isinstance(each, ast.arg)}
-        self._visit_all(*nodes)
-        self.assigned, self.imported = outside, imported
+    def _visit_branches(self, *branches: Sequence[ast.AST]) -> None:
+        """Visit parts of which one runs: certainly bound afterwards is what each of them binds, unless it raises."""
+        scope = self._find_host()
+        before, after = scope.bound, []
+        for branch in branches:
+            scope.bound = set(before)
+            self._visit_all(*branch)
+            if not _ends_with_error(branch):
+                after.append(scope.bound)
+        scope.bound = set.intersection(*after) if after else scope.bound
+
+    def _visit_annotations(self, *annotations: ast.expr | None) -> None:
+        """Visit annotations; what they read is optional."""
+        needed, self.needed = self.needed, self.optional
+        self._visit_all(*filter(None, annotations))
+        self.needed = needed
+
+    def _visit_function(self, body: Sequence[ast.AST], arguments: Sequence[ast.arg] = (), known: str = "") -> None:
+        """Visit the inside of a function, in which also the name `known` is bound."""
+        found = find_bindings(body)
+        bound = found.names | {each.arg for each in arguments} | _OF_FUNCTIONS | {known}
+        with self._inside(_Scope(kind="function", bound=bound, of_module=found.of_module)):
+            self._visit_all(*body)
+
+    @contextmanager
+    def _inside(self, scope: _Scope) -> Iterator[None]:
+        """Read what is inside of a scope in the block."""
+        self._scopes.append(scope)
+        yield
+        self._scopes.pop()
 
 
-def _in_order(generators: Sequence[ast.comprehension]) -> Iterable[ast.AST]:
-    """Yield the parts of the `for` clauses of a comprehension in the order of their evaluation."""
-    for generator in generators:
-        yield generator.iter
-        yield generator.target
-        yield from generator.ifs
+def _list_arguments(arguments: ast.arguments) -> list[ast.arg]:
+    """Return the arguments of a function, of all kinds."""
+    several = [*filter(None, [arguments.vararg, arguments.kwarg])]
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *several]
+
+
+def _ends_with_error(branch: Sequence[ast.AST]) -> bool:
+    """Return whether a part of the code ends with `raise`."""
+    last = branch[-1] if branch else None
+    if isinstance(last, ast.ExceptHandler):
+        last = last.body[-1]
+    return isinstance(last, ast.Raise)

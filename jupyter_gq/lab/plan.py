@@ -43,6 +43,8 @@ _ALWAYS_TOLD = {
     "installs_packages": "installs packages; it does so in every run, in the same environment",
 }
 _CUT = "sends jobs or needs such a job, and a job cannot send jobs: these statements are left out"
+#: Longest name of a file in a warning.
+_LONGEST_NAME = 40
 #: Most names in one warning.
 _MOST_NAMES = 5
 _UNREAD = (
@@ -190,9 +192,14 @@ def _describe_effect(effect: Effect, step: Step, ran: bool) -> Iterable[CellWarn
     if effect.kind in _ALWAYS_TOLD:
         yield warn_about(step, effect.kind, _ALWAYS_TOLD[effect.kind])
     elif step.why != "target":
-        what = _ACTS[effect.kind].format(what=effect.what or "files")
+        what = _ACTS[effect.kind].format(what=_shorten(effect.what) or "files")
         when = "ran once already; runs again in the job" if ran else "runs in the job"
         yield warn_about(step, effect.kind, f"{what}: {when}")
+
+
+def _shorten(name: str) -> str:
+    """Return the end of the name of a file, as long as it is shown."""
+    return name if len(name) <= _LONGEST_NAME else "…" + name[1 - _LONGEST_NAME :]
 
 
 def _describe_syntax(step: Step) -> Iterable[CellWarning]:

@@ -15,8 +15,9 @@ See docs/decisions/0193-tell-what-no-variable-takes-along.md.
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
-from .calls import Names, list_calls, read_magic
+from .calls import Names, list_calls
 from .cells import parse_cell
+from .magics import Magic, read_magic
 from .parsing import list_children
 
 _SETS = frozenset(
@@ -42,7 +43,6 @@ _SETS = frozenset(
     }
 )
 _SETTING_MAGICS = frozenset({"env", "set_env", "cd", "load_ext"})
-_PYTHON_MAGICS = frozenset({"time", "capture"})
 
 
 def find_process_state(sources: Iterable[str]) -> list[list[str]]:
@@ -60,7 +60,7 @@ def _find_in_cell(source: str, names: Names) -> Iterator[str]:
     for call in list_calls(tree):
         magic = read_magic(call)
         if magic is not None:
-            yield from _find_in_magic(*magic, names)
+            yield from _find_in_magic(magic, names)
         elif (name := names.spell(call.func)) in _SETS:
             yield name
     for target in _list_targets(tree.body):
@@ -69,11 +69,11 @@ def _find_in_cell(source: str, names: Names) -> Iterator[str]:
             yield name
 
 
-def _find_in_magic(magic: str, line: str, body: str, names: Names) -> Iterator[str]:
-    if magic in _PYTHON_MAGICS:
-        yield from _find_in_cell(body or line, names)
-    elif magic in _SETTING_MAGICS and line.strip():
-        yield f"%{magic}"
+def _find_in_magic(magic: Magic, names: Names) -> Iterator[str]:
+    for source in magic.code:
+        yield from _find_in_cell(source, names)
+    if magic.name in _SETTING_MAGICS and magic.line.strip():
+        yield f"%{magic.name}"
 
 
 def _list_targets(body: Sequence[ast.stmt]) -> Iterator[ast.expr]:

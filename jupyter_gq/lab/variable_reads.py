@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from .cells import parse_cell
+from .magics import Magic, read_magic
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _READING = frozenset({"get", "pop", "__getitem__"})
@@ -73,8 +74,14 @@ class _Reader(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         self.generic_visit(node)
-        if not node.args:
-            return
+        magic = read_magic(node)
+        if magic is not None:
+            self._note_magic(magic)
+        elif node.args:
+            self._note_call(node)
+
+    def _note_call(self, node: ast.Call) -> None:
+        """Note a call that reads or sets a variable."""
         called, first = node.func, node.args[0]
         if isinstance(called, ast.Attribute) and _is_called(called.value, "environ"):
             if called.attr in _READING:
@@ -86,13 +93,14 @@ class _Reader(ast.NodeVisitor):
             self._note_read(first, needed=False)
         elif _is_called(called, "putenv"):
             self._note_set(first)
-        elif _is_called(called, "run_line_magic") and _text_of(first) in ("env", "set_env") and len(node.args) > 1:
-            self._note_magic(_text_of(node.args[1]))
 
-    def _note_magic(self, argument: str) -> None:
-        """Note the `%env` magic: one word reads a variable, and anything more sets it."""
-        found = _NAME.match(argument.strip())
-        if found is not None and found.group() == argument.strip():
+    def _note_magic(self, magic: Magic) -> None:
+        """Note the code of a magic, and `%env`: one word reads a variable, and anything more sets it."""
+        for tree in magic.trees:
+            self.visit(tree)
+        argument = magic.line.strip()
+        found = _NAME.match(argument) if magic.name in ("env", "set_env") else None
+        if found is not None and found.group() == argument:
             self._note(found.group(), needed=False)
         elif found is not None:
             self._set.add(found.group())

@@ -37,6 +37,26 @@ def test_what_the_job_writes_comes_back_and_what_it_took_along_does_not(job: Job
     assert not (job.cwd / "plots").exists()
 
 
+def test_a_written_file_of_an_earlier_run_is_a_result_and_stays_as_it_was_in_the_notebook_s_folder(job: Job) -> None:
+    (job.cwd / "plots").mkdir(parents=True)
+    for path in ("out.csv", "plots/loss.txt", "plots/other.txt"):
+        (job.cwd / path).write_text("earlier")
+    job.files = {"model.py": b"WIDTH = 7\n"}
+    job.manifest = {"written": ["out.csv", "plots/loss.txt", "none/new.txt", "../out"]}
+    job.target(
+        "import os\n"
+        "print(sorted(os.listdir()), sorted(os.listdir('plots')))\n"
+        "for path in ('out.csv', 'plots/loss.txt'):\n"
+        "    open(path, 'w').write('new')"
+    )
+    assert job.run()["outcome"] == "SUCCEEDED", job.log()
+    text = "".join(output.get("text", "") for output in job.notebook()["cells"][-1]["outputs"])
+    assert text == "['model.py', 'plots'] ['other.txt']\n"
+    listed = json.loads((job.folder / "results.json").read_text())["files"]
+    assert [file["path"] for file in listed] == ["out.csv", "plots/loss.txt"]
+    assert {(job.cwd / path).read_text() for path in ("out.csv", "plots/loss.txt")} == {"earlier"}
+
+
 def test_a_file_that_cannot_come_back_is_named_with_the_reason(job: Job) -> None:
     job.files = {"model.py": b"WIDTH = 7\n"}
     job.target(

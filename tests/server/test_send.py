@@ -210,6 +210,10 @@ async def test_the_check_sends_nothing(on_hub, service, fetch):
             "writes log.txt: ran once already; runs again in the job",
         ),
         ("df.to_csv('out.csv')", "writes out.csv: ran once already; runs again in the job"),
+        (
+            f"df.to_csv('{'long/' * 9}out.csv')",
+            f"writes …g/{'long/' * 6}out.csv: ran once already; runs again in the job",
+        ),
         ("db.execute('INSERT INTO t VALUES (1)')", "changes a database: ran once already; runs again in the job"),
     ],
 )
@@ -257,6 +261,21 @@ async def test_modules_are_planned_and_frozen_and_large_data_stays(on_hub, servi
     entry = {"path": "net.py", "bytes": 10, "parts": [digest], "executable": False}
     assert service.bodies[-1]["bundle"]["manifest"]["files"] == [entry]
     assert service.parts == {digest: b"WIDTH = 7\n"}
+
+
+async def test_a_file_that_the_cells_only_write_is_named_and_stays(on_hub, service, fetch, jp_root_dir):
+    request = with_module(jp_root_dir)
+    folder = "results-of-the-experiment-with-a-long-name"
+    (jp_root_dir / "work" / folder).mkdir()
+    (jp_root_dir / "work" / folder / "out.csv").write_text("of an earlier run")
+    cell = code("train", f"import net\ndf.to_csv('./{folder}/out.csv')")
+    request["notebook"] = a_notebook(cell)
+    _, plan = await fetch("POST", "check", body=request)
+    assert [each["path"] for each in plan["files"]["going"]] == ["net.py"]
+    assert "what it writes through a link changes your file" in plan["files"]["notes"][1]
+    for number, (choice, written) in enumerate((({}, [f"{folder}/out.csv"]), ({"live_folder": True}, []))):
+        assert (await fetch("POST", "send", body={**request, **choice, "key": f"k{number}"}))[0] == 201
+        assert service.bodies[-1]["bundle"]["manifest"]["written"] == written
 
 
 async def test_files_are_left_out_one_by_one_or_all_in_the_live_folder(on_hub, service, fetch, jp_root_dir):

@@ -403,3 +403,10 @@ async def test_a_cell_that_always_runs_does_so_beside_variables_and_is_not_told(
     _, answer = await fetch("POST", "variables", body=request)
     assert (answer["replayed"], answer["notes"]) == ([0], [])
     assert reasons(answer) == {"data": "", "seed": ""}
+
+
+async def test_a_name_in_an_annotation_goes_along_and_one_of_the_shell_may_lack(kernel, fetch):  # noqa: F811
+    await run_all(kernel, "class Batch: pass")
+    target = "def step(batch: Batch) -> Missing:\n    return batch\n!ls $HOME"
+    _, answer = await fetch("POST", "variables", body=asks_for(kernel, target, "class Batch: pass"))
+    assert (reasons(answer), answer["notes"]) == ({"Batch": ""}, [])

@@ -103,6 +103,13 @@ class Manifest(StrictModel):
         "folder of its own with them, else in the folder `cwd`.",
     )
 
+    written: list[Line] = Field(
+        default_factory=list,
+        max_length=MOST_FILES,
+        description="Paths below `cwd` that the cells write and do not read. With `files`, the job has no links to "
+        "them, so that what it writes there is its own.",
+    )
+
     carried: Carried | None = Field(
         default=None, description="Variables that the kernel of the job has before its first cell. Python only."
     )

@@ -36,7 +36,7 @@ from jupyter_gq.lab.bundle import SETUP, Origin, Step, is_python, read_cells
 from jupyter_gq.lab.cells import make_title
 from jupyter_gq.lab.clock import monotonic
 from jupyter_gq.lab.jupyter_parts import Kernels
-from jupyter_gq.lab.names import find_free_names, find_makers
+from jupyter_gq.lab.names import find_free_names, find_makers, find_optional_names
 from jupyter_gq.lab.process_state import find_process_state
 from jupyter_gq.lab.project.freezing import FileService, send_parts
 from jupyter_gq.lab.project.plan import ask_for_limits
@@ -85,8 +85,9 @@ class Wanted:
     makers: JsonMapping
     #: Names that those cells need, by the variable.
     needed: JsonMapping
-    #: Names that the targets assign themselves, perhaps after a function that reads them.
-    own: frozenset[str]
+    #: Names that may lack: the targets assign them themselves, perhaps after a function that reads them, or run as well
+    #: without them.
+    may_lack: frozenset[str]
     #: Places in the prefix of the last runs of cells that always run.
     setup: frozenset[int]
 
@@ -108,7 +109,7 @@ class Wanted:
             names=list(names),
             makers=makers,
             needed=needed,
-            own=frozenset(find_makers(targets)),
+            may_lack=frozenset([*find_makers(targets), *find_optional_names(targets)]),
             setup=frozenset(setup.values()),
         )
 
@@ -331,7 +332,7 @@ def _describe(capture: Capture, wanted: Wanted) -> Captured:
             name=each["name"], type=each["type"], bytes=each["bytes"], on_gpu=bool(each["gpu"]), why=each["why"]
         )
         for each in capture.report["variables"]
-        if each["type"] or each["name"] not in wanted.own
+        if each["type"] or each["name"] not in wanted.may_lack
     ]
     staying = [each.name for each in variables if each.why]
     unmade = [name for name in staying if not wanted.find_makers(name)]

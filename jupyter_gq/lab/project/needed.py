@@ -73,6 +73,8 @@ class Needed:
 
     going: dict[str, NeededFile] = field(default_factory=dict)
     staying: dict[str, StayingFile] = field(default_factory=dict)
+    #: Paths that the cells write and do not read, and that do not go along.
+    written: list[str] = field(default_factory=list)
     #: Whether the search ended early.
     cut_short: bool = False
     #: Why `.jupyter-gq-ignore` is not followed, as a clause; "" if it is, or if there is none.
@@ -101,10 +103,14 @@ def find_needed(folder: Path, code: Code, patterns: Sequence[str], caps: Caps) -
     """Return the files of `folder` that the code and the user's patterns name."""
     search = _Search(folder, caps)
     try:
-        for references in map(find_references, code.trees):
+        found = [find_references(tree) for tree in code.trees]
+        for references in found:
             for path in code.written:
                 if references.texts.get(path) == 1:
                     del references.texts[path]
+        named = set().union(*(references.texts for references in found))
+        search.found.written = [path for path in dict.fromkeys(code.written) if path not in named]
+        for references in found:
             search.add_references(references, package=())
         search.follow_modules()
         search.add_patterns(patterns)  # after what the code names: a pattern may look at more files than there is time

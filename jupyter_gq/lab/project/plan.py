@@ -1,10 +1,12 @@
 """The plan for the files of one job: which go along, what stays, and in which folder the job runs."""
 
 import asyncio
+import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from jupyter_gq.client.frozen_files import MOST_FILES, explain_unsafe_path
 from jupyter_gq.client.models import FileStore, FrozenFile
 from jupyter_gq.client.problems import ServiceError
 from jupyter_gq.lab.cells import parse_cell
@@ -41,6 +43,13 @@ class Project:
     def going(self) -> list[NeededFile]:
         """The files that go along, by path."""
         return [file for path, file in sorted(self.needed.going.items()) if path not in self.left_out]
+
+    @property
+    def written(self) -> list[str]:
+        """The paths below the folder to which the job has no links, since it writes them."""
+        paths = (posixpath.normpath(path) for path in self.needed.written)
+        safe = [path for path in paths if path not in self.needed.going and not explain_unsafe_path(path)]
+        return safe[:MOST_FILES] if self.going else []
 
     def describe(self) -> FilesPlan:
         """Return the plan as the dialog shows it; files that the user leaves out are listed as well."""
@@ -86,7 +95,9 @@ class Project:
             rest = "the other files of this folder are there as links" if has_rest else "no other file is there"
             told = [
                 f"The job runs in a folder of its own with these files; {rest}.",
-                "What it writes there comes back as its results.",
+                "What it writes there comes back as its results; what it writes through a link changes your file."
+                if has_rest
+                else "What it writes there comes back as its results.",
             ]
         elif has_rest:
             told = ["No file goes along: the job runs in the folder of the notebook, and writes there."]

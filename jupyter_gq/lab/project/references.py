@@ -6,7 +6,7 @@ Rules
 - Paths: each literal text, and each text that is put together from literals, and from variables with a known text, by
   `Path(...)` and similar calls, `/`, `os.path.join`, `joinpath`, `+` or an f-string. Whether there is such a file is
   for the caller to find out.
-- Commands: each word of a magic or `!` command may be a path.
+- Commands: each word of a magic or `!` command may be a path. The code in `%%time` and the like is read as Python.
 - Paths that are computed otherwise are not seen.
 
 See docs/decisions/0177-visit-each-module-once-and-measure-its-depth-only-if-it-is-too-deep.md.
@@ -16,6 +16,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from jupyter_gq.lab.magics import read_magic
 from jupyter_gq.lab.parsing import list_children
 
 #: Longest text that may be a path.
@@ -56,6 +57,8 @@ def find_references(tree: ast.AST) -> References:
         node = ahead.pop()
         finder.note(node)
         ahead += reversed(list_children(node))
+        magic = read_magic(node) if isinstance(node, ast.Call) else None
+        ahead += magic.trees if magic is not None else []
     return finder.found
 
 
@@ -108,8 +111,9 @@ class _Finder:
             self._add(node.value)
 
     def note_call(self, node: ast.Call) -> None:
-        if _is_magic(node):
-            self._add_words(node.args)
+        magic = read_magic(node)
+        if magic is not None and magic.kind != "python":
+            self._add_words(f"{magic.line} {magic.body}")
         for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
             text = self._read(argument)
             if text is not None:
@@ -127,11 +131,10 @@ class _Finder:
         if 0 < len(text) <= _LONGEST and text.isprintable():
             self.found.texts[text] = self.found.texts.get(text, 0) + 1
 
-    def _add_words(self, arguments: Iterable[ast.expr]) -> None:
+    def _add_words(self, text: str) -> None:
         """Add each word of a command or of the line and the body of a magic."""
-        for argument in arguments:
-            for word in (self._read(argument) or "").split():
-                self._add(word.strip("'\";"))
+        for word in text.split():
+            self._add(word.strip("'\";"))
 
     def _read(self, node: ast.expr) -> str | None:
         """Return the text or path of an expression that is made of literals; None for any other one."""
@@ -177,14 +180,3 @@ def _join(separator: str, parts: Iterable[str | None]) -> str | None:
     if not known or any(part is None for part in known) or sum(len(part or "") for part in known) > _LONGEST:
         return None
     return separator.join(part.rstrip("/") if separator else part for part in known if part is not None)
-
-
-def _is_magic(node: ast.Call) -> bool:
-    """Return whether this call runs a magic or a command, as IPython's transformer writes it."""
-    func = node.func
-    return (
-        isinstance(func, ast.Attribute)
-        and isinstance(func.value, ast.Call)
-        and isinstance(func.value.func, ast.Name)
-        and func.value.func.id == "get_ipython"
-    )

@@ -7,17 +7,19 @@ Rules
 - Own folder: the job runs in its folder of results. So what it writes there comes back, and no other job sees that.
 - Frozen: each file is as it was when the job was sent, in every run, with its time of change. The SHA-256 of each part
   is checked.
+- Written: what the cells are known to write and not to read is not linked. So each job of a sweep writes its own file.
 - The rest: whatever else lies in the notebook's folder, if this machine has that folder, is there as a link. Files that
   come into the notebook's folder later are not.
 - Once: the files are written before the first cell of the first run on this disk; later runs find what the job left.
 
-See docs/decisions/0126-run-a-job-with-files-in-its-own-folder.md.
+See docs/decisions/0126-run-a-job-with-files-in-its-own-folder.md and
+docs/decisions/0195-link-no-file-that-the-cells-write.md.
 """
 
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from io import BufferedReader
@@ -50,7 +52,7 @@ def prepare_project(folder: RunFolder, bundle: Bundle) -> Bundle:
         if not done.exists():
             _unpack(folder, root, bundle)
             if bundle.files:
-                _link_rest(Path(bundle.cwd), root)
+                _link_rest(Path(bundle.cwd), root, bundle.written)
             done.touch(mode=0o600)
             (folder.job / PACK).unlink(missing_ok=True)
     return replace(bundle, cwd=str(root)) if bundle.files else bundle
@@ -108,11 +110,15 @@ def _write(place: Path, content: ProjectFile | CarriedPickle, contents: Buffered
             left -= len(part)
 
 
-def _link_rest(source: Path, root: Path) -> None:
+def _link_rest(source: Path, root: Path, written: Iterable[str]) -> None:
     """Link everything in the notebook's folder that is not in the job's; do nothing if this machine lacks the folder.
 
-    In a folder with frozen files, its other files are linked one by one.
+    The `written` paths are not linked. In a folder with frozen files or such paths, the others are linked one by one.
     """
+    own = {root / path for path in written if not explain_unsafe_path(path)}
+    for path in own:
+        if (source / path.parent.relative_to(root)).is_dir():
+            path.parent.mkdir(parents=True, exist_ok=True)
     links = 0
     waiting = [(source, root)]
     while waiting:
@@ -125,6 +131,8 @@ def _link_rest(source: Path, root: Path) -> None:
             link = here / entry.name
             if link.is_dir() and not link.is_symlink() and entry.is_dir():
                 waiting.append((Path(entry.path), link))
-            elif links < MOST_LINKS and entry.name not in CACHES and not os.path.lexists(link):
+            elif link in own or entry.name in CACHES or os.path.lexists(link):
+                continue
+            elif links < MOST_LINKS:
                 link.symlink_to(entry.path)
                 links += 1

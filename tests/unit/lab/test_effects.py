@@ -21,6 +21,8 @@ def found(source):
         "%debug",
         "%%time\nname = input()",
         "%time name = input()",
+        "%memit -r 1 name = input()",
+        "%%timeit name = input()\nname",
     ],
 )
 def test_input_is_found(source):
@@ -56,6 +58,8 @@ def test_installed_packages_are_found(source):
         ("from pathlib import Path\nwith Path('out/x.txt').open('w') as f: pass", "out/x.txt"),
         ("from pathlib import Path\nPath('x.txt').write_text('y')", "x.txt"),
         ("df.to_csv('out.csv', index=False)", "out.csv"),
+        (f"df.to_csv('{'long/' * 9}out.csv')", f"{'long/' * 9}out.csv"),
+        (f"%%writefile {'long/' * 9}train.py\nprint(1)", f"{'long/' * 9}train.py"),
         ("df.to_csv(path_or_buf='out.csv')", "out.csv"),
         ("df[df.x > 0].groupby('y').sum().to_parquet(path)", ""),
         ("np.save('a.npy', a)", "a.npy"),

@@ -2,7 +2,13 @@
 
 import pytest
 
-from jupyter_gq.lab.names import find_free_names, find_made_names, find_makers, find_needed_names
+from jupyter_gq.lab.names import (
+    find_free_names,
+    find_made_names,
+    find_makers,
+    find_needed_names,
+    find_optional_names,
+)
 
 
 @pytest.mark.parametrize(
@@ -76,3 +82,123 @@ def test_free_names_are_read_before_the_cells_assign_them(source, free):
 def test_makers_are_the_cells_that_assign_or_import_a_name():
     cells = ["import math", "x = 1", "x += 1\ndef f(): y = 2", "from nets import *"]
     assert find_makers(cells) == {"math": [0], "x": [1, 2], "f": [2], "*": [3]}
+
+
+def check_free(source, *names):
+    builtins = {"print", "get_ipython", "len", "range", "Exception"}
+    assert [name for name in find_free_names([source]) if name not in builtins] == sorted(names)
+
+
+@pytest.mark.parametrize(
+    ("source", "free"),
+    [
+        ("def step(b: Batch, *c: Rest, d: Key = 1) -> Loss: pass", ["Batch", "Key", "Loss", "Rest"]),
+        ("x: Batch = 3", ["Batch"]),
+        ("x: Batch", ["Batch"]),
+        ("@dataclass\nclass C:\n    net: NetConfig", ["NetConfig", "dataclass"]),
+        ("def f():\n    x: Batch = 3", []),
+    ],
+)
+def test_annotations_are_read_where_they_are_defined_and_may_lack(source, free):
+    check_free(source, *free)
+    assert set(free) - {"dataclass"} == set(find_optional_names([source]))
+
+
+@pytest.mark.parametrize(
+    ("source", "free"),
+    [
+        ("class Trainer:\n    def evaluate(self):\n        return evaluate(self)", ["evaluate"]),
+        ("class C:\n    lr = .1\n    def f(self): return lr", ["lr"]),
+        ("class C:\n    lr = .1\n    half = lr / 2", []),
+        ("class C:\n    net = net", ["net"]),
+        ("class C:\n    def copy(self): return C()", []),
+        ("class C:\n    copy = C()", ["C"]),
+        ("class C:\n    class D:\n        def copy(self): return D()", ["D"]),
+        ("class C:\n    sizes = [lr for n in (lr,)]\n    lr = 1", ["lr"]),
+        ("class C:\n    def f(self): return __class__", []),
+        ("def f():\n    net = 1\n    def g(): return net\n    return g", []),
+        ("def f():\n    return net\n    net = 1", []),
+        ("def f():\n    n = 0\n    def g():\n        nonlocal n\n        n += 1", []),
+        ("def f():\n    net = 1\n    def g():\n        global net\n        return net", ["net"]),
+    ],
+)
+def test_scopes_are_those_of_python(source, free):
+    check_free(source, *free)
+
+
+@pytest.mark.parametrize(
+    ("before", "needed"),
+    [
+        ("if fresh:\n    model = Net()", True),
+        ("if fresh:\n    model = Net()\nelse:\n    model = load()", False),
+        ("for model in models:\n    pass", True),
+        ("while fresh:\n    model = Net()", True),
+        ("try:\n    model = Net()\nexcept OSError:\n    pass", True),
+        ("try:\n    model = Net()\nexcept OSError:\n    raise", False),
+        ("try:\n    model = Net()\nfinally:\n    stop()", False),
+        ("match fresh:\n    case 1:\n        model = Net()", True),
+        ("match fresh:\n    case 1:\n        model = Net()\n    case _:\n        model = 1", False),
+        ("fresh and (model := Net())", True),
+        ("with fresh:\n    model = Net()", False),
+        ("def f():\n    global model\n    model = Net()", True),
+    ],
+)
+def test_only_a_certain_assignment_ends_a_need(before, needed):
+    assert ("model" in find_free_names([f"{before}\nfit(model)"])) is needed
+    assert "model" in find_makers([before])
+
+
+@pytest.mark.parametrize(
+    ("source", "free"),
+    [
+        ("try:\n    pass\nexcept Exception as e:\n    print(e)", []),
+        ("match 1:\n    case [a, *b]:\n        print(a, b)\n    case {'x': c, **d}:\n        print(c, d)", []),
+        ("match 1:\n    case Point(x=a) as b:\n        print(a, b)", ["Point"]),
+        ("[y for x in range(3) if (y := x)]", []),
+        ("%%capture out\nprint(1)", []),
+        ("%%capture --no-stderr out\nprint(x)", ["x"]),
+        ("%memit f(x)", ["f", "x"]),
+        ("%lprun -f g g(x)", ["g", "x"]),
+        ("%lprun -f net.fit -u 1e-3 run(x)", ["net", "run", "x"]),
+        ("%prun -s cumulative -l 10 f(x)", ["f", "x"]),
+        ("%%timeit -n10 y = 1\nf(y)", ["f"]),
+        ("%run t.py --lr {lr}", ["lr"]),
+        ("%cd {folder / 'a'}", ["folder"]),
+        ("!{expr(x)}", ["expr", "x"]),
+        ("!echo {x!r:>{width}}", ["width", "x"]),
+        ("files = !ls {folder}", ["folder"]),
+        ("!awk '{print $1}' {folder}", []),
+        ("!find . -exec rm {} \\;", []),
+        ("%debug {x}", []),
+        ("%%bash -s {x}\necho {y} $z", ["x"]),
+        ("%%sx\necho {y}", ["y"]),
+    ],
+)
+def test_names_are_read_as_python_and_ipython_read_them(source, free):
+    check_free(source, *free)
+
+
+@pytest.mark.parametrize("source", ["!ls $HOME", "!for f in *; do echo ${f}; done", "%cd $folder"])
+def test_a_name_after_a_dollar_may_lack(source):
+    name = find_optional_names([source])
+    check_free(source, *name)
+    assert len(name) == 1
+    assert find_optional_names([source, f"!ls {{{name[0]}}}"]) == []
+    assert find_optional_names(["!echo $$HOME"]) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "made"),
+    [
+        ("def f():\n    global x\n    x = 1", ["f", "x"]),
+        ("print(y := 3)", ["y"]),
+        ("[y := x for x in range(3)]", ["y"]),
+        ("match 1:\n    case [a, *b]:\n        pass", ["a", "b"]),
+        ("%%memit\nx = f()", ["x"]),
+        ("%memit -r1 x = f()", ["x"]),
+        ("%%capture out\nx = 1", ["out", "x"]),
+        ("try:\n    x = 1\nexcept OSError as e:\n    pass", ["x"]),
+    ],
+)
+def test_what_makes_a_name_is_known(source, made):
+    assert sorted(find_makers([source])) == find_made_names([source]) == made

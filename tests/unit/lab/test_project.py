@@ -36,6 +36,13 @@ def going(folder: Path, *sources: str, **options: tuple[str, ...]) -> list[str]:
     return sorted(find(folder, *sources, **options).going)
 
 
+def test_modules_that_code_in_a_magic_imports_go_along(folder):
+    write(folder, "nets.py", "import top")
+    write(folder, "top.py")
+    magic = "get_ipython().run_cell_magic('time', '', 'import nets')"
+    assert going(folder, magic) == ["nets.py", "top.py"]
+
+
 def test_imported_modules_go_along_with_the_modules_that_they_import(folder):
     for path, content in {
         "model.py": "from nets import conv\nimport helpers.text as t",
@@ -98,6 +105,8 @@ def test_what_the_code_only_writes_and_a_word_that_is_a_folder_stay(folder):
     write(folder, "data/a.csv", "1")
     assert going(folder, "df.to_csv('out.csv'); row['data']", written=("out.csv",)) == []
     assert going(folder, "read('out.csv'); df.to_csv('out.csv')", written=("out.csv",)) == ["out.csv"]
+    assert find(folder, "df.to_csv('out.csv')", written=("out.csv",)).written == ["out.csv"]
+    assert find(folder, "df.to_csv('out.csv')", "read('out.csv'); 'out.csv'", written=("out.csv",)).written == []
 
 
 @pytest.mark.parametrize(

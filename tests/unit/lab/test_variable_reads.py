@@ -18,6 +18,8 @@ from jupyter_gq.lab.variable_reads import find_read_variables
         ('os.environ.setdefault("X", "1")\nos.environ["X"]', {"X": False}),
         ("%env X", {"X": False}),
         ("%env X=1", {}),
+        ('%%time\nos.environ["X"]', {"X": True}),
+        ('%timeit -n 3 os.getenv("X")', {"X": False}),
         ("%env X 1", {}),
         ('os.environ["X"] = "1"\nos.environ["X"]', {}),
         ('os.environ["X"] = os.environ["X"] + "1"', {"X": True}),

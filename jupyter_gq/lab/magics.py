@@ -1,0 +1,157 @@
+"""Magics and commands in the syntax tree of a cell, read as IPython runs them.
+
+Rules
+-----
+- Magics are calls such as `get_ipython().run_line_magic("time", "f()")`, as IPython's transformer writes them.
+- Code: the Python in `%%time`, `%timeit` and their like is what follows the options.
+- Expanded: IPython puts values into commands and into the lines of other magics. `{...}` holds an expression. A name
+  after `$` is often one of the shell: if no variable has this name, IPython leaves the whole line as it is.
+
+See docs/decisions/0194-read-magics-in-one-place-and-let-names-lack.md.
+"""
+
+import ast
+import re
+from dataclasses import dataclass, field
+from string import Formatter
+from typing import Literal
+
+from .calls import read_text
+from .cells import parse_cell
+
+Kind = Literal["python", "shell", "other"]
+
+#: Magics whose code is Python, with their options of one letter that have a value.
+_VALUED = {
+    **{"time": "", "capture": "", "timeit": "nrp", "prun": "lsTD", "memit": "rti"},
+    **{"lprun": "fmDTu", "mprun": "fT", "px": "tog"},
+}
+#: Options of such a magic, whose values are expressions.
+_EVALUATED = frozenset({("lprun", "f"), ("mprun", "f")})
+_SHELLS = frozenset({"!", "bash", "sh", "script", "system", "sx", "zsh"})
+#: Cell magics whose body is expanded as well.
+_EXPANDED_BODIES = frozenset({"!", "system", "sx"})
+#: Other magics whose line IPython does not expand.
+_LEFT_ALONE = frozenset({"debug", "pinfo", "pinfo2", "psearch"})
+_DOLLAR = re.compile(r"(\$?)\$([A-Za-z_]\w*)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Magic:
+    """A magic or a command of a cell."""
+
+    kind: Kind
+    #: Name of the magic; "!" for a command.
+    name: str
+    line: str
+    #: Text below the line of a cell magic; otherwise "".
+    body: str = ""
+
+    @property
+    def code(self) -> list[str]:
+        """Sources of the Python that runs, in order; none for a magic of another kind."""
+        if self.kind != "python":
+            return []
+        of_line = [] if self.name == "capture" else [self._split_options()[1]]
+        return [source for source in [*of_line, self.body] if source.strip()]
+
+    @property
+    def trees(self) -> list[ast.Module]:
+        """Syntax trees of the Python that runs, without what is no Python."""
+        return [tree for source in self.code if (tree := parse_cell(source)) is not None]
+
+    @property
+    def output(self) -> str:
+        """Name of the variable that `%%capture` makes; otherwise ""."""
+        name = self._split_options()[1].strip() if self.name == "capture" else ""
+        return name if name.isidentifier() else ""
+
+    @property
+    def expansions(self) -> "Expansions":
+        """Parts of the line and the body whose values IPython puts in."""
+        if self.kind == "python":
+            options = self._split_options()[0]
+            values = [value for option, value in options if (self.name, option) in _EVALUATED]
+            return Expansions(expressions=[tree for value in values if (tree := _parse_expression(value)) is not None])
+        found = Expansions()
+        texts = [] if self.name in _LEFT_ALONE else [self.line]
+        texts += [self.body] if self.name in _EXPANDED_BODIES else []
+        for text in texts:
+            found.add(text)
+        return found
+
+    def _split_options(self) -> tuple[list[tuple[str, str]], str]:
+        """Return the options of the line with their values, and what follows them."""
+        valued = _VALUED.get(self.name, "")
+        with_value = rf"-(?P<option>[{valued}])\s*(?P<value>\S+)|" if valued else ""
+        pattern = re.compile(rf"\s*(?:{with_value}--[a-z][\w-]*|-[A-Za-z]+)(?=\s|$)")
+        options, place = [], 0
+        while found := pattern.match(self.line, place):
+            groups = found.groupdict()
+            options.append((groups.get("option") or "", groups.get("value") or ""))
+            place = found.end()
+        return options, self.line[place:]
+
+
+@dataclass(kw_only=True, slots=True)
+class Expansions:
+    """Parts of the text of a command or magic into which IPython puts values."""
+
+    expressions: list[ast.expr] = field(default_factory=list)
+    #: Names after `$`, which may also be variables of the shell.
+    names: list[str] = field(default_factory=list)
+
+    def add(self, text: str) -> None:
+        """Add the parts of a text; none if IPython cannot read one of them, since it then leaves the text as it is."""
+        fields = _list_fields(text)
+        if fields is None:
+            return
+        for before, expression in fields:
+            self.names += [name for escaped, name in _DOLLAR.findall(before) if not escaped]
+            if expression is None:
+                continue
+            if before.endswith("$") and isinstance(expression, ast.Name):  # `${name}` of the shell
+                self.names.append(expression.id)
+            else:
+                self.expressions.append(expression)
+
+
+def read_magic(call: ast.Call) -> Magic | None:
+    """Return the magic or command that this call runs; None for any other call."""
+    func = call.func
+    if not (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Call)):
+        return None
+    if not (isinstance(func.value.func, ast.Name) and func.value.func.id == "get_ipython"):
+        return None
+    texts = [read_text(argument) for argument in call.args] + ["", "", ""]
+    if func.attr in {"system", "getoutput"}:
+        return Magic(kind="shell", name="!", line=texts[0])
+    if func.attr not in {"run_line_magic", "run_cell_magic"}:
+        return None
+    name, line, body = texts[:3]
+    kind: Kind = "python" if name in _VALUED else "shell" if name in _SHELLS else "other"
+    return Magic(kind=kind, name=name, line=line, body=body)
+
+
+def _list_fields(text: str) -> list[tuple[str, ast.expr | None]] | None:
+    """Return each expression in braces with the text before it; None if the text cannot be read so."""
+    found: list[tuple[str, ast.expr | None]] = []
+    try:
+        parts = list(Formatter().parse(text))
+    except ValueError:
+        return None
+    for before, expression, form, _ in parts:
+        tree = None if expression is None else _parse_expression(expression)
+        if expression is not None and tree is None:
+            return None
+        found.append((before, tree))
+        if form:
+            found += _list_fields(form) or []
+    return found
+
+
+def _parse_expression(text: str) -> ast.expr | None:
+    """Return the syntax tree of one expression; None for any other text."""
+    tree = parse_cell(f"({text}\n)") if text.strip() else None
+    statement = tree.body[0] if tree is not None and len(tree.body) == 1 else None
+    return statement.value if isinstance(statement, ast.Expr) else None
