@@ -24,6 +24,7 @@ from jupyter_gq.devices.meter import ShareUse
 from jupyter_gq.domain import workload_detail
 from jupyter_gq.domain.amount import MiB, Seconds, format_cpus, format_gpus, format_memory
 from jupyter_gq.domain.cluster import Device
+from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.domain.share_level import ShareLevel
 from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Activity, Workload
@@ -188,7 +189,9 @@ def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
         return f"{held} {told}" if told in ENDS_OF_SUSPENDED_RUNS else held
     if phase == "paused":
         why = context.pending.why.sentence if context.pending else NOT_YET_CONSIDERED
-        reasons = [told, why] if told in ENDS_OF_SUSPENDED_RUNS else [told or why]
+        # A sentence of the eviction would promise that the job continues by itself.
+        is_lost = context.pending is not None and context.pending.why.reason is PendingReason.UNKNOWN_QUEUE
+        reasons = [told, why] if told in ENDS_OF_SUSPENDED_RUNS else [why if is_lost else told or why]
         return " ".join(filter(None, [*reasons, _queue_sentence(context)]))
     if phase == "waiting":
         return context.pending.why.sentence if context.pending else context.trouble or NOT_YET_CONSIDERED
