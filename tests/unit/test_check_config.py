@@ -212,6 +212,19 @@ def test_running_work_that_a_lowered_limit_stops_is_listed(check):
     assert line.startswith("  bob's job bobs in nlp. Paused: the limit of nlp was lowered to 0 GPU.")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ('"limit": 2', '"limit": 2, "groups": ["nlp"], "users": ["zoe"]', "nlp: everybody -> users zoe; groups nlp"),
+        ('    "nlp"', '    "speech": {"groups": []},\n    "nlp"', "speech: nobody -> everybody"),
+    ],
+)
+def test_queues_that_other_users_may_use_are_listed(check, old, new, line):
+    code, told = check(NOW.replace(old, new))
+    assert code == 0
+    assert f"Other users or groups may use:\n  queue {line}\n" in told
+
+
 def test_what_is_probably_not_meant_is_listed(check):
     _, told = check(NOW.replace('{"zoe": 1}', '{"zoe": 1, "zoe": 1}'))
     assert "Probably not meant:\n  FILE, line 3: the key 'zoe' is written in line 3 too." in told

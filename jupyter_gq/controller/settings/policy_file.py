@@ -28,6 +28,7 @@ from .config_file import ConfigFileError, identify
 from .early_execution import EarlyExecution
 from .last_good import LastGood
 from .loaded_policy import LoadedPolicy
+from .queue_access import find_access_changes
 from .reading import Reading
 
 log = logging.getLogger(__name__)
@@ -141,6 +142,8 @@ class PolicyFile:
             self._hang = None
         if policy.current is not before.current:
             log.info("settings loaded again from %s", self._path)
+            for change in find_access_changes(before.current, policy.current):
+                log.warning("settings: other users or groups may use %s", change)
             self._log_warnings()
         return changed
 

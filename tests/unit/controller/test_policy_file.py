@@ -60,6 +60,14 @@ async def test_a_change_takes_effect_at_the_next_look(path, caplog):
     assert len([record for record in caplog.records if "loaded again" in record.getMessage()]) == 1
 
 
+async def test_an_empty_list_of_groups_opens_the_queue_and_the_log_says_so(path, caplog):
+    path.write_text('c.TrainingQueues.queues = {"nlp": {"quota": 1, "groups": ["nlp"]}}\n')
+    policy = load(path)
+    path.write_text('c.TrainingQueues.queues = {"nlp": {"quota": 1, "groups": []}}\n')
+    assert await look(policy)
+    assert "other users or groups may use queue nlp: groups nlp -> everybody" in caplog.text
+
+
 async def test_a_bad_change_leaves_the_old_settings_in_force_until_it_is_mended(path, caplog):
     policy = load(path)
     before = policy.current
