@@ -422,7 +422,7 @@ class SchedulerService(Application):
 
         Raises `_Ended` if a signal comes first: a file that hangs must not hold up the end of the service.
         """
-        reading = Reading(lambda: PolicyFile(Path(self.config_file), nodes, names, self._stored, self._early))
+        reading = Reading(lambda: PolicyFile.at_start(Path(self.config_file), nodes, names, self._stored, self._early))
         await listener.run_until_ended(reading.wait())
         if not reading.has_ended():
             raise _Ended

@@ -126,9 +126,10 @@ def test_without_a_service_wrong_types_in_pools_are_still_found(check):
         (NOW + 'c.Pools.pools = {"build": {"devices": [0]}, "train": {"devices": [1, 0]}}', "0 is already in the pool"),
     ],
 )
-def test_a_file_that_cannot_be_used_says_why(check, text, words):
+def test_a_file_that_cannot_be_used_says_why(check, text, words, caplog):
     code, told = check(text)
     assert code == 1
+    assert not caplog.records, "no service starts, and the sentence is said once"
     assert told.startswith("FILE cannot be used. ")
     assert words in told
 

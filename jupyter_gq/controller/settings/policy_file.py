@@ -17,6 +17,7 @@ See docs/decisions/0104-abandon-the-reading-of-a-file-that-hangs.md.
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 from traitlets.config import Config
 
@@ -74,6 +75,24 @@ class PolicyFile:
             files = {**first.identities(), **({} if early is None else early.executed)}
             self._policy.restore(ConfigFileError(self._describe_hang(look, files)))
             self._threads, self._pending = [look], (look, first)
+
+    @classmethod
+    def at_start(
+        cls,
+        path: Path,
+        nodes: Callable[[], Sequence[Node] | None],
+        also: Mapping[str, Collection[str]],
+        stored: LastGood | None,
+        early: EarlyExecution | None,
+    ) -> Self:
+        """Return the settings with which a service starts, and log why the file is not in force, if it is not.
+
+        The arguments and the errors are those of `PolicyFile`.
+        """
+        policy = cls(path, nodes, also, stored, early)
+        if policy.error is not None:
+            log.error("settings refused, the service starts with the last good ones: %s", policy.error)
+        return policy
 
     @property
     def current(self) -> Settings:

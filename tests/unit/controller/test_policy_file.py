@@ -303,10 +303,10 @@ async def test_a_start_with_a_bad_file_uses_the_stored_settings_and_says_so(path
         path.unlink()
     else:
         path.write_text(text)
-    policy = load(path, stored)
+    policy = PolicyFile.at_start(path, lambda: (a_node(2),), {}, stored, None)
     assert policy.current == first.current
     assert policy.error is not None
-    assert "starts with the last good ones" in caplog.text
+    assert "the service starts with the last good ones" in caplog.text
     path.write_text(GOOD.replace('"0.25"', '"0.5"'))
     assert await look(policy)
     assert (policy.error, policy.current.default_quota) == (None, 500)
