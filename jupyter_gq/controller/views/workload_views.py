@@ -23,7 +23,7 @@ from jupyter_gq.devices import limits
 from jupyter_gq.devices.meter import ShareUse
 from jupyter_gq.domain import workload_detail
 from jupyter_gq.domain.amount import MiB, Seconds, format_cpus, format_gpus, format_memory
-from jupyter_gq.domain.cluster import Device
+from jupyter_gq.domain.cluster import UNKNOWN_MODEL, Device
 from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.domain.share_level import ShareLevel
 from jupyter_gq.domain.states import FINAL, State
@@ -399,7 +399,7 @@ def _share_phrase(workload: Workload, place: Place | None, context: ViewContext)
     amount = f"{format_gpus(milli)} {'GPUs' if milli > 1000 else 'GPU'}"
     if memory is not None:
         amount = f"{format_memory(memory)}{' in each task' if workload.tasks > 1 else ''} ({amount})"
-    return f"{amount} of {device.model}" if device else amount
+    return amount if device is None or device.model == UNKNOWN_MODEL else f"{amount} of {device.model}"
 
 
 def _tasks_phrase(workload: Workload) -> str:
