@@ -25,6 +25,7 @@ from jupyter_gq.controller.settings.last_good import LastGood
 from jupyter_gq.controller.settings.lost_quotas import find_lost_quotas, find_work_over_quota
 from jupyter_gq.controller.settings.next_evictions import find_next_evictions
 from jupyter_gq.controller.settings.policy_file import PolicyFile
+from jupyter_gq.controller.settings.queue_access import find_access_changes
 from jupyter_gq.devices.simulated import SimulatedDevices
 from jupyter_gq.domain.errors import AdminError
 from jupyter_gq.planning.files import load_state
@@ -154,7 +155,7 @@ def _describe_missing_spawner(config: Config) -> str:
 
 
 def _compare(before: Settings, after: Settings, state: LiveState) -> None:
-    """Print which quotas the change lowers, and which running work it puts over a quota or stops at once."""
+    """Print what the change does to quotas, to the users of queues, and to running work."""
     groups = {user: frozenset(names) for user, names in state.groups.items()}
     lost = list(find_lost_quotas(before, after, groups))
     over = list(find_work_over_quota(before, after, groups, list(state.snapshot.workloads)))
@@ -162,6 +163,7 @@ def _compare(before: Settings, after: Settings, state: LiveState) -> None:
         _print("Lower than now", lost)
     else:
         print("No quota is lower than now.")
+    _print("Other users or groups may use", find_access_changes(before, after))
     if over:
         _print("Running work that becomes over quota, and may be paused or stopped for others", over)
     else:

@@ -29,7 +29,7 @@ from jupyter_gq.api.standby import Standby
 from jupyter_gq.backends.hub_directory import HubDirectory
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.kubernetes.leader.lease import Lease, LeaseLost
-from jupyter_gq.backends.local import LocalBackend, check_folder, describe_unwritable, jobs_with_files, lock_folder
+from jupyter_gq.backends.local import LocalBackend, check_folder, describe_unwritable, jobs_with_files
 from jupyter_gq.backends.notifications.settings import Notifications
 from jupyter_gq.backends.run_shares import RunShares
 from jupyter_gq.backends.server_stopper import HubServerStopper
@@ -56,6 +56,7 @@ from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import BackendError, JupyterGQError, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.hub.share_settings import GPU_SHARE_TRAITS
 from jupyter_gq.store.engine import parse_url
+from jupyter_gq.store.folder_lock import lock_folder
 from jupyter_gq.store.reachability import check_reachable, expect_database, peek_setting
 from jupyter_gq.store.reserve import RESERVE
 from jupyter_gq.store.sql import SqlStore
@@ -421,7 +422,7 @@ class SchedulerService(Application):
 
         Raises `_Ended` if a signal comes first: a file that hangs must not hold up the end of the service.
         """
-        reading = Reading(lambda: PolicyFile(Path(self.config_file), nodes, names, self._stored, self._early))
+        reading = Reading(lambda: PolicyFile.at_start(Path(self.config_file), nodes, names, self._stored, self._early))
         await listener.run_until_ended(reading.wait())
         if not reading.has_ended():
             raise _Ended

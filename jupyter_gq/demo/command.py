@@ -15,7 +15,7 @@ from pathlib import Path
 
 import httpx
 
-from jupyter_gq.backends.local import is_locked
+from jupyter_gq.store.folder_lock import is_locked
 
 from .person import DemoCellFailed, ProductRefused
 from .processes import DemoError, DemoHub, check_port, find_packaged_folder, free_port

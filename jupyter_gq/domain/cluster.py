@@ -85,6 +85,8 @@ class NewNodes:
 
 #: Label of the nodes whose devices can be shared, in clusters where not all nodes can share.
 SHARE_LABEL = ("jupyter-gq.org/shares", "yes")
+#: The model of a device whose model nobody tells.
+UNKNOWN_MODEL = "GPU"
 #: Label of the nodes whose devices are slices of GPUs: these devices are never shared, however long a workload waits.
 NEVER_SHARED = (SHARE_LABEL[0], "never")
 

@@ -6,7 +6,7 @@ import os
 from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.errors import AdminError
 
-from .address import VARIABLE, database_url
+from .address import VARIABLE, database_url, expect_no_service
 from .command_audit import make_command_entry
 from .command_errors import raised_to_admin
 from .copying import copy, describe_rows
@@ -34,6 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise AdminError(f"Copy to which database? Give its URL after that of the old one, or in ${VARIABLE}.")
     with raised_to_admin():
         source = database_url(arguments.source)
+        for url in (source, arguments.target):
+            expect_no_service(url)
         entry = make_command_entry(
             Action.DATABASE_COPY, parse_url(source).database or ""
         )  # the URL may hold a password

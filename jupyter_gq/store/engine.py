@@ -74,13 +74,15 @@ def parse_url(url: str) -> sa.URL:
     invalid URL never contains the URL, which may hold a password.
     """
     try:
-        parsed = sa.make_url(url)
+        parsed: sa.URL | None = sa.make_url(url)
     except (sa.exc.ArgumentError, ValueError):
-        # The cause is left out: it may contain the URL, and so a password.
+        parsed = None
+    # After an unescaped @ of a password, the host begins with the end of the password.
+    if parsed is None or "@" in (parsed.host or ""):
         raise AdminError(
             "The URL of the database cannot be read. Write it as postgresql://user@host/database or "
             "sqlite:///file; in a password, @ : / and % are written as %40 %3A %2F %25."
-        ) from None
+        )
     if parsed.drivername not in ("sqlite", "postgresql", "postgresql+psycopg"):
         raise AdminError(
             f"There is no store on {parsed.drivername!r}. Use sqlite:///file or postgresql://user@host/database."

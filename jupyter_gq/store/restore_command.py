@@ -5,7 +5,7 @@ from pathlib import Path
 
 from jupyter_gq.domain.audit import Action
 
-from .address import DATABASE_HELP, database_url
+from .address import DATABASE_HELP, database_url, expect_no_service
 from .backups import restore
 from .command_audit import make_command_entry
 from .command_errors import raised_to_admin
@@ -34,6 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Restore the backup, print the number of rows of each table, and return 0. Raises `AdminError` if that fails."""
     with raised_to_admin():
         url = database_url(arguments.database, may_be_missing=True)
+        expect_no_service(url)
         entry = make_command_entry(Action.DATABASE_RESTORE, str(arguments.file.absolute()))
         copied = restore(arguments.file, url, kept=arguments.replace, audit=[entry])
     print(f"Restored: {describe_rows(copied)}.")

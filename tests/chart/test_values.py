@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from tests.chart.render import CHART, IMAGE, NEWEST, RELEASE, ROOT, defaults, helm3, schema, template
+from tests.chart.render import CHART, IMAGE, NAMESPACE, NEWEST, RELEASE, ROOT, defaults, helm3, schema, template
 from tests.patience import scaled
 
 #: Only there because Helm hands them to every chart.
@@ -38,7 +38,6 @@ LETS_PROMETHEUS_IN = {"networkPolicies": {"prometheus": {"kubernetes.io/metadata
 WITH = {
     "service.replicas": POSTGRESQL,
     "service.handover": POSTGRESQL,
-    "database.kind": {"database": {"postgresql": {"secretName": "database"}}},
     "database.postgresql": POSTGRESQL,
     "database.postgresql.caSecretKey": AUTHORITY,
     "training.homeVolume": {"training": {"homeVolume": {"claim": "homes"}}},
@@ -122,7 +121,12 @@ LEAVES = {".".join(map(str, path)): (path, node) for path, node in leaves(schema
 LEVELS = {".".join(map(str, path)) or "(top)": path for path, node in levels(schema())}
 
 
-@pytest.mark.parametrize("dotted", LEAVES)
+def test_the_kind_of_the_database_has_an_effect():
+    assert rendered(json.dumps(POSTGRESQL)) != rendered("{}")
+
+
+#: The kind of the database is not changed alone: PostgreSQL needs a Secret, which SQLite refuses.
+@pytest.mark.parametrize("dotted", [name for name in LEAVES if name != "database.kind"])
 def test_every_value_has_an_effect(dotted):
     path, node = LEAVES[dotted]
     prefixes = [".".join(map(str, path[:end])) for end in range(len(path), 0, -1)]
@@ -225,6 +229,10 @@ def test_a_value_that_makes_no_sense_is_refused(values):
             {"agent": {"enabled": False}, "pools": {"build": {"nodes": {}, "provider": "hami"}}},
             "nobody counts the GPUs of its nodes and the pool has none. Set agent.enabled: true",
         ),
+        ({"database": {"postgresql": {"secretName": "gq"}}}, "Set database.kind: postgresql, or leave the name out."),
+        ({"training": {"namespace": "x"}, "nodes": {"namespace": "x"}}, "are both x, and the chart makes them"),
+        ({"training": {"namespace": NAMESPACE}}, "Give jobs a namespace of their own."),
+        ({"nodes": {"namespace": NAMESPACE}}, "Give agents a namespace of their own."),
         ({"monitoring": {"serviceMonitor": True}}, "Prometheus may not reach the service. Give the labels"),
     ],
 )

@@ -19,6 +19,7 @@ from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.audit import Action, AuditEntry, AuditFilter
 from jupyter_gq.domain.errors import AdminError, StorageFull, Superseded
 from jupyter_gq.store import backups, copying, engine, schema
+from jupyter_gq.store.folder_lock import lock_folder
 from jupyter_gq.store.protocol import NewEvent
 from jupyter_gq.store.rows import add_audit_entries
 from jupyter_gq.store.sql import SqlStore
@@ -105,6 +106,25 @@ def test_a_restore_replaces_what_is_there_only_when_told_to_and_keeps_it(url, tm
     again = SqlStore(f"sqlite:///{kept}")
     assert contents(again) == today
     again.close()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["restore", "backup.sqlite", "jupyter-gq-state/service.sqlite", "--replace", "kept.sqlite"],
+        ["copy-database", "jupyter-gq-state/service.sqlite", "sqlite:///new.sqlite"],
+        ["copy-database", "backup.sqlite", "sqlite:///jupyter-gq-state/new.sqlite"],
+    ],
+)
+def test_a_database_of_a_running_service_is_neither_replaced_nor_copied(tmp_path, capsys, arguments):
+    state = tmp_path / "jupyter-gq-state"
+    with lock_folder(state), closing(fill(f"sqlite:///{state}/service.sqlite")) as store:
+        assert main(["backup", "backup.sqlite"]) == 0
+        assert main(arguments) == 2
+        assert f"A scheduler service works in the folder {state}" in capsys.readouterr().err
+        assert not list(tmp_path.glob("kept*")) + list(tmp_path.rglob("new*"))
+        store.put_setting("policy", {"half_life": 2})  # the service still writes
+    assert main(arguments) == 0
 
 
 def test_a_restore_without_a_name_makes_the_missing_database_of_the_service(tmp_path, capsys):

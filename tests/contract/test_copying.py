@@ -74,6 +74,7 @@ def test_a_copy_that_breaks_off_leaves_nothing_and_can_be_made_again(old, new, m
         ),
         ("sqlite:///nowhere.sqlite", "{new}", "There is no database at 'nowhere.sqlite'."),
         ("{old}", "postgresql://gq:hunter2@127.0.0.1:1/jobs", "'jobs' at 127.0.0.1:1 could not be used"),
+        ("{old}", "postgresql+psycopg://gq:p@hunter2@127.0.0.1/jobs", "@ : / and % are written as %40 %3A %2F %25."),
         ("{old}", "hunter2", "The URL of the database cannot be read."),
         ("{old}", "", "Copy to which database?"),
     ],

@@ -14,9 +14,9 @@ import psutil
 import pytest
 
 from jupyter_gq.app import main
-from jupyter_gq.backends.local import lock_folder
 from jupyter_gq.demo.command import _delete_demo, _hold_folder
 from jupyter_gq.demo.processes import DemoError
+from jupyter_gq.store.folder_lock import lock_folder
 from tests.kept_logs import LOGS
 from tests.patience import scaled
 

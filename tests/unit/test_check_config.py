@@ -126,9 +126,10 @@ def test_without_a_service_wrong_types_in_pools_are_still_found(check):
         (NOW + 'c.Pools.pools = {"build": {"devices": [0]}, "train": {"devices": [1, 0]}}', "0 is already in the pool"),
     ],
 )
-def test_a_file_that_cannot_be_used_says_why(check, text, words):
+def test_a_file_that_cannot_be_used_says_why(check, text, words, caplog):
     code, told = check(text)
     assert code == 1
+    assert not caplog.records, "no service starts, and the sentence is said once"
     assert told.startswith("FILE cannot be used. ")
     assert words in told
 
@@ -210,6 +211,19 @@ def test_running_work_that_a_lowered_limit_stops_is_listed(check):
     (_, _, rest) = told.partition("Running work that is paused or stopped as soon as the file is in force:\n")
     (line,) = rest.splitlines()
     assert line.startswith("  bob's job bobs in nlp. Paused: the limit of nlp was lowered to 0 GPU.")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ('"limit": 2', '"limit": 2, "groups": ["nlp"], "users": ["zoe"]', "nlp: everybody -> users zoe; groups nlp"),
+        ('    "nlp"', '    "speech": {"groups": []},\n    "nlp"', "speech: nobody -> everybody"),
+    ],
+)
+def test_queues_that_other_users_may_use_are_listed(check, old, new, line):
+    code, told = check(NOW.replace(old, new))
+    assert code == 0
+    assert f"Other users or groups may use:\n  queue {line}\n" in told
 
 
 def test_what_is_probably_not_meant_is_listed(check):

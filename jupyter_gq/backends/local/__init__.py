@@ -2,7 +2,6 @@
 
 from .backend import LocalRuns
 from .bundles import LocalBundles
-from .folder_lock import is_locked, lock_folder
 from .folders import check_folder, describe_unwritable, jobs_with_files
 from .options import LocalOptions
 from .settings import LocalBackend
@@ -14,7 +13,5 @@ __all__ = [
     "LocalRuns",
     "check_folder",
     "describe_unwritable",
-    "is_locked",
     "jobs_with_files",
-    "lock_folder",
 ]

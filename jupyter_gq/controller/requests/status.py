@@ -63,7 +63,8 @@ class ServiceStatus:
         lost = Counter(job.queue for job in jobs if job.kind is Kind.TRAINING and job.queue not in known)
         return [
             f"The settings have no queue {queue} any more, and {count} {'job uses' if count == 1 else 'jobs use'} it. "
-            "What waits there does not start, and what runs there goes on. Move the jobs, or add the queue again."
+            "What waits there does not start. What runs there may be paused for other queues, "
+            "and then does not start again. Move the jobs, or add the queue again."
             for queue, count in sorted(lost.items())
         ]
 

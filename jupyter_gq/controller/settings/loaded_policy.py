@@ -83,7 +83,7 @@ class LoadedPolicy:
         return self._seen == self._changing
 
     def load_first(self, early: EarlyExecution | None = None) -> bool:
-        """Load the file, or restore the stored policy if the file cannot be used, and log why. Returns True.
+        """Load the file, or restore the stored policy if the file cannot be used. Returns True.
 
         If the file has not changed since `early` executed it, it is not executed again. Raises `ConfigFileError` if
         neither the file nor a stored policy can be used.
@@ -96,7 +96,7 @@ class LoadedPolicy:
         return True
 
     def restore(self, error: ConfigFileError) -> None:
-        """Put the stored policy in force because of `error`, which is logged.
+        """Put the stored policy in force because of `error`.
 
         Raises `error` if there is none, or if it does not fit this machine any more.
         """
@@ -107,7 +107,6 @@ class LoadedPolicy:
         except SettingsError:
             raise error from None  # the machine has changed too: the file is what has to be mended
         self.error = str(error)
-        log.error("settings refused, the service starts with the last good ones: %s", error)
 
     def look(self) -> bool:
         """Load the file again if it, or a file that it loads, has new content that is the same at two looks in a row.

@@ -17,6 +17,7 @@ See docs/decisions/0104-abandon-the-reading-of-a-file-that-hangs.md.
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 from traitlets.config import Config
 
@@ -28,6 +29,7 @@ from .config_file import ConfigFileError, identify
 from .early_execution import EarlyExecution
 from .last_good import LastGood
 from .loaded_policy import LoadedPolicy
+from .queue_access import find_access_changes
 from .reading import Reading
 
 log = logging.getLogger(__name__)
@@ -73,6 +75,24 @@ class PolicyFile:
             files = {**first.identities(), **({} if early is None else early.executed)}
             self._policy.restore(ConfigFileError(self._describe_hang(look, files)))
             self._threads, self._pending = [look], (look, first)
+
+    @classmethod
+    def at_start(
+        cls,
+        path: Path,
+        nodes: Callable[[], Sequence[Node] | None],
+        also: Mapping[str, Collection[str]],
+        stored: LastGood | None,
+        early: EarlyExecution | None,
+    ) -> Self:
+        """Return the settings with which a service starts, and log why the file is not in force, if it is not.
+
+        The arguments and the errors are those of `PolicyFile`.
+        """
+        policy = cls(path, nodes, also, stored, early)
+        if policy.error is not None:
+            log.error("settings refused, the service starts with the last good ones: %s", policy.error)
+        return policy
 
     @property
     def current(self) -> Settings:
@@ -141,6 +161,8 @@ class PolicyFile:
             self._hang = None
         if policy.current is not before.current:
             log.info("settings loaded again from %s", self._path)
+            for change in find_access_changes(before.current, policy.current):
+                log.warning("settings: other users or groups may use %s", change)
             self._log_warnings()
         return changed
 

@@ -23,7 +23,7 @@ from jupyter_gq.devices import limits
 from jupyter_gq.devices.meter import ShareUse
 from jupyter_gq.domain import workload_detail
 from jupyter_gq.domain.amount import MiB, Seconds, format_cpus, format_gpus, format_memory
-from jupyter_gq.domain.cluster import Device
+from jupyter_gq.domain.cluster import UNKNOWN_MODEL, Device
 from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.domain.share_level import ShareLevel
 from jupyter_gq.domain.states import FINAL, State
@@ -213,11 +213,14 @@ def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
 def _reasons_of_pause(told: str, pending: Pending | None) -> list[str]:
     """Return why a job was paused, `told`, and why it waits, if `told` is "" or does not say that.
 
-    The cluster may have lost the only GPUs that will do since then, such as by a drain.
+    The cluster may have lost the only GPUs that will do since then, such as by a drain. A job whose queue is gone does
+    not continue by itself, which the sentence of its eviction would promise.
     """
     why = pending.why.sentence if pending else NOT_YET_CONSIDERED
-    has_no_place = pending is not None and pending.why.reason is PendingReason.NO_DEVICE
-    return [told, why] if told in ENDS_OF_SUSPENDED_RUNS or has_no_place else [told or why]
+    reason = pending.why.reason if pending else None
+    if told in ENDS_OF_SUSPENDED_RUNS or reason is PendingReason.NO_DEVICE:
+        return [told, why]
+    return [why if reason is PendingReason.UNKNOWN_QUEUE else told or why]
 
 
 def notebook_view(record: Record, context: ViewContext) -> NotebookView:
@@ -409,7 +412,7 @@ def _share_phrase(workload: Workload, place: Place | None, context: ViewContext)
     amount = f"{format_gpus(milli)} {'GPUs' if milli > 1000 else 'GPU'}"
     if memory is not None:
         amount = f"{format_memory(memory)}{' in each task' if workload.tasks > 1 else ''} ({amount})"
-    return f"{amount} of {device.model}" if device else amount
+    return amount if device is None or device.model == UNKNOWN_MODEL else f"{amount} of {device.model}"
 
 
 def _tasks_phrase(workload: Workload) -> str:

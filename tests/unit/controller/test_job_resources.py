@@ -6,6 +6,7 @@ import pytest
 
 from jupyter_gq.client.models import JobChange, JobRequest
 from jupyter_gq.domain.amount import MiB
+from jupyter_gq.domain.cluster import UNKNOWN_MODEL
 from jupyter_gq.domain.errors import InvalidAmount, NeverFits
 from jupyter_gq.scheduling.placement import resolved
 from tests.fakes import a_node
@@ -159,6 +160,14 @@ async def test_gpu_memory_is_a_part_of_one_gpu_which_the_job_says(tmp_path):
     await world.step(2)
     told = world.controller.jobs.show(ANN, view.id)
     assert told.sentence == "Running on 12 GiB (0.3 GPU) of A100-40GB."
+    world.close()
+
+
+async def test_a_job_on_a_gpu_of_an_unknown_model_names_no_model(tmp_path):
+    world = a_world(tmp_path, a_box(UNKNOWN_MODEL))
+    job = world.send(ANN, "vision", "1")
+    await world.step(3)
+    assert world.job(job).sentence == "Running on 1 GPU."
     world.close()
 
 

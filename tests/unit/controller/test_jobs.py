@@ -425,6 +425,20 @@ async def test_a_job_whose_queue_is_no_longer_configured_waits_and_says_so(world
     assert world.controller.jobs.cancel(ANN, job).phase == "cancelled"
 
 
+async def test_a_paused_job_whose_queue_is_gone_does_not_say_that_it_continues_by_itself(world):
+    job = world.send(ANN, "vision", "1")
+    await world.step(3)
+    world.settings.current = story_settings(TrainingQueues={"queues": {"nlp": {"quota": 1}}})
+    (warning,) = world.controller.status.check_health().warnings
+    assert "may be paused for other queues, and then does not start again." in warning
+    world.send(BOB, "nlp", "1")
+    await world.step(5)
+    view = world.job(job)
+    assert (view.phase, view.eviction.reason) == ("paused", "RECLAIMED")
+    assert "the queue vision is no longer in the configuration. Move it to another queue" in view.sentence
+    assert "Continues by itself" not in view.sentence
+
+
 def _piece(seq: int) -> dict:
     output = {"output_type": "stream", "name": "stdout", "text": f"{seq}\n"}
     return {"seq": seq, "run": 1, "at": 0, "op": "append", "cell": "c1", "role": "target", "output": output}

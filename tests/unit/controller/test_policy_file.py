@@ -60,6 +60,14 @@ async def test_a_change_takes_effect_at_the_next_look(path, caplog):
     assert len([record for record in caplog.records if "loaded again" in record.getMessage()]) == 1
 
 
+async def test_an_empty_list_of_groups_opens_the_queue_and_the_log_says_so(path, caplog):
+    path.write_text('c.TrainingQueues.queues = {"nlp": {"quota": 1, "groups": ["nlp"]}}\n')
+    policy = load(path)
+    path.write_text('c.TrainingQueues.queues = {"nlp": {"quota": 1, "groups": []}}\n')
+    assert await look(policy)
+    assert "other users or groups may use queue nlp: groups nlp -> everybody" in caplog.text
+
+
 async def test_a_bad_change_leaves_the_old_settings_in_force_until_it_is_mended(path, caplog):
     policy = load(path)
     before = policy.current
@@ -295,10 +303,10 @@ async def test_a_start_with_a_bad_file_uses_the_stored_settings_and_says_so(path
         path.unlink()
     else:
         path.write_text(text)
-    policy = load(path, stored)
+    policy = PolicyFile.at_start(path, lambda: (a_node(2),), {}, stored, None)
     assert policy.current == first.current
     assert policy.error is not None
-    assert "starts with the last good ones" in caplog.text
+    assert "the service starts with the last good ones" in caplog.text
     path.write_text(GOOD.replace('"0.25"', '"0.5"'))
     assert await look(policy)
     assert (policy.error, policy.current.default_quota) == (None, 500)

@@ -4,7 +4,8 @@ Rules
 -----
 1. Own words. A refusal keeps the server's text: it names the quota, the webhook or the rule that an administrator has
    to look at.
-2. Rights. A missing right is named, so that a role can be mended without reading a log.
+2. Rights. A missing right is named, so that a role can be mended without reading a log. The server answers in the
+   same way if the namespace is gone with its roles, so the sentence names that cause too.
 3. Retry. An error that may not occur the next time is `Unreachable`; an error that will is a refusal.
 """
 
@@ -16,6 +17,7 @@ from jupyter_gq.domain.errors import BackendError
 #: Statuses to be asked again later: too many requests, or the server is not well.
 _TEMPORARY = frozenset({408, 429, 500, 502, 503, 504})
 _RIGHT = re.compile(r'User "(?P<user>[^"]*)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)"(?P<where>.*)', re.S)
+_NAMESPACE = re.compile(r'in the namespace "([^"]+)"')
 
 
 class ClusterError(BackendError):
@@ -76,10 +78,18 @@ def error_of(status: int, body: bytes, what: str) -> ClusterError:
 
 
 def _missing_right(right: re.Match[str], what: str) -> str:
+    """Return the sentence for a missing right. Roles are deleted with their namespace, so that is named as a cause."""
     where = right["where"].split(":")[0].strip().rstrip(".")
-    return (
+    sentence = (
         f"The service may not {what}: {right['user']} lacks the right to {right['verb']} {right['resource']}"
-        f"{' ' + where if where else ''}. Give its account the rights of the chart's role."
+        f"{' ' + where if where else ''}."
+    )
+    namespace = _NAMESPACE.search(where)
+    if namespace is None:
+        return f"{sentence} Give its account the rights of the chart's role."
+    return (
+        f"{sentence} If the namespace {namespace[1]} was deleted, its roles are gone too: `helm upgrade` makes it and "
+        "them again. Otherwise give the account the rights of the chart's role."
     )
 
 

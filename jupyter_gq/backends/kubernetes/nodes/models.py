@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from jupyter_gq.backends.kubernetes.api.views import NodeView
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.domain.amount import MiB
-from jupyter_gq.domain.cluster import NEVER_SHARED, SHARE_LABEL, Device
+from jupyter_gq.domain.cluster import NEVER_SHARED, SHARE_LABEL, UNKNOWN_MODEL, Device
 from jupyter_gq.domain.pod_pool import PodPool
 
 #: What GPU feature discovery puts before its labels for whole GPUs; those of a slice begin with its resource's name.
@@ -36,7 +36,7 @@ def device_by_labels(view: NodeView, index: int, pool: PodPool, *, healthy: bool
     return Device(
         id=names.slot_of(view.name, index),
         index=index,
-        model=view.labels.get(f"{of}.product", pool.resource.rpartition("/")[2] if of != _GPU else "GPU"),
+        model=view.labels.get(f"{of}.product", pool.resource.rpartition("/")[2] if of != _GPU else UNKNOWN_MODEL),
         memory=MiB(int(memory) if memory.isdigit() else 0),
         pool=pool.name,
         healthy=healthy,

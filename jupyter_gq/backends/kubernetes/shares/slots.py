@@ -26,7 +26,7 @@ from jupyter_gq.backends.kubernetes.pods.index import RunKey
 from jupyter_gq.backends.kubernetes.pods.results import find_trouble
 from jupyter_gq.backends.kubernetes.providers import PROVIDERS
 from jupyter_gq.domain.amount import MiB
-from jupyter_gq.domain.cluster import Device
+from jupyter_gq.domain.cluster import UNKNOWN_MODEL, Device
 from jupyter_gq.domain.pod_pool import PodPool
 
 
@@ -186,7 +186,7 @@ class Slots:
             return None
         uuid = self.device_of(slot, pod)
         return self._agents.device(pod.node, uuid) or Device(
-            id=uuid, index=0, model="GPU", memory=_memory_or_zero(self._nodes.model(pod.node)), pool=""
+            id=uuid, index=0, model=UNKNOWN_MODEL, memory=_memory_or_zero(self._nodes.model(pod.node)), pool=""
         )
 
     def find_holder(self, slot: Slot) -> PodView | None:

@@ -47,6 +47,17 @@ def test_a_missing_right_is_named_with_who_lacks_it_and_where():
     sentence = answer(403, told).sentence
     assert "system:serviceaccount:hub:gq-service lacks the right to create pods" in sentence
     assert 'in the namespace "train"' in sentence
+    assert (
+        "If the namespace train was deleted, its roles are gone too: `helm upgrade` makes it and them again."
+        in sentence
+    )
+
+
+def test_a_right_in_the_whole_cluster_names_no_namespace():
+    told = 'nodes is forbidden: User "gq-service" cannot list resource "nodes" in API group "" at the cluster scope'
+    sentence = answer(403, told).sentence
+    assert "lacks the right to list nodes" in sentence
+    assert "namespace" not in sentence
 
 
 def test_an_answer_that_is_no_status_is_quoted():

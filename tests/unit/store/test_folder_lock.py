@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-from jupyter_gq.backends.local import lock_folder
 from jupyter_gq.domain.errors import AdminError
+from jupyter_gq.store.folder_lock import lock_folder
 
 HOLD = """
 import sys
 from pathlib import Path
-from jupyter_gq.backends.local import lock_folder
+from jupyter_gq.store.folder_lock import lock_folder
 with lock_folder(Path(sys.argv[1])):
     print("locked", flush=True)
     sys.stdin.read()
