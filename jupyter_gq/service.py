@@ -8,7 +8,6 @@ configuration file.
 import asyncio
 import contextlib
 import copy
-import gc
 import logging
 import os
 import signal
@@ -39,6 +38,7 @@ from jupyter_gq.client.plain_output import log_plainly
 from jupyter_gq.client.service_address import SOCKET_VARIABLE, SocketPlace
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller, is_only_replica
+from jupyter_gq.controller.interpreter import set_the_interpreter
 from jupyter_gq.controller.loop.store_outage import StoreOutage
 from jupyter_gq.controller.requests.status import installed_version
 from jupyter_gq.controller.settings.config_file import ConfigFileError
@@ -63,21 +63,6 @@ from jupyter_gq.store.sql import SqlStore
 
 #: Seconds until a database that did not answer at the start is tried again.
 _TRY_AGAIN = 2.0
-#: New objects until the youngest are looked through, and how often until the older and the oldest are.
-_GARBAGE = (50_000, 20, 100)
-#: Seconds after which a thread lets another one compute that waits for it.
-_TURN = 0.0005
-
-
-def set_the_interpreter() -> None:
-    """Make Python look for reference cycles rarely, and switch between threads ten times as often.
-
-    A step makes thousands of small objects that live as long as their workload. With 7,000 workloads, the search for
-    cycles took a fifth of the step and freed next to nothing. Threads that write to the network compute for a moment,
-    ten times per request. Beside a step, each of these moments waited for a switch interval of 5 ms.
-    """
-    gc.set_threshold(*_GARBAGE)
-    sys.setswitchinterval(_TURN)
 
 
 def names_by_section(*backends: type[HasTraits]) -> dict[str, Collection[str]]:

@@ -27,7 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="print outputs as they come, until the job has ended; the exit code is 0 if it succeeded, else 1",
     )
     parser.add_argument(
-        "--runner", action="store_true", help="print the log of the job's last run instead: messages outside of cells"
+        "--runner",
+        action="store_true",
+        help="print the end of the last run's log instead, with messages from outside of the cells",
     )
     parser.add_argument(
         "--task",

@@ -81,8 +81,9 @@ class Job:
     def cost(self) -> float:
         """GPU seconds that the job has used so far: GPUs of all tasks, times the seconds of all runs.
 
-        Pauses and the time of each start do not count. Of a job with `min_tasks`, that is the most that it can have
-        used: it counts as if it had always run with all of its tasks.
+        Pauses and the time of each start do not count. All runs count with the GPUs and tasks that the job has now,
+        also if they were changed between runs. Of a job with `min_tasks`, that is the most that it can have used: it
+        counts as if it had always run with all of its tasks.
         """
         self._view = self._server.get("jobs", self.id)
         return _count_gpu_seconds(self._view)
@@ -101,9 +102,10 @@ class Job:
     def result(self, timeout: float | None = None) -> object:
         """Wait until the job has ended, and return what its function returned.
 
-        For a job that was sent as a cell, return the variables that it brings back, as a dict by name. Raises
-        `JobFailed` with the traceback as text if the code failed or the job was cancelled, `TimeoutError` if it has
-        not ended within `timeout` seconds, and `JobError` if there is no value that this kernel can load.
+        For a job that was sent as a cell, return its variable if it brings back one, a dict by name if it brings back
+        several, and the number, text or dict that it has shown if it brings back none. Raises `JobFailed` with the
+        traceback as text if the code failed or the job was cancelled, `TimeoutError` if it has not ended within
+        `timeout` seconds, and `JobError` if there is no value that this kernel can load.
         """
         status = self.wait(timeout)
         if status not in ENDED:

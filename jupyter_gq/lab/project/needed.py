@@ -14,6 +14,7 @@ Rules
 import ast
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -95,19 +96,22 @@ class Code:
 
     #: Syntax trees of its cells.
     trees: Sequence[ast.AST] = ()
-    #: Paths that the cells write, which go along only if the code names the path once more.
+    #: Paths that the cells write, once for each cell that does. One goes along only if the code names it once more.
     written: Sequence[str] = ()
 
 
 def find_needed(folder: Path, code: Code, patterns: Sequence[str], caps: Caps) -> Needed:
-    """Return the files of `folder` that the code and the user's patterns name."""
+    """Return the files of `folder` that the code imports, or that the code or a pattern of the user names.
+
+    They are those that go along, those that stay with the reason, and those that the code only writes.
+    """
     search = _Search(folder, caps)
     try:
         found = [find_references(tree) for tree in code.trees]
-        for references in found:
-            for path in code.written:
-                if references.texts.get(path) == 1:
-                    del references.texts[path]
+        writes = Counter(code.written)
+        for path in [each for each in writes if _count_mentions(found, each) <= writes[each]]:
+            for references in found:
+                references.texts.pop(path, None)
         named = set().union(*(references.texts for references in found))
         search.found.written = [path for path in dict.fromkeys(code.written) if path not in named]
         for references in found:
@@ -118,6 +122,11 @@ def find_needed(folder: Path, code: Code, patterns: Sequence[str], caps: Caps) -
     except _Enough:
         search.found.cut_short = True
     return search.found
+
+
+def _count_mentions(found: Sequence[References], path: str) -> int:
+    """Return how often the code names a path: one cell may read what another one writes."""
+    return sum(references.texts.get(path, 0) for references in found)
 
 
 _READ = ReadModules()

@@ -74,12 +74,13 @@ def write_results(
 def list_files(
     folder: Path, frozen: Mapping[str, ProjectFile], hide: Callable[[str], str] = str
 ) -> tuple[list[JsonObject], int]:
-    """Return path and size of the regular files below `folder`, sorted, and how many more there are.
+    """Return path and size of the regular files below `folder`, and how many more there are.
 
-    At most `MOST_FILES` are returned, those that were written last. Pipes, caches, `frozen` files that have not
-    changed, and links to other places are left out. A link to one of the files has a reason, which names that file.
-    A file or folder whose name or rights keep it from being read by others has a reason, and so has one whose name
-    has the value of a secret in it, which `hide` replaces.
+    The files of a folder come by name, and then those of its folders. At most `MOST_FILES` are returned, those that
+    were written last; what cannot be read counts as the newest. Pipes, caches, `frozen` files that have not changed,
+    and links to other places are left out. A link to one of the files has a reason, which names that file. A file or
+    folder whose name or rights keep it from being read by others has a reason, and so has one whose name has the value
+    of a secret in it, which `hide` replaces.
     """
     found: list[tuple[float, JsonObject]] = []  # with the time of the last change
 
