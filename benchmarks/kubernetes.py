@@ -38,7 +38,7 @@ from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller
-from jupyter_gq.controller.interpreter import set_the_interpreter
+from jupyter_gq.controller.loop.interpreter import set_the_interpreter
 from jupyter_gq.controller.settings.config import build_settings
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.states import State

@@ -38,7 +38,7 @@ from jupyter_gq.client.plain_output import log_plainly
 from jupyter_gq.client.service_address import SOCKET_VARIABLE, SocketPlace
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller, is_only_replica
-from jupyter_gq.controller.interpreter import set_the_interpreter
+from jupyter_gq.controller.loop.interpreter import set_the_interpreter
 from jupyter_gq.controller.loop.store_outage import StoreOutage
 from jupyter_gq.controller.requests.status import installed_version
 from jupyter_gq.controller.settings.config_file import ConfigFileError

@@ -259,6 +259,7 @@ async def test_modules_are_planned_and_frozen_and_large_data_stays(on_hub, servi
     assert (await fetch("POST", "send", body=request))[0] == 201
     digest = hashlib.sha256(b"WIDTH = 7\n").hexdigest()
     entry = {"path": "net.py", "bytes": 10, "parts": [digest], "executable": False}
+    entry["modified_at"] = (jp_root_dir / "work" / "net.py").stat().st_mtime
     assert service.bodies[-1]["bundle"]["manifest"]["files"] == [entry]
     assert service.parts == {digest: b"WIDTH = 7\n"}
 
