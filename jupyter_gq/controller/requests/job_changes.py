@@ -196,7 +196,7 @@ class JobChanges:
             check_limits_of_queue(context, after.queue)
         elif after.priority != before.priority:
             check_priority(find_queue(settings, caller, before.queue), caller, after.priority)
-        if moves or after.request != before.request:
+        if moves or _shape(after) != _shape(before):
             admission.check_fits(context.empty_snapshot([caller]), after)
 
 
