@@ -9,10 +9,10 @@ import pytest
 import pytest_asyncio
 from tornado.httpclient import AsyncHTTPClient
 
-from jupyter_gq.backends.local import lock_folder
 from jupyter_gq.backends.local.ledger import Ledger, Run
 from jupyter_gq.client.early_answer import DELAY_VARIABLE
 from jupyter_gq.devices.processes import boot_id
+from jupyter_gq.store.folder_lock import lock_folder
 from jupyter_gq.store.sql import SqlStore
 from tests.api.hubs import Hub
 from tests.patience import eventually, scaled
