@@ -29,7 +29,8 @@ async def test_priority_gpus_and_the_maximum_running_time_of_jobs_are_changed(sa
     code, _, err = await say("change", jobs[0].id)
     assert (code, err) == (
         2,
-        "jupyter-gq change: Name what should change: --priority, --gpus, --gpu-memory, --tasks, --min-tasks or --max-time.\n",
+        "jupyter-gq change: Name what should change: --priority, --gpus, --gpu-memory, --tasks, --min-tasks or "
+        "--max-time.\n",
     )
     assert (await say("change", jobs[1].id, "--gpu-memory", "12 GB"))[0] == 0
     assert (await people["ann"].job(jobs[1].id)).gpu_memory == "12 GiB"
