@@ -241,7 +241,7 @@ describe('the GPUs and tasks of a job', () => {
     await enter(field('min_tasks'), '3');
     expect(words(document.querySelector('.jp-Dialog [role=alert]'))).toContain('from 1 to 2');
     await press('Change');
-    expect(told()).toEqual(['Write a whole number from 1 to 2, the number of tasks.']);
+    expect(told()).toEqual(['At least: write a whole number from 1 to 2, the number of tasks.']);
     expect(training.server.bodies).toEqual([]);
   });
 

@@ -20,12 +20,12 @@ export function readTaskFields(
 ): Pick<JobRequest, 'tasks' | 'min_tasks'> | Problem {
   const tasks = readTasks(fields.tasks);
   if (tasks === null) {
-    const message = trans.__('Write a whole number from 1 to %1.', MOST_TASKS);
+    const message = trans.__('Tasks: write a whole number from 1 to %1.', MOST_TASKS);
     return { code: 'invalid_tasks', field: 'tasks', message };
   }
   const least = fields.minTasks.trim() === '' ? null : readTasks(fields.minTasks);
   if (fields.minTasks.trim() !== '' && (least === null || least > tasks)) {
-    const message = trans.__('Write a whole number from 1 to %1, the number of tasks.', tasks);
+    const message = trans.__('At least: write a whole number from 1 to %1, the number of tasks.', tasks);
     return { code: 'invalid_tasks', field: 'min_tasks', message };
   }
   return { tasks, min_tasks: least };
