@@ -40,6 +40,18 @@ async def test_priority_gpus_and_the_maximum_running_time_of_jobs_are_changed(sa
     assert (code, "the highest that you may give" in err) == (3, True)
 
 
+async def test_the_tasks_of_a_waiting_job_are_changed(say, people, bundle):
+    job = await send(people, bundle, gpus="0.25")
+    code, _, err = await say("change", job.id, "--tasks", "3")
+    assert (code, err, (await people["ann"].job(job.id)).tasks) == (0, "", 3)
+    code, _, err = await say("change", job.id, "--min-tasks", "4")
+    told = "min_tasks is 4, but the job has 3 tasks: use 1 to 3, or more tasks."
+    assert (code, err.startswith(f"jupyter-gq change: {job.id}: {told}")) == (3, True)
+    code, _, err = await say("change", job.id, "--tasks", "65")
+    assert (code, err.startswith("jupyter-gq change: tasks: ")) == (2, True)
+    assert (await people["ann"].job(job.id)).tasks == 3
+
+
 async def test_a_new_maximum_running_time_says_what_has_been_used_and_what_follows(
     say, people, bundle, world, monkeypatch
 ):
