@@ -142,14 +142,16 @@ def _list_assigned(tree: ast.Module) -> Iterator[str]:
 def _searches(tree: ast.Module) -> bool:
     """Return whether a cell looks for files in a folder and the folders below it."""
     names = Names.read(tree)
-    for call in list_calls(tree):
-        magic = read_magic(call)
-        if magic is not None:
-            if magic.name == "!" and _FIND.match(magic.line):
-                return True
-        elif names.spell(call.func) in _WALKS or (isinstance(call.func, ast.Attribute) and call.func.attr == "rglob"):
-            return not any(keyword.arg in {"followlinks", "recurse_symlinks"} for keyword in call.keywords)
-    return False
+    return any(_is_search(call, names) for call in list_calls(tree))
+
+
+def _is_search(call: ast.Call, names: Names) -> bool:
+    """Return whether a call looks into folders, but not into those that are links."""
+    magic = read_magic(call)
+    if magic is not None:
+        return magic.name == "!" and _FIND.match(magic.line) is not None
+    walks = names.spell(call.func) in _WALKS or (isinstance(call.func, ast.Attribute) and call.func.attr == "rglob")
+    return walks and not any(keyword.arg in {"followlinks", "recurse_symlinks"} for keyword in call.keywords)
 
 
 def _imports_widgets(tree: ast.Module) -> bool:

@@ -78,9 +78,9 @@ def _find_in_magic(magic: Magic, names: Names) -> Iterator[str]:
 
 def _list_targets(body: Sequence[ast.stmt]) -> Iterator[ast.expr]:
     """Yield what the statements of a cell assign to, without those in functions and classes."""
-    ahead: list[ast.AST] = list(body)
+    ahead: list[ast.AST] = list(reversed(body))
     while ahead:
-        node = ahead.pop(0)
+        node = ahead.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             continue
         if isinstance(node, ast.Assign):
@@ -88,7 +88,7 @@ def _list_targets(body: Sequence[ast.stmt]) -> Iterator[ast.expr]:
         elif isinstance(node, ast.AugAssign | ast.AnnAssign):
             yield node.target
         elif isinstance(node, ast.stmt):
-            ahead.extend(list_children(node))
+            ahead.extend(reversed(list_children(node)))
 
 
 def _spell_owner(target: ast.expr, names: Names) -> str:

@@ -50,6 +50,11 @@ def test_a_search_that_sees_the_same_is_not_told(source):
     assert codes(source) == []
 
 
+def test_a_search_is_told_beside_one_that_enters_links():
+    both = "import os\nos.walk('.', followlinks=True)\nlist(Path('.').rglob('*.csv'))"
+    assert codes(both) == [("does_not_enter_links", None)]
+
+
 def test_values_that_were_set_on_the_page_are_told():
     slider = "import ipywidgets as w\ns = w.IntSlider(value=5)"
     assert codes(slider, "print(s.value)") == [("widget_values", None)]
