@@ -140,6 +140,10 @@ class LabPage:
             await asyncio.sleep(0.1)
         await self.kernel_is_idle()
 
+    async def notifications_rest(self) -> None:
+        """Wait until no notification slides into the window or out of it."""
+        await expect(self.page.locator('[class*="slide-enter"], [class*="slide-exit"]')).to_have_count(0)
+
     # --- cells --------------------------------------------------------------------------------------------------
 
     def cells(self) -> Locator:

@@ -118,10 +118,9 @@ async def look_at_lab(lab: LabPage, ann: Person, pictures: Path) -> None:
         await take(page, pictures / f"details-{look}.png", PANEL)
     await cancel_all(ann)
     async for look in looks(page):
-        await send_one(ann, f"{LONG_NAME} {look}", JOBS["failed"])
-        await expect(page.locator(".jp-toast-message, .Toastify__toast-body").first).to_be_visible()
-        await page.locator(SHOWN_TOAST).first.hover()  # a notification under the mouse stays
-        await page.wait_for_timeout(700)  # the notification slides in
+        await send_one(ann, f"{look}: {LONG_NAME}", JOBS["failed"])
+        await page.locator(SHOWN_TOAST).filter(has_text=f"{look}:").hover()  # a notification under the mouse stays
+        await lab.notifications_rest()
         await take(page, pictures / f"toast-{look}.png", SHOWN_TOAST)
 
 

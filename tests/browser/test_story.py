@@ -120,7 +120,7 @@ async def countdown(pictures: Path) -> None:
             keep = lab.page.get_by_role("button", name="Keep it")
             await expect(keep).to_be_visible()
             await expect(lab.page.get_by_text("carol").first).to_be_visible()
-            await lab.page.wait_for_timeout(700)  # the toast slides in
+            await lab.notifications_rest()
             await lab.picture(pictures / "countdown.png")
             await keep.click()
             await expect(keep).not_to_be_visible()
@@ -180,7 +180,7 @@ async def is_lent(lab: LabPage, pictures: Path) -> None:
     await expect(share).to_contain_text("lent, comes back with the next cell", timeout=2 * patience())
     await expect(lab.page.get_by_role("button", name="Keep it")).not_to_be_visible()
     await expect(lab.page.get_by_role("alert").get_by_text("was lent to ann")).to_be_visible()
-    await lab.page.wait_for_timeout(700)  # the toast slides in
+    await lab.notifications_rest()
     await lab.picture(pictures / "suspended.png")
     await assert_accessible(lab.page, ".jp-gq-status-item")
 
