@@ -56,16 +56,16 @@ class FileToSend:
     #: Names of the images that the service offers.
     images: tuple[str, ...] = ()
 
+    #: Variables that go along beside the usual ones, as NAME or NAME=VALUE.
+    variables: tuple[str, ...] = ()
+    #: Names of the secrets that the job has.
+    secrets: tuple[str, ...] = ()
+
     @property
     def needs_image(self) -> bool:
         """Whether the software is no kernel that is installed here, so that the service has to offer it."""
         is_kernel = self.folder is None and self.software in find_kernel_names()
         return bool(self.software) and not is_kernel
-
-    #: Variables that go along beside the usual ones, as NAME or NAME=VALUE.
-    variables: tuple[str, ...] = ()
-    #: Names of the secrets that the job has.
-    secrets: tuple[str, ...] = ()
 
 
 def make_file_bundle(file: FileToSend) -> Bundle:

@@ -8,7 +8,7 @@ from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.log_reading import choose_logs, read_logs
 from jupyter_gq.client.models import LogLine
 from jupyter_gq.client.plain_output import print_plain
-from jupyter_gq.domain.plain_text import strip_controls
+from jupyter_gq.domain.plain_text import quoted, strip_controls
 
 from .refusal import ExitCode
 
@@ -41,7 +41,7 @@ async def print_lines(client: ServiceClient, job: str, task: int | None, text: s
             where = f"{each.task}:{line.line}" if len(chosen) > 1 else str(line.line)
             print_plain(f"{where}: {line.text}")
             found = True
-    _tell(kept.note if found else f"No line of the log has {text!r} in it. {kept.note}".rstrip())
+    _tell(kept.note if found else f"No line of the log has {quoted(text)} in it. {kept.note}".rstrip())
     return ExitCode.OK if found else ExitCode.FAILED
 
 
