@@ -45,8 +45,10 @@ describe('the list of jobs', () => {
   it('can be filtered by queue and notebook', () => {
     expect(found({ queue: 'nlp' })).toEqual(['new']);
     expect(found({ notebook: 'a/cats.ipynb' })).toEqual(['next']);
-    expect(listValues(JOBS, 'queue')).toEqual(['nlp', 'vision']);
-    expect(listValues(JOBS, 'notebook_path')).toEqual(['a/cats.ipynb', 'digits.ipynb']);
+  });
+
+  it('offers each value once', () => {
+    expect(listValues(['vision', '', 'nlp', 'vision'])).toEqual(['nlp', 'vision']);
   });
 
   it('is searched for all words, in name, notebook, queue, sentence and id, in small and capital letters', () => {

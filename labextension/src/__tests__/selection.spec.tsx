@@ -67,6 +67,20 @@ describe('a long list of jobs', () => {
     expect(rows()).toHaveLength(40);
   });
 
+  it('has filters, of which each can restrict something', async () => {
+    const labels = (): (string | null)[] =>
+      all('.jp-gq-filters select').map(choice => choice.getAttribute('aria-label'));
+    await list(...someJobs(5));
+    expect(labels()).toEqual([]);
+    await list(...someJobs(6));
+    expect(labels()).toEqual(['State', 'Sort by']);
+    await list(...someJobs(6), aJob({ id: 'other', queue: 'nlp', group: 'grid' }));
+    expect(labels()).toEqual(['State', 'Queue', 'Sweep', 'Sort by']);
+    await enter(document.querySelector('[aria-label="Queue"]'), 'nlp');
+    await list(aJob({ id: 'other', queue: 'nlp' }));
+    expect(labels()).toContain('Queue');
+  });
+
   it('reaches to the job that is shown', async () => {
     await list(...someJobs(100));
     panel.reveal('job-90');
@@ -108,12 +122,12 @@ describe('several jobs', () => {
   });
 
   it('are only those that the list shows', async () => {
-    await list(...someJobs(4));
+    await list(...someJobs(6));
     await choose('run 0', 'run 2');
     await enter(document.querySelector('[aria-label="Search jobs"]'), 'run 2');
     await enter(document.querySelector('[aria-label="Search jobs"]'), 'run');
     expect(words(document.querySelector('[aria-label="Chosen jobs"]'))).toContain('2 chosen');
-    await list(...someJobs(4).map(job => (job.id === 'job-0' ? { ...job, phase: 'done' as const } : job)));
+    await list(...someJobs(6).map(job => (job.id === 'job-0' ? { ...job, phase: 'done' as const } : job)));
     expect(words(document.querySelector('[aria-label="Chosen jobs"]'))).toContain('1 chosen');
     expect(box('run 0')).toBeUndefined();
   });

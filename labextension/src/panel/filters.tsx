@@ -33,32 +33,41 @@ export function Filters({ jobs, query, onChange, trans }: IFiltersProps): React.
         options={STATE_FILTERS.map(state => [state, nameState(state, trans)])}
         onChoose={state => change({ state: state as StateFilter | null })}
       />
-      <Choice
+      <ValueChoice
         label={trans.__('Queue')}
         all={trans.__('All queues')}
         value={query.queue}
-        options={listValues(jobs, 'queue').map(name => [name, name])}
+        of={jobs.map(job => job.queue)}
         onChoose={queue => change({ queue })}
       />
-      <Choice
+      <ValueChoice
         label={trans.__('Notebook')}
         all={trans.__('All notebooks')}
         value={query.notebook}
-        options={listValues(jobs, 'notebook_path').map(path => [path, path])}
+        of={jobs.map(job => job.notebook_path)}
         onChoose={notebook => change({ notebook })}
       />
-      {(query.group !== null || jobs.some(job => job.group !== '')) && (
-        <Choice
-          label={trans.__('Sweep')}
-          all={trans.__('All sweeps')}
-          value={query.group}
-          options={listValues(jobs, 'group').map(group => [group, group])}
-          onChoose={group => change({ group })}
-        />
-      )}
+      <ValueChoice
+        label={trans.__('Sweep')}
+        all={trans.__('All sweeps')}
+        value={query.group}
+        of={jobs.map(job => job.group)}
+        onChoose={group => change({ group })}
+      />
       <Order query={query} onChange={change} trans={trans} />
     </div>
   );
+}
+
+/** A choice between the values that the jobs have; nothing while they all have the same, for it restricts nothing. */
+function ValueChoice({
+  of,
+  ...choice
+}: Omit<IChoiceProps, 'options'> & { of: readonly string[] }): React.JSX.Element | null {
+  const values = listValues(of);
+  return new Set(of).size > 1 || choice.value !== null ? (
+    <Choice {...choice} options={values.map(value => [value, value])} />
+  ) : null;
 }
 
 interface IChoiceProps {

@@ -21,6 +21,8 @@ import { SelectionBar } from './selection';
 
 /** Rows that are drawn at one time, so that no drawing keeps the page from answering. */
 const CHUNK = 40;
+/** Jobs that are seen at a glance, without filters. */
+const FEW = 5;
 
 export interface IJobsProps {
   state: ILiveState;
@@ -51,7 +53,9 @@ export function Jobs(props: IJobsProps): React.JSX.Element {
   return (
     <>
       {state.disk && <p className="jp-gq-disk">{trans.__('Files on disk: %1', state.disk)}</p>}
-      <Filters jobs={state.jobs} query={query} onChange={setQuery} trans={trans} />
+      {(state.jobs.length > FEW || isRestricting(query)) && (
+        <Filters jobs={state.jobs} query={query} onChange={setQuery} trans={trans} />
+      )}
       <SelectionBar
         chosen={found.filter(job => chosen.has(job.id) && isCancellable(job))}
         choosable={found.filter(isCancellable)}

@@ -91,12 +91,9 @@ export function selectJobs(jobs: readonly JobSummary[], query: IJobQuery): JobSu
   return query.reversed ? found.reverse() : found;
 }
 
-/** Return the distinct values of a property of the jobs, in alphabetical order, without empty ones. */
-export function listValues(
-  jobs: readonly JobSummary[],
-  property: 'queue' | 'notebook_path' | 'group'
-): string[] {
-  return [...new Set(jobs.map(job => job[property]))].filter(value => value !== '').sort(compareText);
+/** Return the distinct values of the jobs in alphabetical order, without empty ones. */
+export function listValues(values: readonly string[]): string[] {
+  return [...new Set(values)].filter(value => value !== '').sort(compareText);
 }
 
 /** Return the name of the job's notebook without its folders, fit to be shown; empty if the job has none. */
