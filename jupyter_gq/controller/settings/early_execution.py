@@ -24,8 +24,8 @@ class EarlyExecution:
     def take(self) -> Config | None:
         """Wait for the end of the execution, and return what the file sets.
 
-        Returns None if no file was executed, or if an executed file has changed since. Then the caller executes it again.
-        Raises `ConfigFileError` as `load_config` does.
+        Returns None if no file was executed, or if an executed file has changed since; then the caller executes it
+        again. Raises `ConfigFileError` as `load_config` does.
         """
         self.reading.wait_for_end()
         if not self.executed or self.executed != {path: identify(path) for path in self.executed}:
