@@ -197,7 +197,8 @@ def _take(pool: str, count: int, devices: Sequence[Device], owner: dict[str, str
     free = [device for device in devices if device.id not in owner]
     if count > len(free):
         total, others = len(devices), len(devices) - len(free)
-        problem = f"it wants {count} device{'s' if count > 1 else ''}, but there {'is' if total == 1 else 'are'} {total}"
+        wanted = f"{count} device{'s' if count > 1 else ''}"
+        problem = f"it wants {wanted}, but there {'is' if total == 1 else 'are'} {total}"
         problem += f", of which other pools have {others}" if others else ""
         shared = "use one pool for notebooks and jobs, or take devices from another pool"
         fix = shared if others and not free else f"use at most {len(free)}"

@@ -48,8 +48,8 @@ class ShareRequest:
 def unwrap_options(user_options: object) -> JsonObject:
     """Return the options as an object, {} for None.
 
-    A body as a client of Hub 6 sends it, `{"user_options": {...}}`, is replaced by what it holds. Raises `BadOptions` if
-    the options are no JSON object.
+    A body as a client of Hub 6 sends it, `{"user_options": {...}}`, is replaced by what it holds. Raises `BadOptions`
+    if the options are no JSON object.
     """
     if user_options is None:
         return {}
