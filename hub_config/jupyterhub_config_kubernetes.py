@@ -14,7 +14,7 @@ c.Pools.pools = {
     "build": {"nodes": {"jupyter-gq.org/pool": "build"}},
     "train": {"nodes": {"jupyter-gq.org/pool": "train"}},
 }
-# Users may be promised one and a half times the devices of the pool: idle notebooks give way to waiting ones.
+# The quotas of the users that c.FixedQuota.users names may add up to one and a half times the devices of the pool.
 c.Pools.over_subscription = 1.5
 
 # --- Build: GPUs that each user can always have for notebooks, for all servers together ------------------------------

@@ -22,11 +22,12 @@ c.JupyterHub.allow_named_servers = True
 # --- Devices: those that NVML finds; on a machine without GPUs, these simulated devices ----------------------------
 c.SimulatedDevices.devices = "2x A100-40GB"
 
-# One device for notebooks, one for training.
+# One device for notebooks, one for training. A machine with a single GPU lacks one of them: simulate both there, with
+# c.SimulatedDevices.mode = "always".
 c.Pools.pools = {"build": {"devices": 1}, "train": {"devices": 1}}
 c.Pools.build = "build"
 c.Pools.train = "train"
-# Users may be promised one and a half times that device: idle notebooks give way to waiting ones.
+# The quotas of the users that c.FixedQuota.users names may add up to one and a half times that device.
 c.Pools.over_subscription = 1.5
 
 # --- Build: GPUs that each user can always have for notebooks, for all servers together ------------------------------

@@ -54,7 +54,10 @@ class LinuxHostMemory:
         self._proc, self._groups = proc, groups
 
     def room(self, pids: Collection[int]) -> HostRoom | None:
-        """Return the smallest room: of the machine, and of each control group of each process that still runs."""
+        """Return the smallest room: of the machine, and of each control group of each process that still runs.
+
+        Returns None if `/proc/meminfo` does not tell the memory of the machine.
+        """
         found = _AVAILABLE.search(_read(self._proc / "meminfo"))
         if found is None:
             return None

@@ -63,7 +63,7 @@ class DownloadHandler(GQHandler):
 
 
 class CopiesHandler(GQHandler):
-    """POST jobs/<id>/copies: copies files of the job beside its notebook; answers with a line of JSON for each part."""
+    """POST jobs/<id>/copies: copies files of the job beside its notebook; tells in lines of JSON how far it is."""
 
     @authenticated
     @authorized

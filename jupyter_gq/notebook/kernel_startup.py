@@ -178,7 +178,7 @@ class CapsFinder(importlib.abc.MetaPathFinder):
 
 
 class CapsLoader(importlib.abc.Loader):
-    """The framework's own loader; afterwards the module has that one again, and its cap."""
+    """A loader that puts the framework's own loader back into the module, runs it, and then sets the memory cap."""
 
     def __init__(
         self,

@@ -11,9 +11,9 @@ def reserve_room(path: Path) -> None:
 
 
 def write_reserved(path: Path, content: bytes) -> None:
-    """Make or replace the file at `path` atomically, in its reserved room if there is any.
+    """Make or replace the file at `path` atomically, in the room that `reserve_room` reserved for it, if there is any.
 
-    Raises `OSError` if there is none and the disk refuses.
+    Raises `OSError` if the disk refuses. Up to 8 KiB of content in reserved room is written even if the disk is full.
     """
     reserve = _reserve_of(path)
     with open(reserve, "r+b" if reserve.exists() else "wb") as file:

@@ -16,7 +16,7 @@ from .changes import Change
 
 
 def evictions_to_store(changes: Iterable[tuple[Record, Change]]) -> dict[str, JsonObject]:
-    """Return the settings that keep the evictions and failures of notebooks in these changes of records."""
+    """Return what to store, by key: the last eviction or failure of a notebook of each owner in these changes."""
     return {
         _key(record.workload.owner): encode_eviction(change.eviction)
         for record, change in changes
@@ -25,7 +25,7 @@ def evictions_to_store(changes: Iterable[tuple[Record, Change]]) -> dict[str, Js
 
 
 def evictions_to_forget(record: Record) -> dict[str, JsonObject]:
-    """Return the settings that delete the last eviction of the owner of a new notebook with a GPU; else none."""
+    """Return what to store, by key, to delete the last eviction of the owner of a new notebook with a GPU; else {}."""
     workload = record.workload
     asks_for_share = workload.kind is Kind.NOTEBOOK and workload.request.devices > 0
     return {_key(workload.owner): {}} if asks_for_share else {}

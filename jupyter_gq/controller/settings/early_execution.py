@@ -22,9 +22,10 @@ class EarlyExecution:
         self.reading = Reading(lambda: load_config(path.absolute(), self.executed))
 
     def take(self) -> Config | None:
-        """Wait for the end, and return what the file sets; None if a file is another one now, and has to be executed.
+        """Wait for the end of the execution, and return what the file sets.
 
-        Raises `ConfigFileError` as `load_config` does.
+        Returns None if no file was executed, or if an executed file has changed since; then the caller executes it
+        again. Raises `ConfigFileError` as `load_config` does.
         """
         self.reading.wait_for_end()
         if not self.executed or self.executed != {path: identify(path) for path in self.executed}:

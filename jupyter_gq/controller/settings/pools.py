@@ -196,8 +196,11 @@ def _take(pool: str, count: int, devices: Sequence[Device], owner: dict[str, str
     """Assign the first `count` free devices to the pool, in `owner`; raise `SettingsError` if there are fewer."""
     free = [device for device in devices if device.id not in owner]
     if count > len(free):
-        others = len(devices) - len(free)
-        problem = f"it wants {count} devices, but there are {len(devices)}"
-        problem += f", and {others} of them are in other pools" if others else ""
-        raise SettingsError(TRAIT, count, problem, f"use at most {len(free)}", path=(pool, "devices"))
+        total, others = len(devices), len(devices) - len(free)
+        wanted = f"{count} device{'s' if count > 1 else ''}"
+        problem = f"it wants {wanted}, but there {'is' if total == 1 else 'are'} {total}"
+        problem += f", of which other pools have {others}" if others else ""
+        shared = "use one pool for notebooks and jobs, or take devices from another pool"
+        fix = shared if others and not free else f"use at most {len(free)}"
+        raise SettingsError(TRAIT, count, problem, fix, path=(pool, "devices"))
     owner.update((device.id, pool) for device in free[:count])

@@ -279,8 +279,9 @@ class Pools(Configurable):
         1.0,
         minimum=1,
         unit="times the build pool",
-        help="""How many times the devices of the build pool may be promised to the users in c.FixedQuota.users. If the
-        value is above 1, a notebook within its quota may have to wait; the options page says so. Default: 1.0.""",
+        help="""How many times the devices of the build pool may be promised to the users in c.FixedQuota.users. The
+        quotas of groups and the default are not added up. If users are promised more than there is, a notebook within
+        its quota may have to wait; the options page says so. Default: 1.0.""",
     ).tag(config=True)
 
     watch_memory = Flag(

@@ -46,7 +46,11 @@ class ShareRequest:
 
 
 def unwrap_options(user_options: object) -> JsonObject:
-    """Return the options without the nesting of Hub 6, {} for None; raise `BadOptions` if they are no JSON object."""
+    """Return the options as an object, {} for None.
+
+    A body as a client of Hub 6 sends it, `{"user_options": {...}}`, is replaced by what it holds. Raises `BadOptions`
+    if the options are no JSON object.
+    """
     if user_options is None:
         return {}
     if not isinstance(user_options, dict):

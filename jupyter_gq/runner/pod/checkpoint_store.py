@@ -76,10 +76,10 @@ class FileSystem(Protocol):
         """Return the content of a file."""
 
     def get_file(self, rpath: str, lpath: str) -> None:
-        """Download a file."""
+        """Download the file `rpath` to the path `lpath` on this machine."""
 
     def put_file(self, lpath: str, rpath: str) -> None:
-        """Upload a file."""
+        """Upload the file `lpath` of this machine to `rpath`."""
 
     def pipe_file(self, path: str, value: bytes) -> None:
         """Write a file."""

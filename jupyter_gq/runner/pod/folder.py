@@ -58,11 +58,10 @@ def write_job_files(folder: RunFolder, document: JsonMapping, granted: TaskGrant
 
 
 def write_files(folder: RunFolder, document: JsonMapping, fetch: Callable[[int], bytes]) -> None:
-    """Write the contents of the files and variables that the job takes along.
+    """Write the contents of the files and variables that the job takes along, one after the other, into one file.
 
-    `fetch` returns the next parts from a number on.
-
-    Raises `BundleError` if the disk refuses or parts are missing.
+    `fetch` takes the number of a part, counted from 0 over all contents, and returns the bytes of that part and of as
+    many of the next parts as fit into one answer. Raises `BundleError` if the disk refuses or parts are missing.
     """
     manifest = document["manifest"]
     contents = [*manifest.get("files", ()), *(manifest.get("carried") or {}).get("pickles", ())]

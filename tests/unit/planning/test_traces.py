@@ -1,9 +1,11 @@
 """Trace and quota files: what is read, and what is said of a wrong line."""
 
 import gzip
+from pathlib import Path
 
 import pytest
 
+from jupyter_gq.client.models import JobList, JobSummary
 from jupyter_gq.domain.workload import Request
 from jupyter_gq.planning.traces import InvalidTrace, read_quotas, read_trace, read_trace_setup
 
@@ -173,3 +175,22 @@ def test_text_that_is_called_gzip_is_refused(tmp_path):
     (tmp_path / "jobs.csv.gz").write_text(HEADER)
     with pytest.raises(InvalidTrace, match="the gzip data is broken"):
         read_trace(tmp_path / "jobs.csv.gz")
+
+
+def test_the_program_of_how_many_gpus_md_makes_a_trace_of_the_jobs_of_the_service(tmp_path, monkeypatch):
+    page = (Path(__file__).parents[3] / "docs/how-to/how-many-gpus.md").read_text()
+    _, program = page.split("```python\n")
+    fields = {"name": "train", "queue": "a", "owner": "ann", "tasks": 2, "sentence": "", "priority": 0}
+    fields |= {"gpus": "0.25", "phase": "done", "ran_seconds": 60.5}
+    ended = fields | {"submitted_at": 1e9, "started_at": 1e9, "finished_at": 1e9 + 70}
+    later = ended | {"submitted_at": 1e9 + 5, "cpus": "0.5", "memory": "16 GiB"}
+    running = ended | {"phase": "running", "finished_at": None}
+    cancelled = ended | {"phase": "cancelled", "started_at": None}
+    jobs = {"r": running, "c": cancelled, "l": later, "e": ended}
+    listed = JobList(jobs=[JobSummary.model_validate({"id": name, **of}) for name, of in jobs.items()])
+    (tmp_path / "jobs.json").write_text(listed.model_dump_json())
+    monkeypatch.chdir(tmp_path)
+    exec(program.split("```")[0], {})
+    first, second = read_trace(tmp_path / "jobs.csv")
+    assert (first.id, first.submitted, first.duration, first.tasks) == ("e", 0, 60.5, 2)
+    assert (second.id, second.submitted, second.request.cpu_milli, second.request.memory) == ("l", 5, 500, 16_384)

@@ -57,7 +57,7 @@ def additions_without_gpu(allocation: Allocation) -> PodAdditions:
 
 
 def amount_variables(allocation: Allocation) -> Mapping[str, str]:
-    """Return the variables with a program's GPUs and, if the model is known, its GPU memory.
+    """Return the environment variables that tell a program its number of GPUs and, if known, its GPU memory.
 
     The devices are left out, because the device plugin names them.
     """
@@ -70,7 +70,7 @@ def amount_variables(allocation: Allocation) -> Mapping[str, str]:
 
 
 def device_variables(allocation: Allocation) -> dict[str, str]:
-    """Return the variables that name the devices to a program and cap the memory of frameworks.
+    """Return the environment variables that name the devices to a program and cap the memory of frameworks.
 
     `NVIDIA_VISIBLE_DEVICES` is left out: how the container's runtime is told depends on the pool.
     """
