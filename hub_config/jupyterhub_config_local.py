@@ -19,11 +19,11 @@ c.SimpleLocalProcessSpawner.home_dir_template = "homes/{username}"
 c.Spawner.default_url = "/lab"
 c.JupyterHub.allow_named_servers = True
 
-# --- Devices: those that NVML finds; on a machine without GPUs, these simulated devices ----------------------------
+# --- Devices: those that NVML finds; on a machine with fewer than two GPUs, these simulated devices ----------------
 c.SimulatedDevices.devices = "2x A100-40GB"
+c.SimulatedDevices.needed = 2
 
-# One device for notebooks, one for training. A machine with a single GPU lacks one of them: simulate both there, with
-# c.SimulatedDevices.mode = "always".
+# One device for notebooks, one for training.
 c.Pools.pools = {"build": {"devices": 1}, "train": {"devices": 1}}
 c.Pools.build = "build"
 c.Pools.train = "train"

@@ -25,8 +25,8 @@ _NO_GPU = frozenset({ProbeState.NOT_INSTALLED, ProbeState.NO_DRIVER, ProbeState.
 def choose_probe(nvml: DeviceProbe, simulated: SimulatedDevices, now: Callable[[], float]) -> DeviceProbe:
     """Return the driver's probe or the simulated one, as `simulated.mode` says.
 
-    "auto" means simulated if there is no GPU or no driver, as the driver's probe says now. Any other problem of the
-    driver keeps the driver's probe, which reports it. `now` returns the time in seconds.
+    "auto" means simulated if there is no driver, or fewer GPUs than `simulated.needed`, as the driver's probe says now.
+    Any other problem of the driver keeps the driver's probe, which reports it. `now` returns the time in seconds.
     """
     if simulated.mode == "never":
         return nvml
@@ -35,6 +35,10 @@ def choose_probe(nvml: DeviceProbe, simulated: SimulatedDevices, now: Callable[[
     status = nvml.status()
     if status.state in _NO_GPU:
         return simulated.probe(why=status.detail, now=now)
+    found = len(nvml.devices()) if status.state is ProbeState.OK else simulated.needed
+    if found < simulated.needed:
+        why = f"this machine has {found} GPU{'s' if found > 1 else ''}, and the configuration needs {simulated.needed}."
+        return simulated.probe(why=why, now=now)
     return nvml
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import psutil
-from traitlets import Bunch, Enum, TraitError, Unicode, validate
+from traitlets import Bunch, Enum, Integer, TraitError, Unicode, validate
 from traitlets.config import Configurable
 
 from jupyter_gq.domain.amount import MiB
@@ -166,8 +166,14 @@ class SimulatedDevices(Configurable):
     mode = Enum(
         ["auto", "always", "never"],
         "auto",
-        help="When devices are simulated: `auto` = if this machine has no NVIDIA GPU (a broken driver is reported "
-        "instead); `always`; `never`.",
+        help="When devices are simulated: `auto` = if this machine has fewer NVIDIA GPUs than `needed` (a broken driver "
+        "is reported instead); `always`; `never`.",
+    ).tag(config=True)
+    needed = Integer(
+        1,
+        min=1,
+        help="Number of NVIDIA GPUs below which the mode `auto` simulates devices. More than 1 is for demonstrations "
+        "only: if one of the GPUs is lost, the service simulates all of them after its next start.",
     ).tag(config=True)
 
     #: Name of the node in the ids of its devices, if several machines of a cluster simulate devices.

@@ -125,13 +125,17 @@ def test_ended_process_uses_nothing_and_use_of_an_unknown_device_is_unknown(prob
 
 
 class FakeDriver:
-    """A driver whose probe is in the given state."""
+    """A driver whose probe is in the given state, and finds so many devices."""
 
-    def __init__(self, state):
+    def __init__(self, state, devices=1):
         self._status = ProbeStatus(state=state, detail="The driver's text.")
+        self._devices = devices
 
     def status(self):
         return self._status
+
+    def devices(self):
+        return [None] * self._devices
 
 
 @pytest.mark.parametrize("state", ProbeState)
@@ -143,6 +147,17 @@ def test_devices_are_simulated_as_the_mode_says_or_without_a_gpu(state, mode, cl
     assert (chosen is not driver) == (mode == "always" or (mode == "auto" and missing))
     if mode == "auto" and missing:
         assert chosen.status().detail == "Simulated (2x A100-40GB): The driver's text."
+
+
+@pytest.mark.parametrize("mode", ["auto", "never"])
+@pytest.mark.parametrize(("found", "needed"), [(1, 1), (1, 2), (2, 2), (2, 3), (4, 2)])
+def test_fewer_gpus_than_a_demonstration_needs_are_simulated_all(mode, found, needed, clock):
+    driver = FakeDriver(ProbeState.OK, devices=found)
+    chosen = choose_probe(driver, SimulatedDevices(mode=mode, needed=needed), clock.now)
+    assert (chosen is not driver) == (mode == "auto" and found < needed)
+    if chosen is not driver:
+        number = "1 GPU" if found == 1 else f"{found} GPUs"
+        assert f"this machine has {number}, and the configuration needs {needed}." in chosen.status().detail
 
 
 def test_report_of_the_kernel_s_helper_is_read(probe, reports):
