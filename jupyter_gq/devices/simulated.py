@@ -166,8 +166,8 @@ class SimulatedDevices(Configurable):
     mode = Enum(
         ["auto", "always", "never"],
         "auto",
-        help="When devices are simulated: `auto` = if this machine has fewer NVIDIA GPUs than `needed` (a broken driver "
-        "is reported instead); `always`; `never`.",
+        help="When devices are simulated: `auto` = if this machine has fewer NVIDIA GPUs than `needed` (a broken "
+        "driver is reported instead); `always`; `never`.",
     ).tag(config=True)
     needed = Integer(
         1,
