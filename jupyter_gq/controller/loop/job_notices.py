@@ -57,7 +57,8 @@ class _Unsent:
     event: int
     notifier: Notifier
     notice: Notice
-    due: Instant
+    #: When it is sent, by the clock of the time awake.
+    due: float
     attempts: int = 0
 
 
@@ -88,7 +89,7 @@ class JobNotices:
         if self._position is None:
             self._restore()
         self._collect()
-        now = self._context.clock.now()
+        now = self._context.clock.awake()
         due = [each for each in self._unsent if each.due <= now][:_AT_ONCE]
         results = await asyncio.gather(*map(self._try, due))
         sent = {id(each) for each, is_settled in zip(due, results, strict=True) if is_settled}
@@ -128,9 +129,8 @@ class JobNotices:
         if len(self._told) > _REMEMBERED:
             del self._told[next(iter(self._told))]
         for notifier in notifiers:
-            self._unsent.append(
-                _Unsent(event=event.id, notifier=notifier, notice=notice, due=self._context.clock.now())
-            )
+            due = self._context.clock.awake()
+            self._unsent.append(_Unsent(event=event.id, notifier=notifier, notice=notice, due=due))
 
     def _read(self, event: StoredEvent) -> Notice | None:
         """Return the notice about the job of an event; None if the rule wants none."""
@@ -182,7 +182,7 @@ class JobNotices:
                 return True
             if unsent.attempts == 0:
                 log.warning("the notice about job %s is tried again: %s", unsent.notice.job, error)
-            unsent.due = Instant(self._context.clock.now() + RETRIES[unsent.attempts])
+            unsent.due = self._context.clock.awake() + RETRIES[unsent.attempts]
             unsent.attempts += 1
             return False
         return True

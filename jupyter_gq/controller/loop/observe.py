@@ -161,16 +161,11 @@ class Observer:
             for (name, run), (_, observation) in observed.runs.items()
             if (observation.phase is Phase.RUNNING or observation.share is not None)
             and observation.sentence
-            and self._is_present(name, run)
+            and self._context.records.is_present_run(name, run)
         }
         for name in told.keys() - self._context.troubles.keys():
             log.warning("%s: %s", name, told[name], extra={"workload": name})
         self._context.troubles = kept | told
-
-    def _is_present(self, workload: str, run: int) -> bool:
-        """Return whether that run is the present one of an unfinished workload."""
-        record = self._context.records.find_unfinished(workload)
-        return record is not None and record.workload.run == run
 
     def _report_strays(self, strays: Sequence[Stray]) -> None:
         """Log each pod of a notebook that has no ticket and keeps devices from other work, once for each pod.
