@@ -405,9 +405,13 @@ class Context:
 
     def last_seq(self, job: str) -> int:
         """Return the number of the last stored piece of a job's output; 0 if there is none."""
-        if job not in self.last_seqs:
-            self.last_seqs[job] = self.store.last_seq(job)
+        self.look_up_last_seqs([job])
         return self.last_seqs[job]
+
+    def look_up_last_seqs(self, jobs: Iterable[str]) -> None:
+        """Read together the numbers for `last_seq` that are not known yet."""
+        if missing := [job for job in jobs if job not in self.last_seqs]:
+            self.last_seqs.update(self.store.last_seqs(missing))
 
 
 def _merge_offers(offers: Iterable[tuple[Node, ...]]) -> list[Node]:

@@ -188,10 +188,13 @@ class SqlStore:
             pieces, size = statements.output_size(connection, workload)
         return OutputSize(pieces=pieces, size=size)
 
-    def last_seq(self, workload: str) -> int:
-        """Return the highest stored sequence number of a workload's output; 0 if there is none."""
+    def last_seqs(self, workloads: Sequence[str]) -> dict[str, int]:
+        """Return the highest stored sequence number of each workload's output; 0 if there is none."""
+        found = dict.fromkeys(workloads, 0)
         with self._database.read() as connection:
-            return statements.last_output(connection, workload)
+            for portion in _portions(workloads):
+                found |= statements.last_outputs(connection, portion)
+        return found
 
     def events_after(self, event: int, limit: int = 1000) -> tuple[StoredEvent, ...]:
         """Return at most `limit` events with an id above `event`, in order."""

@@ -87,8 +87,8 @@ class JobNotices:
         """
         before = self._to_document() if self._position is not None else None
         if self._position is None:
-            self._restore()
-        self._collect()
+            await self._restore()
+        await self._collect()
         now = self._context.clock.awake()
         due = [each for each in self._unsent if each.due <= now][:_AT_ONCE]
         results = await asyncio.gather(*map(self._try, due))
@@ -96,26 +96,26 @@ class JobNotices:
         self._unsent = [each for each in self._unsent if id(each) not in sent]
         document = self._to_document()
         if document != before:
-            self._context.store.put_setting(_POSITION, document)
+            await asyncio.to_thread(self._context.store.put_setting, _POSITION, document)
 
-    def _restore(self) -> None:
+    async def _restore(self) -> None:
         """Continue where the last service stopped; without a record, with the events from now on."""
         store = self._context.store
-        document = store.setting(_POSITION)
+        document = await asyncio.to_thread(store.setting, _POSITION)
         if document is None:
-            self._position = store.event_range()[1]
+            self._position = (await asyncio.to_thread(store.event_range))[1]
             return
         for event, names in document["unsent"]:
-            found = store.events_after(event - 1, 1)
+            found = await asyncio.to_thread(store.events_after, event - 1, 1)
             ways = tuple(each for each in self._rule.notifiers if each.name in names)
             if ways and found and found[0].id == event:
                 self._add(found[0], ways)
         self._position = document["event"]
 
-    def _collect(self) -> None:
+    async def _collect(self) -> None:
         """Add the notices of new events."""
         assert self._position is not None
-        while events := self._context.store.events_after(self._position, _AT_ONCE):
+        while events := await asyncio.to_thread(self._context.store.events_after, self._position, _AT_ONCE):
             for event in events:
                 self._add(event, self._rule.notifiers)
             self._position = events[-1].id
