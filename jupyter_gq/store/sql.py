@@ -165,7 +165,7 @@ class SqlStore:
         """
         self._database.require_room()
         with self._database.write() as connection:
-            last = statements.last_output(connection, workload)
+            last = statements.last_outputs(connection, [workload]).get(workload, 0)
             new = _continuation(last, outputs)
             if not new:
                 return last

@@ -146,7 +146,10 @@ async def test_a_notebook_is_told_its_place_watched_and_ended_through_the_hub(wo
     await world.running(notebook)
     world.agents.shares[pod.metadata.uid] = {"memory_mib": 512, "utilisation": 7}
     world.agents.report(node)
-    assert (world.backend.usage(notebook.id).memory, world.backend.usage(notebook.id).utilisation) == (512, 7)
+    assert (
+        world.backend.find_uses([notebook.id]).get(notebook.id).memory,
+        world.backend.find_uses([notebook.id]).get(notebook.id).utilisation,
+    ) == (512, 7)
     assert world.backend.usage("nb-other") is None
     assert world.backend.image_of(notebook.id) == "example.org/lab:1"
     world.hub.deaf = True

@@ -308,10 +308,6 @@ class KubernetesRuns:
         found = next((each for each in self.cluster_nodes.pools() if each.name == pool), None)
         return PROVIDERS[found.provider].level if found is not None else None
 
-    def usage(self, workload: str) -> ShareUse | None:
-        """Return what the pods of a workload's present run use of their devices; None unless all of it is known."""
-        return self.find_uses((workload,)).get(workload)
-
     def find_uses(self, workloads: Collection[str]) -> Mapping[str, ShareUse]:
         """Return what the pods of these workloads use of their devices, by workload, if all of it is known."""
         pods: dict[str, list[PodView]] = {}

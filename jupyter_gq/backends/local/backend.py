@@ -425,7 +425,10 @@ class LocalRuns:
         The others would wait for a dead task that has failed, and a task without its folder cannot report its result.
         """
         for task in run.numbers:
-            if task in gone and self._results.of_dead_task(run, task).outcome not in (Outcome.SUCCEEDED, Outcome.PAUSED):
+            if task in gone and self._results.of_dead_task(run, task).outcome not in (
+                Outcome.SUCCEEDED,
+                Outcome.PAUSED,
+            ):
                 return task
             if task not in gone and self._results.is_folder_deleted(run, task):
                 return task

@@ -43,7 +43,9 @@ class ClockJumps:
         ahead = self._measure()
         jump = ahead - self._ahead
         if abs(jump) >= _LEAST:
-            log.warning("the clock was set by %+.0f s, or the machine slept: what lasts goes on without this time", jump)
+            log.warning(
+                "the clock was set by %+.0f s, or the machine slept: what lasts goes on without this time", jump
+            )
             moved = (_move_times(record, jump) for record in self._context.records.unfinished())
             self._context.records.commit_each([change for change in moved if change is not None])
             self._activity.move(jump)
