@@ -15,7 +15,7 @@ from .results import Result, explain_missing_result, read_log_end, read_result
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskResults:
-    """The reader of the folders of tasks. An owner whose account was removed while the job ran has no folder to read."""
+    """The reader of the folders of tasks. Without its owner's account, removed while a job ran, it has no folder."""
 
     root: Path
     accounts: UnixAccounts

@@ -448,7 +448,7 @@ class Executor:
         return hash_token(token)
 
     def _drop_ended_runs(self) -> None:
-        """Forget what was told to all runs, and the tokens of all runs, that are not the present run of their workload."""
+        """Forget the stops and the tokens of all runs that are not the present run of their workload."""
         is_present_run = self._context.records.is_present_run
         self._told = {key: told for key, told in self._told.items() if is_present_run(*key)}
         self._tokens = {key: token for key, token in self._tokens.items() if is_present_run(*key)}

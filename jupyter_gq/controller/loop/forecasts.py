@@ -72,7 +72,7 @@ class Forecasts:
         self._holding: set[str] = set()
         #: Revision of the records at the last update.
         self._revision = -1
-        #: When a change since the last forecast was first seen, by the clock of the time awake; None = nothing has changed.
+        #: When a change since the last forecast was first seen, in seconds awake; None = nothing has changed.
         self._due_since: float | None = None
         self._due = asyncio.Event()
         remembered = context.store.setting(_SETTING) or {}
