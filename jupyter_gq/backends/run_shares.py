@@ -42,7 +42,7 @@ from jupyter_gq.devices.suspension import (
 )
 from jupyter_gq.domain.amount import Instant, MiB, Seconds
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import TaskPlacement, Workload
+from jupyter_gq.domain.workload import RunKey, TaskPlacement, Workload
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,6 @@ _MOST_ATTEMPTS = 3
 _RESTART = 'Restart the kernel ("Kernel > Restart Kernel") to use the GPU again.'
 _TOO_SLOW = "The work of the job on the GPU could not be suspended in time."
 
-RunKey = tuple[str, int]
 T = TypeVar("T")
 
 

@@ -212,7 +212,7 @@ class Controller:
         self._presenter = Presenter(context)
         context.records = Records(self.store, self.clock, self._presenter.describe, self.events.publish)
         self._activity = ActivityLog(context, self._presenter.announce)
-        self._clock_jumps = ClockJumps(context, self._activity)
+        self._clock_jumps = ClockJumps(context, self._activity.move)
         self._memory_watch = MemoryWatch(context)
         self._gpu_use_watch = GpuUseWatch(context, self._presenter.announce)
         checks = DeviceChecks(context=context, changed=self._changed)

@@ -25,7 +25,7 @@ from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.pod_pool import PodPool
 from jupyter_gq.domain.share_level import ShareLevel
-from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.domain.workload import Kind, RunKey, Workload
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 
 from .agent_reports import KubernetesAgentReports
@@ -43,7 +43,6 @@ from .nodes.signal_orders import SignalOrders
 from .objects import names
 from .offer import Offer
 from .options import KubernetesOptions
-from .pods.index import RunKey
 from .providers import PROVIDERS
 from .runs.notebooks import NotebookRuns
 from .runs.strays import Strays

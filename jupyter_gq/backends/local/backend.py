@@ -8,8 +8,8 @@ Rules
 - Stop, then kill: `stop` sends SIGTERM to the runners and sets a deadline; `observe` kills the processes that are left
   after it. The processes of tasks are killed last, because the others are found below them.
 - Suspended runs: a run that is suspended holds no device and stands still, so it is killed at once if it is to end.
-- Failed starts: what a failed start has left is killed. If that takes long, the run counts as launched, and so holds its
-  devices until its last process has ended.
+- Failed starts: what a failed start has left is killed. If that takes long, the run counts as launched and
+  holds its devices until its last process has ended.
 - Folder of a run: a run without its folder cannot report its result, so the run is stopped and has failed.
 """
 

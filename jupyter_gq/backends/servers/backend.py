@@ -94,8 +94,9 @@ class ServerRuns:
         """Create a backend without servers.
 
         `now` returns the time in seconds since the epoch, and `awake` the seconds for which the machine has been awake.
-        A server that is not attached within `attach_timeout` seconds after its launch counts as lost. `hub_processes` returns the ids of the processes that may be the Hub. `shares`
-        suspends idle shares; None = they cannot be suspended.
+        A server that is not attached within `attach_timeout` seconds after its launch counts as lost. `hub_processes`
+        returns the ids of the processes that may be the Hub. `shares` suspends idle shares; None = they cannot be
+        suspended.
         """
         self._stopper = stopper
         self._now, self._awake = now, awake

@@ -31,7 +31,7 @@ from jupyter_gq.domain.mentions import mention, reveal
 from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, Event, State
-from jupyter_gq.domain.workload import Kind, Stop, Workload
+from jupyter_gq.domain.workload import Kind, RunKey, Stop, Workload
 from jupyter_gq.domain.workload_detail import Eviction, Place
 from jupyter_gq.scheduling.decision import (
     Admit,
@@ -49,7 +49,7 @@ from jupyter_gq.scheduling.decision import (
 from jupyter_gq.scheduling.wording import describe_preemptor
 from jupyter_gq.store.protocol import Record
 
-from .observed_runs import ObservedRuns, RunKey
+from .observed_runs import ObservedRuns
 from .other_runs import STOP_AGAIN
 from .resizing import needs_resize, plan_resize, stops_of_leaving
 from .run_end import make_backoff_change

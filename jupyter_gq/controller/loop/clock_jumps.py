@@ -12,11 +12,11 @@ See docs/decisions/0215-measure-what-lasts-by-a-clock-that-nobody-sets.md.
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
-from jupyter_gq.controller.requests.activity import ActivityLog
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.workload import Activity
 from jupyter_gq.store.protocol import Record
@@ -30,8 +30,9 @@ _LEAST = 2.0
 class ClockJumps:
     """The watch over the wall clock, beside the clock of the time awake."""
 
-    def __init__(self, context: Context, activity: ActivityLog) -> None:
-        self._context, self._activity = context, activity
+    def __init__(self, context: Context, move_activity: Callable[[float], None]) -> None:
+        """Begin with the clocks as they are; `move_activity` moves times of notebooks that are in memory only."""
+        self._context, self._move_activity = context, move_activity
         self._ahead = self._measure()
 
     def _measure(self) -> float:
@@ -48,7 +49,7 @@ class ClockJumps:
             )
             moved = (_move_times(record, jump) for record in self._context.records.unfinished())
             self._context.records.commit_each([change for change in moved if change is not None])
-            self._activity.move(jump)
+            self._move_activity(jump)
         self._ahead = ahead
 
 

@@ -12,12 +12,12 @@ from jupyter_gq.controller.suspended_runs import waits_suspended
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.plain_text import strip_controls
-from jupyter_gq.domain.workload import Kind
+from jupyter_gq.domain.workload import Kind, RunKey
 from jupyter_gq.store.protocol import Record
 
 from .adoption import correct_place
 from .left_outputs import LeftOutputReader
-from .observed_runs import ObservedRuns, RunKey
+from .observed_runs import ObservedRuns
 from .other_runs import OtherRuns
 from .resizing import correct_size
 from .run_end import interpret

@@ -27,11 +27,11 @@ from jupyter_gq.controller.suspended_runs import has_suspended_run, waits_suspen
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.states import Event, State
-from jupyter_gq.domain.workload import Backoff
+from jupyter_gq.domain.workload import Backoff, RunKey
 from jupyter_gq.store.protocol import Record
 
 from .adoption import adopt, can_adopt
-from .observed_runs import ObservedRuns, RunKey
+from .observed_runs import ObservedRuns
 
 log = logging.getLogger(__name__)
 
