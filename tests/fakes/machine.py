@@ -44,6 +44,8 @@ class FakeRun:
     since: Instant
     outcome: Outcome | None = None
     sentence: str = ""
+    #: Whether somebody else ended it on purpose.
+    disrupted: bool = False
     pids: tuple[int, ...] = ()
     token: str = ""
     #: Its place, as the machine remembers it.
@@ -100,6 +102,7 @@ class FakeBackend:
                 since=run.since,
                 outcome=run.outcome,
                 sentence=run.sentence,
+                disrupted=run.disrupted,
                 pids=run.pids,
                 placement=run.placement,
                 token_hash=hash_token(run.token) if run.token else "",

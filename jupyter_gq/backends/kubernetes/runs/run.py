@@ -303,6 +303,7 @@ class Run:
             since=Instant(day),
             outcome=result.outcome,
             sentence=result.sentence if result.outcome is not Outcome.SUCCEEDED else "",
+            disrupted=result.disrupted,
         )
         return self.ended
 
