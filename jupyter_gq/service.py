@@ -55,7 +55,7 @@ from jupyter_gq.devices.simulated import SimulatedDevices
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import BackendError, JupyterGQError, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.hub.share_settings import GPU_SHARE_TRAITS
-from jupyter_gq.store.engine import parse_url
+from jupyter_gq.store.engine import SERVICE, parse_url
 from jupyter_gq.store.folder_lock import lock_folder
 from jupyter_gq.store.reachability import check_reachable, expect_database, peek_setting
 from jupyter_gq.store.reserve import RESERVE
@@ -458,7 +458,7 @@ class SchedulerService(Application):
         Raises `StoreUnavailable` if the database does not answer, and `DamagedDatabase` if a page of a SQLite file is
         damaged.
         """
-        store = SqlStore(self._url(), reserve=RESERVE)
+        store = SqlStore(self._url(), reserve=RESERVE, program=SERVICE)
         try:
             store.check_pages()
             store.take_over()

@@ -14,6 +14,7 @@ from jupyter_gq.domain.workload import Kind
 
 from . import statements
 from .codec import decode_json, encode_json
+from .engine import COMMAND
 from .protocol import NO_SETTINGS, PARTS_DELETED, NewEvent, OutputPiece, OutputSize, PageSize, Record, StoredEvent
 from .rows import RowDecoder, add_audit_entries, row_of
 from .transactions import Transactions
@@ -35,9 +36,12 @@ class SqlStore:
     Opening runs the migrations that the database lacks. Several threads may use one object.
     """
 
-    def __init__(self, url: str, *, reserve: int = 0) -> None:
-        """`reserve` is the size in bytes of the reserve that the database keeps for changes of state."""
-        self._database = Transactions(url, reserve=reserve)
+    def __init__(self, url: str, *, reserve: int = 0, program: str = COMMAND) -> None:
+        """Open the database under the name `program`.
+
+        `reserve` is the size in bytes of the reserve that the database keeps for changes of state.
+        """
+        self._database = Transactions(url, reserve=reserve, program=program)
         try:
             self._database.migrate()
         except BaseException:

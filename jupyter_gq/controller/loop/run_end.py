@@ -10,10 +10,9 @@ Result of the code: a job that finished although it was told to stop has finishe
 Stops: work that was told to pause goes back to its queue with its seniority. Work that was told to end is cancelled.
 
 Lost runs: a job that vanished goes back to its queue, at most `MOST_LOST` times in a row. The count begins again after
-a run that made progress: it lasted for `PROGRESS_AFTER` and saved its state meanwhile. A run that somebody else ended on
-purpose, as by a taint of its node, is not counted. So a job of weeks outlives many
-nodes, and a job that kills each of its processes does not go on for ever. A notebook does not come back by itself: its
-process is gone, so it has stopped.
+a run that made progress: it lasted for `PROGRESS_AFTER` and saved its state meanwhile. So a job of weeks outlives many
+nodes, and a job that kills each of its processes does not go on for ever. A run that somebody else ended on purpose, as
+by a taint of its node, is not counted. A notebook does not come back by itself: its process is gone, so it has stopped.
 
 No conclusion from silence: nothing follows from a backend that could not be observed. Nothing follows either if a
 forgetful backend does not show a run; the run is launched to it again (see `act`).

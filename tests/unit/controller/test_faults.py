@@ -265,8 +265,6 @@ async def test_a_run_that_somebody_else_ended_on_purpose_is_not_held_against_a_j
         await world.step(3)
         world.backend.runs[(job, world.job(job).run)].disrupted = True
         world.backend.end(job, Outcome.LOST, "The pod was deleted by somebody else.")
-    await world.step()
-    assert world.job(job).sentence == "The pod was deleted by somebody else. The job continues by itself."
     await world.step(3)
     assert (world.job(job).phase, world.job(job).run) == ("running", 6)
     assert world.sql.get(job).detail.consecutive_losses == 0
