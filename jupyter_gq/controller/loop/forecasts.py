@@ -20,7 +20,6 @@ See docs/decisions/0053-no-start-time-for-notebooks.md.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -39,8 +38,6 @@ from jupyter_gq.simulation.forecaster import Forecaster
 from jupyter_gq.store.protocol import PageSize
 
 from .beside import run_every
-
-log = logging.getLogger(__name__)
 
 EVERY = Seconds(10)
 #: The longest time for which a forecast waits for a step in which nothing begins or ends.
