@@ -152,8 +152,9 @@ async def _serve(arguments: argparse.Namespace) -> int:
     stopped = _install_stop_event()
     print("Starting JupyterHub and the scheduler service...", flush=True)
     hub.start()
+    reaping = asyncio.create_task(hub.reap())
     try:
-        ready, reaping = asyncio.create_task(hub.wait_until_ready()), asyncio.create_task(hub.reap())
+        ready = asyncio.create_task(hub.wait_until_ready())
         await asyncio.wait({ready, asyncio.create_task(stopped.wait())}, return_when=asyncio.FIRST_COMPLETED)
         if ready.done():
             await ready
@@ -165,8 +166,8 @@ async def _serve(arguments: argparse.Namespace) -> int:
             if not stopped.is_set():
                 raise DemoError(f"JupyterHub ended by itself; {hub.log} says why.")
         ready.cancel()
-        reaping.cancel()
     finally:
+        reaping.cancel()
         print("\nEnding the hub, the service, all servers and jobs...", flush=True)
         await hub.stop()
     return 0

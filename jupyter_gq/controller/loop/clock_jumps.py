@@ -35,14 +35,21 @@ class ClockJumps:
         self._context, self._move_activity = context, move_activity
         self._ahead = self._measure()
 
-    def _measure(self) -> float:
-        """Return by how many seconds the wall clock is ahead of the clock of the time awake."""
-        return self._context.clock.now() - self._context.clock.awake()
+    def _measure(self) -> float | None:
+        """Return by how many seconds the wall clock is ahead of the clock of the time awake.
+
+        None if this process was held up between the two readings.
+        """
+        clock = self._context.clock
+        before, now, after = clock.awake(), clock.now(), clock.awake()
+        return now - before if after - before < _LEAST / 2 else None
 
     def follow(self) -> None:
         """Move the times of unfinished work and of notebooks by the length of a jump since the last call."""
-        ahead = self._measure()
-        jump = ahead - self._ahead
+        before, ahead = self._ahead, self._measure()
+        if ahead is None:
+            return
+        jump = 0.0 if before is None else ahead - before
         if abs(jump) >= _LEAST:
             log.warning(
                 "the clock was set by %+.0f s, or the machine slept: what lasts goes on without this time", jump

@@ -90,3 +90,15 @@ async def test_a_run_that_stops_is_not_told_again_before_its_grace_is_over(tmp_p
         assert len(world.backend.stops) == 1
         await world.step(3, seconds=10)
         assert len(world.backend.stops) == 2
+
+
+async def test_a_service_that_was_held_up_between_two_readings_sees_no_jump(world: World, caplog):
+    job = world.send(ANN, "vision")
+    await world.step(3)
+    began = world.job(job).running_since
+    awake, later = world.clock.awake(), world.clock.now() + 30
+    readings = iter([awake, awake + 30])
+    world.clock.awake, world.clock.now = lambda: next(readings), lambda: later
+    world.controller._clock_jumps.follow()
+    assert world.job(job).running_since == began
+    assert "the clock was set" not in caplog.text
