@@ -55,7 +55,7 @@ from jupyter_gq.devices.simulated import SimulatedDevices
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import BackendError, JupyterGQError, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.hub.share_settings import GPU_SHARE_TRAITS
-from jupyter_gq.store.engine import parse_url
+from jupyter_gq.store.engine import SERVICE, parse_url
 from jupyter_gq.store.folder_lock import lock_folder
 from jupyter_gq.store.reachability import check_reachable, expect_database, peek_setting
 from jupyter_gq.store.reserve import RESERVE
@@ -325,8 +325,9 @@ class SchedulerService(Application):
             local, url = LocalBackend(parent=self), listener.service_url
             journal = state / "suspensions.json"
             suspender = choose_suspender(probe, journal, clock.elapsed, lambda: settings.current.suspension.host_memory)
-            shares = RunShares(suspender=suspender, now=clock.now, on_change=wake)
-            jobs = local.backend(state_dir=state, probe=probe, now=clock.now, service_url=url, shares=shares)
+            shares = RunShares(suspender=suspender, now=clock.now, awake=clock.awake, on_change=wake)
+            clocks = {"now": clock.now, "awake": clock.awake}
+            jobs = local.backend(state_dir=state, probe=probe, **clocks, service_url=url, shares=shares)
             names = names_by_section(LocalBackend, ServersBackend, SimulatedDevices)
             settings = await self._read_policy(listener, jobs.nodes, names)
             expect_database(self._url(), state, jobs_with_files(state))
@@ -334,7 +335,7 @@ class SchedulerService(Application):
             stopper, servers = HubServerStopper(*_hub_api()), ServersBackend(parent=self)
             controller = Controller(
                 store=store,
-                backends=(servers.backend(stopper=stopper, now=clock.now, shares=shares), jobs),
+                backends=(servers.backend(stopper=stopper, **clocks, shares=shares), jobs),
                 settings=settings,
                 clock=clock,
                 bundles=local.bundles(state_dir=state),
@@ -457,7 +458,7 @@ class SchedulerService(Application):
         Raises `StoreUnavailable` if the database does not answer, and `DamagedDatabase` if a page of a SQLite file is
         damaged.
         """
-        store = SqlStore(self._url(), reserve=RESERVE)
+        store = SqlStore(self._url(), reserve=RESERVE, program=SERVICE)
         try:
             store.check_pages()
             store.take_over()

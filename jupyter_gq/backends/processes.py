@@ -90,9 +90,9 @@ class ProcessTable:
 class ProcessTableCache:
     """A cache of the process table: reading it takes 0.1 ms for each process, and backends need it every second."""
 
-    def __init__(self, now: Callable[[], float]) -> None:
-        """Create an empty cache; `now` returns the time in seconds."""
-        self._now = now
+    def __init__(self, awake: Callable[[], float]) -> None:
+        """Create an empty cache; `awake` returns the seconds for which the machine has been awake."""
+        self._awake = awake
         self._table = ProcessTable(())
         self._read_at = float("-inf")
 
@@ -101,9 +101,9 @@ class ProcessTableCache:
 
         So the state of `leaders` is always right, but processes that they have started since may be missing.
         """
-        if abs(self._now() - self._read_at) >= _MAX_TABLE_AGE or not all(self._is_alive(*leader) for leader in leaders):
+        if self._awake() - self._read_at >= _MAX_TABLE_AGE or not all(self._is_alive(*leader) for leader in leaders):
             self._table = ProcessTable.read()
-            self._read_at = self._now()
+            self._read_at = self._awake()
         return self._table
 
     def _is_alive(self, pid: int, ticks: int) -> bool:

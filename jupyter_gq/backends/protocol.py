@@ -56,6 +56,8 @@ class Observation:
     outcome: Outcome | None = None
     #: For FAILED, KILLED and LOST: an explanation for the owner, one sentence.
     sentence: str = ""
+    #: For LOST: whether somebody else ended the run on purpose, so that its code is not to blame.
+    disrupted: bool = False
     #: Processes of the run on this machine (for sampling); empty elsewhere.
     pids: tuple[int, ...] = ()
     #: Owner of the run, place of each task, and `hash_token` of its secret, as the backend itself remembers them; empty

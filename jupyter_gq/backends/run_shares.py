@@ -42,7 +42,7 @@ from jupyter_gq.devices.suspension import (
 )
 from jupyter_gq.domain.amount import Instant, MiB, Seconds
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import TaskPlacement, Workload
+from jupyter_gq.domain.workload import RunKey, TaskPlacement, Workload
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,6 @@ _MOST_ATTEMPTS = 3
 _RESTART = 'Restart the kernel ("Kernel > Restart Kernel") to use the GPU again.'
 _TOO_SLOW = "The work of the job on the GPU could not be suspended in time."
 
-RunKey = tuple[str, int]
 T = TypeVar("T")
 
 
@@ -71,7 +70,7 @@ class _Share:
     state: ShareState | None = None
     #: Whether the share is used again, so that a suspension under way is to be undone.
     wanted: bool = False
-    #: When the call under way began; None = there is none.
+    #: When the call under way began, in seconds awake; None = there is none.
     began: float | None = None
     #: Failed attempts to resume in a row.
     attempts: int = 0
@@ -92,6 +91,8 @@ class RunShares:
     suspender: Suspender
     #: Returns the time in seconds since the epoch.
     now: Callable[[], float]
+    #: Returns the seconds for which the machine has been awake.
+    awake: Callable[[], float]
     #: Called after a share has changed its phase.
     on_change: Callable[[], None]
     #: Returns whether a process of this machine runs.
@@ -229,7 +230,7 @@ class RunShares:
         share.lost = tuple(filter(self.is_alive, share.lost))
         if share.lost and share.freezer is None:
             return f"The GPU state of a program was lost. {_RESTART}"
-        if share.began is not None and self.now() - share.began > _SLOW_AFTER:
+        if share.began is not None and self.awake() - share.began > _SLOW_AFTER:
             return "The GPU driver takes unusually long to move the memory of this share."
         waits = share.wanted and share.state.phase in {SharePhase.SUSPENDED, SharePhase.RESUMING}
         return share.state.failure if waits else ""
@@ -250,7 +251,7 @@ class RunShares:
 
     def _suspend(self, share: _Share) -> ShareState:
         """Suspend the share and return its state; a failure leaves the share in use."""
-        began = self.now()
+        began = self.awake()
         try:
             found = self.suspender.suspend(share.target, lambda: share.wanted)
         except SuspensionError as error:
@@ -278,7 +279,7 @@ class RunShares:
 
     def _resume(self, share: _Share, devices: tuple[str, ...]) -> ShareState:
         """Resume the share and return its state; without room on the devices, the share stays suspended."""
-        began, suspended = self.now(), self._find_suspension(share)
+        began, suspended = self.awake(), self._find_suspension(share)
         if share.freezer is not None:
             share.freezer.thaw()
         if suspended is None:
@@ -313,7 +314,7 @@ class RunShares:
         return next((each for each in self.suspender.suspensions() if each.name == share.name), None)
 
     def _since(self, began: float) -> Seconds:
-        return Seconds(round(max(0.0, self.now() - began), 2))
+        return Seconds(round(max(0.0, self.awake() - began), 2))
 
     def _failed(self, phase: SharePhase, sentence: str) -> ShareState:
         """Return the state of a share in `phase` after an attempt that failed now, for the reason in `sentence`."""
@@ -346,7 +347,7 @@ class RunShares:
     def _start(self, share: _Share, phase: SharePhase, work: Callable[[], ShareState]) -> None:
         """Run `work` in a thread, with the share in `phase` meanwhile and in the returned state afterwards."""
         before = share.state
-        share.state, share.began = ShareState(phase=phase), self.now()
+        share.state, share.began = ShareState(phase=phase), self.awake()
         failed = before.phase if before is not None else SharePhase.IN_USE
 
         def finish(result: ShareState | None) -> None:

@@ -17,6 +17,14 @@ class Clock(Protocol):
         """Return the seconds since some fixed moment, to wait and to measure; nobody can set this clock."""
         ...
 
+    def awake(self) -> float:
+        """Return the seconds for which the machine has been awake since some fixed moment; nobody can set this clock.
+
+        Use it for the time that others have to act, such as the grace of a run: while the machine sleeps, so do they.
+        See docs/decisions/0215-measure-what-lasts-by-a-clock-that-nobody-sets.md.
+        """
+        ...
+
 
 #: A clock that nobody sets. On Linux it also counts while the machine sleeps.
 _NEVER_SET = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -32,3 +40,7 @@ class SystemClock:
     def elapsed(self) -> float:
         """Return the seconds since some fixed moment; nobody can set this clock. On Linux, time asleep counts too."""
         return time.clock_gettime(_NEVER_SET)
+
+    def awake(self) -> float:
+        """Return the seconds for which the machine has been awake since some fixed moment."""
+        return time.monotonic()

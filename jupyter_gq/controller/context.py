@@ -67,8 +67,8 @@ class Context:
     pending: dict[str, Pending] = field(default_factory=dict)
     #: Groups of each user who has made a request since the start, by name.
     groups: dict[str, frozenset[str]] = field(default_factory=dict)
-    #: When each ticket was last polled, by id.
-    ticket_polled_at: dict[str, Instant] = field(default_factory=dict)
+    #: When each ticket was last polled, by id, by the clock of the time awake.
+    ticket_polled_at: dict[str, float] = field(default_factory=dict)
     #: Highest stored sequence number of each job's output, by id, as far as it has been looked up.
     last_seqs: dict[str, int] = field(default_factory=dict)
     #: Process ids of each running workload, by id, from the last observation.
@@ -85,6 +85,8 @@ class Context:
     closed_runs: set[tuple[str, int]] = field(default_factory=set)
     #: Live runs without a record, from the last observation: a restored backup may lack their records.
     unknown_runs: tuple[Observation, ...] = ()
+    #: Live runs that should not be and are told to end, from the last observation.
+    needless_runs: tuple[Observation, ...] = ()
     #: What is wrong with a running workload, by id, in the words of its backend; most workloads are absent.
     troubles: dict[str, str] = field(default_factory=dict)
     #: Kinds of workload whose backend could not be observed the last time.
@@ -167,11 +169,11 @@ class Context:
         """Return the nodes of all backends, each once and with each device in its pool.
 
         Drained nodes and devices, devices that left their pool under running work, and devices of runs without a record
-        take nothing new. If nothing has changed, the same tuple is returned again.
+        and of runs that should not be take nothing new. If nothing has changed, the same tuple is returned again.
         """
         settings, offers = self.settings, self._offers()
         drained = frozenset(self.drains) if self.cordon is None else frozenset()
-        taken = frozenset(device for run in self.unknown_runs for device in run.devices)
+        taken = frozenset(device for run in (*self.unknown_runs, *self.needless_runs) for device in run.devices)
         held = self._held_outside_pools(offers, taken)
         if (settings, offers, drained, taken, held) != self._nodes_of:
             nodes = _without_devices(mark_drained(_merge_offers(offers), drained), taken)
@@ -182,7 +184,7 @@ class Context:
     def _held_outside_pools(self, offers: Iterable[tuple[Node, ...]], taken: Iterable[str]) -> frozenset[str]:
         """Return the ids of offered devices that are in no pool any more and still have work on them.
 
-        `taken` are ids of devices with runs that have no record.
+        `taken` are ids of devices with other runs than those of records.
         """
         outside = {device for nodes in offers for device in self.settings.devices_outside_pools(nodes)}
         if not outside:
@@ -403,9 +405,13 @@ class Context:
 
     def last_seq(self, job: str) -> int:
         """Return the number of the last stored piece of a job's output; 0 if there is none."""
-        if job not in self.last_seqs:
-            self.last_seqs[job] = self.store.last_seq(job)
+        self.look_up_last_seqs([job])
         return self.last_seqs[job]
+
+    def look_up_last_seqs(self, jobs: Iterable[str]) -> None:
+        """Read together the numbers for `last_seq` that are not known yet."""
+        if missing := [job for job in jobs if job not in self.last_seqs]:
+            self.last_seqs.update(self.store.last_seqs(missing))
 
 
 def _merge_offers(offers: Iterable[tuple[Node, ...]]) -> list[Node]:

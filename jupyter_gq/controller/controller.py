@@ -41,6 +41,7 @@ from .clock import Clock
 from .context import Context
 from .events import Broker
 from .loop.act import Executor
+from .loop.clock_jumps import ClockJumps
 from .loop.decide import Decider
 from .loop.deferred_launches import DeferredLaunches
 from .loop.disk_limit import DiskLimit
@@ -179,6 +180,7 @@ class Controller:
     _deferred: DeferredLaunches = field(init=False)
     _presenter: Presenter = field(init=False)
     _activity: ActivityLog = field(init=False)
+    _clock_jumps: ClockJumps = field(init=False)
     _memory_watch: MemoryWatch = field(init=False)
     _gpu_use_watch: GpuUseWatch = field(init=False)
     _observer: Observer = field(init=False)
@@ -210,6 +212,7 @@ class Controller:
         self._presenter = Presenter(context)
         context.records = Records(self.store, self.clock, self._presenter.describe, self.events.publish)
         self._activity = ActivityLog(context, self._presenter.announce)
+        self._clock_jumps = ClockJumps(context, self._activity.move)
         self._memory_watch = MemoryWatch(context)
         self._gpu_use_watch = GpuUseWatch(context, self._presenter.announce)
         checks = DeviceChecks(context=context, changed=self._changed)
@@ -278,6 +281,7 @@ class Controller:
         self._awake.clear()
         self._deferred.replace(())
         await self._leadership.confirm()
+        self._clock_jumps.follow()  # first, since all else compares times
         self._presenter.forget_devices()
         revision = self._context.records.revision
         self._memory_watch.settle()  # before the ends of runs, which may follow from it

@@ -1,5 +1,6 @@
 """The disk space that the files of jobs take on this machine, as it was measured last: of each job and of each user."""
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
@@ -55,9 +56,12 @@ class DiskUses:
 
     def describe_users(self, limit: MiB) -> str:
         """Return a phrase with the users whose jobs take most, for admins; "" if nothing was measured."""
-        owners = {use.owner for use in self._jobs.values()} - {""}
-        ranked = sorted(owners, key=lambda user: (-self.of_user(user), user))
-        named = [f"{user} {format_memory(self.of_user(user))}" for user in ranked[:_MOST_NAMED]]
+        totals: Counter[str] = Counter()
+        for use in self._jobs.values():
+            if use.owner:
+                totals[use.owner] += use.used
+        ranked = sorted(totals, key=lambda user: (-totals[user], user))
+        named = [f"{user} {format_memory(MiB(totals[user]))}" for user in ranked[:_MOST_NAMED]]
         if len(ranked) > _MOST_NAMED:
             named.append(f"{len(ranked) - _MOST_NAMED} others with less")
         return ", ".join(named) + (f"; at most {format_memory(limit)} each" if named and limit else "")

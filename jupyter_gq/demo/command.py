@@ -19,7 +19,7 @@ from jupyter_gq.store.folder_lock import is_locked
 
 from .person import DemoCellFailed, ProductRefused
 from .processes import DemoError, DemoHub, check_port, find_packaged_folder, free_port
-from .story import StepFailed, StepReport, Story, write_story_config
+from .story import StepFailed, StepReport, Story, run_alongside, write_story_config
 
 #: Modules that only the Hub or the notebook imports: without this check a missing one would show only in their logs.
 _NEEDED_MODULES = ("configurable_http_proxy", "jupyterhub", "jupyterlab", "matplotlib", "sklearn")
@@ -152,6 +152,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
     stopped = _install_stop_event()
     print("Starting JupyterHub and the scheduler service...", flush=True)
     hub.start()
+    reaping = asyncio.create_task(hub.reap())
     try:
         ready = asyncio.create_task(hub.wait_until_ready())
         await asyncio.wait({ready, asyncio.create_task(stopped.wait())}, return_when=asyncio.FIRST_COMPLETED)
@@ -166,6 +167,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
                 raise DemoError(f"JupyterHub ended by itself; {hub.log} says why.")
         ready.cancel()
     finally:
+        reaping.cancel()
         print("\nEnding the hub, the service, all servers and jobs...", flush=True)
         await hub.stop()
     return 0
@@ -233,9 +235,10 @@ async def _play_story(arguments: argparse.Namespace) -> int:
 
 
 async def _tell(hub: DemoHub, story: Story) -> None:
-    await hub.wait_until_ready()
-    print(f"  {'at':>7}  {'took':>7}  {'who':<6} what happened\n  {'-' * 7}  {'-' * 7}  {'-' * 6} {'-' * 60}")
-    await story.play()
+    async with run_alongside(hub.reap()):
+        await hub.wait_until_ready()
+        print(f"  {'at':>7}  {'took':>7}  {'who':<6} what happened\n  {'-' * 7}  {'-' * 7}  {'-' * 6} {'-' * 60}")
+        await story.play()
 
 
 async def _finish_unless(stopped: asyncio.Event, work: Coroutine[object, None, None]) -> bool:

@@ -167,6 +167,15 @@ class DemoHub:
         """Return whether the process of the Hub runs."""
         return self._process is not None and self._process.poll() is None
 
+    async def reap(self) -> None:
+        """Reap what the Hub has left and has ended, every second until cancelled: this process is its parent then.
+
+        Other parts of this process must start no children meanwhile.
+        """
+        while True:
+            reap_orphans(self._others | {self.pid})
+            await asyncio.sleep(1)
+
     async def stop(self) -> None:
         """End the Hub and all processes that it started; do nothing if it was not started."""
         if self._process is None:
@@ -198,6 +207,14 @@ class DemoHub:
         """Return the last 15 lines of the log, as the end of an error message."""
         lines = self.log.read_text(errors="replace").splitlines()[-15:]
         return f"The end of {self.log}:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def reap_orphans(spare: frozenset[int]) -> None:
+    """Reap the children of this process that have ended, without those with an id in `spare`, for whom others wait."""
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.NoSuchProcess, ChildProcessError):
+            if child.pid not in spare and child.status() == psutil.STATUS_ZOMBIE:
+                os.waitpid(child.pid, os.WNOHANG)
 
 
 def end_descendants(spare: frozenset[int] = frozenset()) -> None:

@@ -8,6 +8,9 @@ from .amount import NO_MEMORY, ONE_GPU, Instant, MiB, MilliGpu, Seconds
 from .reasons import EvictReason
 from .states import HOLDING, State
 
+#: Id of a workload and number of its run.
+RunKey = tuple[str, int]
+
 
 class Kind(StrEnum):
     """The purpose of a workload."""

@@ -29,6 +29,7 @@ from .admit.start import admit_nominee, may_fit_now, may_fit_soon, try_admit, tr
 from .decision import Decision
 from .evict.consolidate import consolidate
 from .evict.drain import drain
+from .evict.lost_queues import tell_lost_queues
 from .evict.over_limit import enforce_limits
 from .evict.preempt import preempt
 from .evict.preemptors import name_preemptors, record_nominations
@@ -84,6 +85,7 @@ def decide(state: CycleState, *, explain: bool = True) -> Decision:
         allocate(inputs, allocations, reservations, evictions)
     grow_admitted(allocations)
     reclaim_idle_shares(inputs, allocations, evictions, state.findings)
+    tell_lost_queues(allocations, evictions)
     record_nominations(index, allocations, reservations, evictions)
     make_reservations(inputs, allocations, reservations, evictions)
     instructions, deferred = split_by_capacity(

@@ -6,7 +6,6 @@ from pathlib import Path
 from jupyter_gq.domain.errors import AdminError
 
 from .engine import parse_url
-from .folder_lock import is_locked
 
 #: Environment variable that names the database, so that a password is on no command line.
 VARIABLE = "JUPYTER_GQ_DATABASE_URL"
@@ -40,19 +39,4 @@ def expect_file(url: str) -> None:
     if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").is_file():
         raise AdminError(
             f"There is no database at {parsed.database or url!r}. A full path has four slashes: sqlite:////var/…"
-        )
-
-
-def expect_no_service(url: str) -> None:
-    """Raise `AdminError` if a service on this machine works in the folder of the SQLite file of the URL.
-
-    A service is found by the lock of its state folder, so not on PostgreSQL, on Kubernetes, or if the file lies
-    elsewhere. See docs/decisions/0199-refuse-to-replace-the-database-of-a-running-service.md.
-    """
-    parsed = parse_url(url)
-    folder = Path(parsed.database or "").absolute().parent
-    if parsed.get_backend_name() == "sqlite" and is_locked(folder):
-        raise AdminError(
-            f"A scheduler service works in the folder {folder}, and would end. Nothing was changed. Stop the Hub that "
-            "runs the service, and run the command again."
         )

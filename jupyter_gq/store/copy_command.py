@@ -6,11 +6,12 @@ import os
 from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.errors import AdminError
 
-from .address import VARIABLE, database_url, expect_no_service
+from .address import VARIABLE, database_url
 from .command_audit import make_command_entry
 from .command_errors import raised_to_admin
 from .copying import copy, describe_rows
 from .engine import parse_url
+from .running_service import expect_no_service
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 BUSY_MS = 10_000
 #: Name of the execution option of connections that will write.
 WRITES = "jupyter_gq_writes"
+#: Names under which PostgreSQL lists the connections of commands, and of a service that works on the database.
+COMMAND, SERVICE = "jupyter-gq", "jupyter-gq service"
 #: Timeout of making a connection to PostgreSQL, in seconds.
 _CONNECT = 3
 #: How libpq notices that the server is gone: seconds of silence before it probes, seconds between two probes, number of
@@ -38,15 +40,16 @@ _SESSION = (
 )
 
 
-def open_engine(url: str) -> sa.Engine:
+def open_engine(url: str, program: str = COMMAND) -> sa.Engine:
     """Return an engine for the database at `url`; create a missing SQLite file, which only its owner can read.
 
-    Raises `AdminError` for an invalid URL or a missing driver. The text of the error never contains the URL, which may
+    `program` is the name by which PostgreSQL lists the connections. Raises `AdminError` for an invalid URL or a missing
+    driver. The text of the error never contains the URL, which may
     hold a password. Does not connect to the database yet.
     """
     parsed = parse_url(url)
     if parsed.get_backend_name() == "postgresql":
-        return _open_postgresql(parsed)
+        return _open_postgresql(parsed, program)
     if not parsed.database or parsed.database == ":memory:":
         raise AdminError("The store needs a file, such as sqlite:///service.sqlite: jobs must outlive the service.")
     _create_private(Path(parsed.database))
@@ -90,7 +93,7 @@ def parse_url(url: str) -> sa.URL:
     return parsed
 
 
-def _open_postgresql(url: sa.URL) -> sa.Engine:
+def _open_postgresql(url: sa.URL, program: str) -> sa.Engine:
     """Return an engine for PostgreSQL; raise `AdminError` if its driver is missing or an option of the URL is wrong."""
     try:
         from psycopg import ProgrammingError, conninfo
@@ -106,7 +109,7 @@ def _open_postgresql(url: sa.URL) -> sa.Engine:
         max_overflow=8,
         pool_timeout=_CONNECT,
         pool_use_lifo=True,
-        connect_args={"connect_timeout": _CONNECT, "application_name": "jupyter-gq", **_KEEPALIVE},
+        connect_args={"connect_timeout": _CONNECT, "application_name": program, **_KEEPALIVE},
     )
     try:
         conninfo.make_conninfo(**{name: value for name, value in url.query.items() if isinstance(value, str)})

@@ -223,8 +223,8 @@ class Store(Protocol):
         """Return the size of a workload's stored output."""
         ...
 
-    def last_seq(self, workload: str) -> int:
-        """Return the highest stored sequence number of a workload's output; 0 if there is none."""
+    def last_seqs(self, workloads: Sequence[str]) -> Mapping[str, int]:
+        """Return the highest stored sequence number of each workload's output; 0 if there is none."""
         ...
 
     def events_after(self, event: int, limit: int = 1000) -> tuple[StoredEvent, ...]:

@@ -5,11 +5,12 @@ from pathlib import Path
 
 from jupyter_gq.domain.audit import Action
 
-from .address import DATABASE_HELP, database_url, expect_no_service
+from .address import DATABASE_HELP, database_url
 from .backups import restore
 from .command_audit import make_command_entry
 from .command_errors import raised_to_admin
 from .copying import describe_rows
+from .running_service import expect_no_service
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,6 +14,7 @@ from jupyter_gq.domain.workload import Kind
 
 from . import statements
 from .codec import decode_json, encode_json
+from .engine import COMMAND
 from .protocol import NO_SETTINGS, PARTS_DELETED, NewEvent, OutputPiece, OutputSize, PageSize, Record, StoredEvent
 from .rows import RowDecoder, add_audit_entries, row_of
 from .transactions import Transactions
@@ -35,9 +36,12 @@ class SqlStore:
     Opening runs the migrations that the database lacks. Several threads may use one object.
     """
 
-    def __init__(self, url: str, *, reserve: int = 0) -> None:
-        """`reserve` is the size in bytes of the reserve that the database keeps for changes of state."""
-        self._database = Transactions(url, reserve=reserve)
+    def __init__(self, url: str, *, reserve: int = 0, program: str = COMMAND) -> None:
+        """Open the database under the name `program`.
+
+        `reserve` is the size in bytes of the reserve that the database keeps for changes of state.
+        """
+        self._database = Transactions(url, reserve=reserve, program=program)
         try:
             self._database.migrate()
         except BaseException:
@@ -165,7 +169,7 @@ class SqlStore:
         """
         self._database.require_room()
         with self._database.write() as connection:
-            last = statements.last_output(connection, workload)
+            last = statements.last_outputs(connection, [workload]).get(workload, 0)
             new = _continuation(last, outputs)
             if not new:
                 return last
@@ -188,10 +192,13 @@ class SqlStore:
             pieces, size = statements.output_size(connection, workload)
         return OutputSize(pieces=pieces, size=size)
 
-    def last_seq(self, workload: str) -> int:
-        """Return the highest stored sequence number of a workload's output; 0 if there is none."""
+    def last_seqs(self, workloads: Sequence[str]) -> dict[str, int]:
+        """Return the highest stored sequence number of each workload's output; 0 if there is none."""
+        found = dict.fromkeys(workloads, 0)
         with self._database.read() as connection:
-            return statements.last_output(connection, workload)
+            for portion in _portions(workloads):
+                found |= statements.last_outputs(connection, portion)
+        return found
 
     def events_after(self, event: int, limit: int = 1000) -> tuple[StoredEvent, ...]:
         """Return at most `limit` events with an id above `event`, in order."""

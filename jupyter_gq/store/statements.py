@@ -106,10 +106,11 @@ def workload_age(connection: sa.Connection, workload: str) -> tuple[float, str] 
     return None if row is None else (row.submitted_at, row.id)
 
 
-def last_output(connection: sa.Connection, workload: str) -> int:
-    """Return the highest sequence number of a workload's output; 0 if there is none."""
-    query = sa.select(sa.func.max(outputs.c.seq)).where(outputs.c.workload == workload)
-    return connection.execute(query).scalar() or 0
+def last_outputs(connection: sa.Connection, workloads: Sequence[str]) -> dict[str, int]:
+    """Return the highest sequence number of the output of each workload that has some; they must fit one statement."""
+    last = sa.func.max(outputs.c.seq).label("last")
+    query = sa.select(outputs.c.workload, last).where(outputs.c.workload.in_(workloads)).group_by(outputs.c.workload)
+    return {row.workload: row.last for row in connection.execute(query)}
 
 
 def add_outputs(connection: sa.Connection, rows: Sequence[Values]) -> None:

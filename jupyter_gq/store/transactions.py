@@ -26,7 +26,7 @@ import sqlalchemy as sa
 from jupyter_gq.domain.errors import DamagedDatabase, StorageFull, StoreUnavailable, Superseded
 
 from . import statements
-from .engine import WRITES, describe_database, open_engine
+from .engine import COMMAND, WRITES, describe_database, open_engine
 from .failures import translate_error
 from .postgresql_reserve import PostgresqlReserve
 from .reserve import choose_growth, fill_reserve, free_reserve, is_short, measure_reserve, reuse_journal
@@ -45,8 +45,8 @@ class Transactions:
     `exclusive`.
     """
 
-    def __init__(self, url: str, *, reserve: int = 0) -> None:
-        self._engine = open_engine(url)
+    def __init__(self, url: str, *, reserve: int = 0, program: str = COMMAND) -> None:
+        self._engine = open_engine(url, program)
         self._place = describe_database(self._engine)
         self._writing = self._engine.execution_options(**{WRITES: True})
         # Without this lock, threads of this process would wait in SQLite's busy loop, which sleeps.

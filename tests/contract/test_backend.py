@@ -60,6 +60,19 @@ async def test_what_does_not_end_in_its_grace_is_killed_with_all_that_it_started
     assert not runs(world.kernel(workload)), "a kernel with a session of its own is found too"
 
 
+@pytest.mark.parametrize("hours", [3, -3])
+async def test_a_wall_clock_that_is_set_shortens_no_grace_and_lengthens_none(world, hours):
+    workload = world.workload()
+    await world.launch(workload, {"ignores stop": True})
+    await world.running(workload)
+    await world.backend.stop(workload.id, workload.run, world.grace)
+    world.clock.set_by = 3600 * hours
+    assert (await world.observed(workload)).phase is Phase.RUNNING
+    assert runs(world.leader(workload)), "its grace is not over"
+    world.clock.ahead += world.grace + 1
+    assert (await world.end(workload)).outcome is Outcome.KILLED
+
+
 async def test_asking_again_does_not_add_time(world):
     workload = world.workload()
     await world.launch(workload, {"ignores stop": True})

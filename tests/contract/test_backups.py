@@ -127,6 +127,27 @@ def test_a_database_of_a_running_service_is_neither_replaced_nor_copied(tmp_path
     assert main(arguments) == 0
 
 
+def test_a_database_on_postgresql_of_a_running_service_is_neither_replaced_nor_copied(postgresql, tmp_path, capsys):
+    backups.back_up(fill_and_close(f"sqlite:///{tmp_path}/full.sqlite"), tmp_path / "backup.sqlite")
+    url = postgresql.new_database()
+    with closing(SqlStore(url, program=engine.SERVICE)) as store:
+        store.put_setting("policy", {"half_life": 1})
+        for arguments in (
+            ["restore", "backup.sqlite", url, "--replace", "kept.sqlite"],
+            ["copy-database", url, "sqlite:///new.sqlite"],
+        ):
+            assert main(arguments) == 2
+            assert "A scheduler service is connected to the database" in capsys.readouterr().err
+        assert not list(tmp_path.glob("kept*")) + list(tmp_path.glob("new*"))
+        store.put_setting("policy", {"half_life": 2})  # the service still writes
+    assert main(["restore", "backup.sqlite", url, "--replace", "kept.sqlite"]) == 0
+
+
+def fill_and_close(url):
+    fill(url).close()
+    return url
+
+
 def test_a_restore_without_a_name_makes_the_missing_database_of_the_service(tmp_path, capsys):
     fill(f"sqlite:///{tmp_path}/old.sqlite").close()
     assert main(["backup", "backup.sqlite", "--database", "old.sqlite"]) == 0

@@ -53,7 +53,7 @@ def test_ends_are_stored_on_a_full_disk_and_outputs_are_not(disk):
     fill(disk)
     with pytest.raises(StorageFull, match=r"is full\. Work that runs goes on"):
         append_until_short(store, "job-0")
-    stored = store.last_seq("job-0")
+    stored = store.last_seqs(["job-0"])["job-0"]
     for number, record in enumerate(records):
         end(store, record)
         if number % 10 == 0:

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gq.backends import processes
+from jupyter_gq.backends.local import backend as local_backend
 from jupyter_gq.backends.local.control_groups import ParentGroup, find_own_group
 from jupyter_gq.backends.local.ledger import Ledger, Run
 from jupyter_gq.backends.local.ports import find_free_port
@@ -447,6 +449,28 @@ async def test_launch_that_fails_kills_the_control_group_of_the_run(local, tmp_p
         await local.launch(workload)
     (group,) = tmp_path.glob("jupyter-gq-*")
     assert (group / "cgroup.kill").read_text() == "1\n"
+
+
+async def test_a_start_that_fails_holds_its_devices_until_the_last_process_is_gone(local, monkeypatch):
+    """A process in a call of the GPU driver ends only when the driver returns."""
+    workload = local.workload(tasks=2)
+    local.prepare(workload)
+    (local.job(workload) / "runs/1").mkdir(parents=True)
+    local.task(workload, 1).write_text("in the way of the folder of task 1")
+    with monkeypatch.context() as kernel:
+        local.backend._parent_group = None
+        kernel.setattr(processes, "send_signal", lambda *_: False)
+        kernel.setattr(local_backend, "_KILL_SECONDS", 0.1)
+        await local.request(workload)
+        seen = await local.observed(workload)
+        assert (seen.phase, seen.placement) == (Phase.STARTING, workload.placement)
+        local.backend = local.new_backend()
+        assert (await local.observed(workload)).phase is Phase.STARTING, "the next service knows too"
+        await local.request(workload)
+        assert len((await local.observed(workload)).pids) == 1, "nothing is started beside it"
+    end = await local.end(workload)
+    assert end.outcome is Outcome.FAILED
+    assert end.sentence.startswith("The start failed: ")
 
 
 async def test_group_of_a_run_limits_what_its_tasks_request_together(local, tmp_path):

@@ -292,7 +292,7 @@ def test_a_full_disk_is_reported_and_changes_nothing(postgresql, tmp_path):
         pieces = [OutputPiece(seq=n, payload={"text": str(n) * 2000}) for n in range(1, 2000)]
         with pytest.raises(StorageFull):
             store.append_outputs("before", pieces)
-        assert (store.file("before", "bundle"), store.last_seq("before")) == (b"small", 0)
+        assert (store.file("before", "bundle"), store.last_seqs(["before"])["before"]) == (b"small", 0)
         (folder / "filler").unlink()
         event = NewEvent(at=Instant(1.0), owner=None, kind="job", object="", payload={})
         store.save([a_record("after")], [event])

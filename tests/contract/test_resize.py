@@ -189,7 +189,7 @@ async def test_a_service_that_was_killed_before_the_signal_tells_the_task_after_
     await launch(local, job)
     entry = entry_of(local, job)
     document = json.loads(entry.read_text())
-    slot = {"number": 2, "place": document["placement"].pop(), "kill_at": local.clock.now() + 1000}
+    slot = {"number": 2, "place": document["placement"].pop(), "kill_by": local.clock.awake() + 1000}
     document["elastic"] |= {"numbers": [0, 1], "leaving": [slot]}
     entry.write_text(json.dumps(document))
     local.backend = local.new_backend()
@@ -210,7 +210,7 @@ async def test_a_service_that_was_killed_while_a_task_joined_starts_no_second_co
     place = {"node": "box", "devices": ["GPU-sim-2"], "group": ""}
     document["placement"] = document["placement"][:2]
     document["tasks"][2] = None
-    document["elastic"] |= {"numbers": [0, 1], "joining": {"number": 2, "place": place, "kill_at": 0.0}}
+    document["elastic"] |= {"numbers": [0, 1], "joining": {"number": 2, "place": place, "kill_by": 0.0}}
     entry.write_text(json.dumps(document))
     before = local.leader(job, 2) if started else None
     local.backend = local.new_backend()

@@ -92,10 +92,10 @@ def test_a_record_is_forgotten_after_its_output_in_small_steps(store):
     for name in ("old", "other"):
         store.append_outputs(name, pieces(*[text("c", str(number)) for number in range(5)]))
     assert [store.delete_portion("old", pieces=2) for _ in range(3)] == [False, False, False]
-    assert (store.get("old") is not None, store.last_seq("old")) == (True, 0)
+    assert (store.get("old") is not None, store.last_seqs(["old"])["old"]) == (True, 0)
     assert store.delete_portion("old", pieces=2)
     assert store.get("old") is None
-    assert store.last_seq("other") == 5
+    assert store.last_seqs(["other"])["other"] == 5
     assert store.delete_portion("old"), "forgetting twice is no error"
 
 
@@ -104,7 +104,7 @@ def test_what_has_not_ended_is_never_forgotten(store):
     store.append_outputs("alive", pieces(text("c", "1")))
     with pytest.raises(Conflict):
         store.delete_portion("alive")
-    assert store.last_seq("alive") == 1
+    assert store.last_seqs(["alive"])["alive"] == 1
 
 
 def test_a_record_comes_back_as_it_was(store, reopened):
@@ -145,7 +145,7 @@ def test_what_is_not_there_is_none(store):
     assert store.setting("nothing") is None
     assert store.unfinished() == store.list() == store.outputs("nothing") == store.events_after(0) == ()
     assert store.event_range() == (0, 0)
-    assert store.last_seq("nothing") == 0
+    assert store.last_seqs(["nothing"])["nothing"] == 0
 
 
 def test_live_is_oldest_first_without_what_is_final(store):
@@ -220,7 +220,7 @@ def test_outputs_are_stored_once_and_without_gaps(store):
     assert [o.seq for o in store.outputs("digits")] == [1, 2, 3, 4]
     assert fold(o.payload for o in store.outputs("digits"))["c"][0]["text"] == "abcd"
     assert [o.seq for o in store.outputs("digits", after=1, page=PageSize(entries=2))] == [2, 3]
-    assert store.last_seq("digits") == 4
+    assert store.last_seqs(["digits"])["digits"] == 4
 
 
 def test_outputs_of_a_workload_that_was_never_saved_are_refused(store):
@@ -248,7 +248,7 @@ def test_a_reader_folds_to_the_same_outputs_whatever_a_set_made_superfluous(stor
     later = store.outputs("digits", after=after)
     assert [o.seq for o in later] == sorted(o.seq for o in later if o.seq > after)
     assert fold((o.payload for o in later), seen) == fold(piece.payload for piece in told)
-    assert store.last_seq("digits") == 8
+    assert store.last_seqs(["digits"])["digits"] == 8
     kept = [o.seq for o in store.outputs("digits")]
     assert kept == [1, 3, 5, 8], "what the set replaced takes no room"
     assert store.append_outputs("digits", pieces(text("c", "z"), start=9)) == 9
@@ -272,7 +272,7 @@ def test_the_size_of_output_is_known_and_only_the_newest_mark_for_left_out_piece
     store.append_outputs("digits", told[:3])
     store.append_outputs("digits", told[3:])
     assert [piece.seq for piece in store.outputs("digits")] == [1, 5]
-    assert store.last_seq("digits") == 5
+    assert store.last_seqs(["digits"])["digits"] == 5
     size = sum(len(encode_json(piece.payload)) for piece in store.outputs("digits"))
     assert store.output_size("digits") == OutputSize(pieces=2, size=size)
 
@@ -361,7 +361,7 @@ def test_the_files_of_what_is_forgotten_go_after_its_output_and_before_its_recor
         store.put_file("other", name, b"y")
     left = []
     while not store.delete_portion("old"):
-        left.append((store.last_seq("old"), store.file("old", "bundle"), store.get("old") is not None))
+        left.append((store.last_seqs(["old"])["old"], store.file("old", "bundle"), store.get("old") is not None))
     assert left == [(0, b"x", True), (0, None, True)]
     assert (store.get("old"), store.file("old", "log"), store.file("other", "log")) == (None, None, b"y")
 

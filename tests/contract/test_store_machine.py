@@ -140,7 +140,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert self.store.event_range() == bounds
         for id, told in self.outputs.items():
             stored = self.store.outputs(id)
-            assert self.store.last_seq(id) == len(told)
+            assert self.store.last_seqs([id])[id] == len(told)
             assert [o.seq for o in stored] == sorted({o.seq for o in stored})
             assert fold(o.payload for o in stored) == fold(told)
         for id in ("a", "b", "c"):

@@ -25,13 +25,16 @@ STANDIN = Path(__file__).with_name("standin.py")
 
 
 class MovableClock:
-    """A clock that can be moved ahead of the machine's time."""
+    """A clock that can be moved ahead of the machine's time, and set as a wall clock."""
 
     def __init__(self):
-        self.ahead = 0.0
+        self.ahead = self.set_by = 0.0
 
     def now(self):
-        return time.time() + self.ahead  # noqa: TID251 - what is observed are real processes
+        return time.time() + self.ahead + self.set_by  # noqa: TID251 - what is observed are real processes
+
+    def awake(self):
+        return time.monotonic() + self.ahead  # noqa: TID251 - what is observed are real processes
 
 
 async def read_when_there(file):
@@ -94,6 +97,7 @@ class LocalWorld(World):
             LocalOptions(state_dir=self.folder / "state", **options),
             probe=probe,
             now=self.clock.now,
+            awake=self.clock.awake,
             service_url=self.service_url,
         )
 
@@ -146,7 +150,11 @@ class ServersWorld(World):
 
     def new_backend(self):
         return ServerRuns(
-            stopper=self.hub, now=self.clock.now, attach_timeout=180.0, hub_processes=lambda: {os.getpid()}
+            stopper=self.hub,
+            now=self.clock.now,
+            awake=self.clock.awake,
+            attach_timeout=180.0,
+            hub_processes=lambda: {os.getpid()},
         )
 
     def workload(self, id=None, run=1, **fields):

@@ -11,12 +11,10 @@ from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import Instant, MiB, Seconds
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.errors import Conflict
-from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
+from jupyter_gq.domain.workload import Kind, RunKey, TaskPlacement, Workload
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 
 from .time_and_death import FixedClock, Fuse
-
-RunKey = tuple[str, int]
 
 
 def a_node(devices: int = 2, *, name: str = "box", memory: int = 40_960, first: int = 0) -> Node:
@@ -46,6 +44,8 @@ class FakeRun:
     since: Instant
     outcome: Outcome | None = None
     sentence: str = ""
+    #: Whether somebody else ended it on purpose.
+    disrupted: bool = False
     pids: tuple[int, ...] = ()
     token: str = ""
     #: Its place, as the machine remembers it.
@@ -102,6 +102,7 @@ class FakeBackend:
                 since=run.since,
                 outcome=run.outcome,
                 sentence=run.sentence,
+                disrupted=run.disrupted,
                 pids=run.pids,
                 placement=run.placement,
                 token_hash=hash_token(run.token) if run.token else "",

@@ -11,15 +11,29 @@ class FixedClock:
 
     def __init__(self, now: float = 1_000_000.0) -> None:
         self._now = now
+        self._elapsed, self._awake = 0.0, 500.0
 
     def now(self) -> Instant:
         return Instant(self._now)
 
     def elapsed(self) -> float:
-        """What waits inside a request or a loop waits in real time."""
-        return asyncio.get_running_loop().time()
+        """What waits inside a request or a loop waits in real time, too."""
+        return asyncio.get_running_loop().time() + self._elapsed
+
+    def awake(self) -> float:
+        return self._awake
 
     def forward(self, seconds: float) -> None:
+        self.sleep(seconds)
+        self._awake += seconds
+
+    def sleep(self, seconds: float) -> None:
+        """The machine sleeps: the time passes, and nobody can do anything in it."""
+        self.set(seconds)
+        self._elapsed += seconds
+
+    def set(self, seconds: float) -> None:
+        """Somebody sets the wall clock forward, or back."""
         self._now += seconds
 
 

@@ -200,10 +200,10 @@ async def test_a_share_runs_on_the_device_that_the_agent_saw_and_what_it_uses_is
 
     async def used():
         await backend.observe()
-        use = backend.usage(share.id)
+        use = backend.find_uses([share.id]).get(share.id)
         return use if use is not None and use.memory and use.utilisation else None
 
-    use = await eventually(used, lambda: f"its use: {backend.usage(share.id)}")
+    use = await eventually(used, lambda: f"its use: {backend.find_uses([share.id]).get(share.id)}")
     assert use == ShareUse(memory=2000, utilisation=use.utilisation)
 
     # An agent that is silent makes it unknown, and no new share goes there; whoever runs, runs on.
@@ -215,7 +215,7 @@ async def test_a_share_runs_on_the_device_that_the_agent_saw_and_what_it_uses_is
     node.container(nodes, "agent-3").signal(9)
     await eventually(lambda: node.container(nodes, "agent-3").code is not None, "the end of the agent")
     world.clock.ahead += 61
-    assert backend.usage(share.id) is None
+    assert backend.find_uses([share.id]).get(share.id) is None
     await backend.observe()
     assert not takes_shares()
     assert (await world.observed(share)).phase == "RUNNING"

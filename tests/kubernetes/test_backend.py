@@ -146,8 +146,9 @@ async def test_a_notebook_is_told_its_place_watched_and_ended_through_the_hub(wo
     await world.running(notebook)
     world.agents.shares[pod.metadata.uid] = {"memory_mib": 512, "utilisation": 7}
     world.agents.report(node)
-    assert (world.backend.usage(notebook.id).memory, world.backend.usage(notebook.id).utilisation) == (512, 7)
-    assert world.backend.usage("nb-other") is None
+    uses = world.backend.find_uses([notebook.id, "nb-other"])
+    assert uses.keys() == {notebook.id}
+    assert (uses[notebook.id].memory, uses[notebook.id].utilisation) == (512, 7)
     assert world.backend.image_of(notebook.id) == "example.org/lab:1"
     world.hub.deaf = True
     await world.backend.stop(notebook.id, 1, 5)

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.engine import Scheduler
-from jupyter_gq.scheduling.preview.admission import outlook, preview, queued
+from jupyter_gq.scheduling.preview.admission import outlook, queued
 from tests.builders import NOW, apply, stopped
+from tests.outlooks import preview
 from tests.property.clusters import places, worlds
 from tests.property.histories import random_worlds, takes_place, told
 

@@ -9,7 +9,8 @@ import sys
 import psutil
 import pytest
 
-from jupyter_gq.demo.processes import end_descendants
+from jupyter_gq.demo.processes import end_descendants, reap_orphans
+from tests.patience import until
 
 #: Prints the id of a child of its own, and waits.
 PARENT = """
@@ -50,3 +51,20 @@ def test_what_ran_before_is_left_alone_with_its_children(families):
     assert not runs(our_child)
     assert other.poll() is None
     assert runs(other_child)
+
+
+def state(pid):
+    try:
+        return psutil.Process(pid).status()
+    except psutil.NoSuchProcess:
+        return "gone"
+
+
+def test_ended_children_are_reaped_except_those_for_which_others_wait():
+    ours, other = (subprocess.Popen([sys.executable, "-c", ""]) for _ in range(2))
+    until(lambda: {state(ours.pid), state(other.pid)} == {psutil.STATUS_ZOMBIE}, "their ends")
+    before = frozenset(process.pid for process in psutil.Process().children())
+    reap_orphans(before - {ours.pid})
+    assert (state(ours.pid), state(other.pid)) == ("gone", psutil.STATUS_ZOMBIE)
+    assert other.wait() == 0
+    ours.returncode = 0  # reaped already

@@ -106,9 +106,9 @@ def read_usage(call: Call) -> Reply:
     return Reply(body=call.services.jobs.read_usage(call.caller, call.path["job"]))
 
 
-def read_notebook(call: Call) -> Reply:
+async def read_notebook(call: Call) -> Reply:
     """Answer with a job's executed notebook so far, to its owner or an admin."""
-    return Reply(body=call.services.jobs.read_notebook(call.caller, call.path["job"]))
+    return Reply(body=await call.services.jobs.read_notebook(call.caller, call.path["job"]))
 
 
 def read_results(call: Call) -> Reply:

@@ -25,9 +25,9 @@ def exchange_token(call: Call) -> Reply:
     return Reply(body=call.services.pods.exchange_token(call.path["job"], call.pod))
 
 
-def read_bundle(call: Call) -> Reply:
+async def read_bundle(call: Call) -> Reply:
     """Answer with the bundle of a job, and for task 0 with the executed notebook so far; only for the job's tasks."""
-    return Reply(body=call.services.pods.read_bundle(call.path["job"], call.task))
+    return Reply(body=await call.services.pods.read_bundle(call.path["job"], call.task))
 
 
 def read_files(call: Call) -> Reply:

@@ -25,7 +25,7 @@ from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.pod_pool import PodPool
 from jupyter_gq.domain.share_level import ShareLevel
-from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.domain.workload import Kind, RunKey, Workload
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 
 from .agent_reports import KubernetesAgentReports
@@ -43,7 +43,6 @@ from .nodes.signal_orders import SignalOrders
 from .objects import names
 from .offer import Offer
 from .options import KubernetesOptions
-from .pods.index import RunKey
 from .providers import PROVIDERS
 from .runs.notebooks import NotebookRuns
 from .runs.strays import Strays
@@ -307,10 +306,6 @@ class KubernetesRuns:
         """Return the level at which other software enforces a share of that pool; None = no other software does."""
         found = next((each for each in self.cluster_nodes.pools() if each.name == pool), None)
         return PROVIDERS[found.provider].level if found is not None else None
-
-    def usage(self, workload: str) -> ShareUse | None:
-        """Return what the pods of a workload's present run use of their devices; None unless all of it is known."""
-        return self.find_uses((workload,)).get(workload)
 
     def find_uses(self, workloads: Collection[str]) -> Mapping[str, ShareUse]:
         """Return what the pods of these workloads use of their devices, by workload, if all of it is known."""

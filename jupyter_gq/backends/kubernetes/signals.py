@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from jupyter_gq.backends.capabilities import SignalResult
 from jupyter_gq.devices.processes import ProcessId
+from jupyter_gq.domain.workload import RunKey
 
 from .api.views import PodView
 from .nodes.agents import Agents
 from .nodes.signal_orders import SignalOrders, find_holder
 from .objects import names
-from .pods.index import RunKey
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

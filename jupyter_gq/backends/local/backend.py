@@ -8,6 +8,8 @@ Rules
 - Stop, then kill: `stop` sends SIGTERM to the runners and sets a deadline; `observe` kills the processes that are left
   after it. The processes of tasks are killed last, because the others are found below them.
 - Suspended runs: a run that is suspended holds no device and stands still, so it is killed at once if it is to end.
+- Failed starts: what a failed start has left is killed. If that takes long, the run counts as launched and
+  holds its devices until its last process has ended.
 - Folder of a run: a run without its folder cannot report its result, so the run is stopped and has failed.
 """
 
@@ -41,22 +43,24 @@ from .control_groups import (
     prepare_parent,
     remove_group,
 )
-from .files import DISK_FULL_ERRORS, is_missing
-from .folders import job_folder, make_service_folders, task_folder
+from .files import DISK_FULL_ERRORS
+from .folders import job_folder, make_service_folders
 from .launching import Preparation, TaskLauncher, choose_limits, choose_task_limits
 from .ledger import Ledger, Run, TaskProcess
 from .members import Members
 from .options import LocalOptions
 from .ports import find_free_port
-from .results import Result, combine_results, explain_missing_result, read_log_end, read_result
+from .results import Result, combine_results
 from .secrets import LocalSecrets
 from .size_changes import SizeChanges, make_elasticity
 from .suspension import RunSuspension
+from .task_results import TaskResults
 
 log = logging.getLogger(__name__)
 
 #: Seconds that a failed launch waits for the end of its killed processes, and a supervisor for those below it.
 _KILL_SECONDS = 5.0
+_HALF_STARTED = "The service was restarted while this run began."
 
 
 class LocalRuns:
@@ -70,17 +74,19 @@ class LocalRuns:
         *,
         probe: DeviceProbe,
         now: Callable[[], float],
+        awake: Callable[[], float],
         service_url: str = "",
         shares: RunShares | None = None,
     ) -> None:
         """Make the folders of the service, and read the runs of an earlier service from the ledger.
 
-        `now` returns the time in seconds since the epoch; `service_url` is the URL to which runners report. `shares`
+        `now` returns the time in seconds since the epoch, and `awake` the seconds for which the machine has been awake
+        since its start, by which all deadlines are; `service_url` is the URL to which runners report. `shares`
         suspends runs; None = they cannot be suspended.
         """
         self._options = options
         self._probe = probe
-        self._now = now
+        self._now, self._awake = now, awake
         self._root = options.state_dir.resolve()
         make_service_folders(self._root, open_path=options.system_users)
         self._accounts = UnixAccounts(options.system_users)
@@ -111,14 +117,15 @@ class LocalRuns:
             start=lambda run, slot, prepared: self._start_task(run, slot.number, slot.place, prepared),
             record=self._record,
             record_if_possible=self._record_if_possible,
-            now=now,
+            awake=awake,
         )
-        self._tables = ProcessTableCache(now)
+        self._tables = ProcessTableCache(awake)
         self._observer = RunObserver()
         self._devices: tuple[Device, ...] = ()
         #: Child processes that were not reaped yet, and the exit codes of those that were.
         self._children: set[int] = set()
         self._exit_codes: dict[int, int] = {}
+        self._results = TaskResults(root=self._root, accounts=self._accounts, exit_codes=self._exit_codes)
         self._ended: dict[tuple[str, int], Observation] = {}
         #: Since when a run whose tasks have all ended or written a result still has processes.
         self._lingering: dict[tuple[str, int], float] = {}
@@ -141,15 +148,16 @@ class LocalRuns:
         """Start all tasks of this run; do nothing if all of them were started before.
 
         If only some were started, kill them and start the whole run again. On an error the tasks that have started are
-        killed, and `BackendError` is raised with a sentence.
+        killed, and `BackendError` is raised with a sentence; if they do not end in time, they are left to `observe`.
         """
         workload = launch.workload
         earlier = self._ledger.get(workload.id, workload.run)
         if earlier is not None:
             earlier = self._adopt(earlier, ProcessTable.read())
-            if earlier.is_complete:
+            if earlier.is_complete or earlier.failed_as is not None:
                 return
-            await self._clean_up(earlier)
+            if not await self._clean_up(earlier, Outcome.REFUSED, _HALF_STARTED):
+                return
         account = self._accounts.look_up(workload.owner)
         if not job_folder(self._root, workload.id).is_dir():
             raise BackendError(f"The files of {workload.id} are gone, so it cannot run.")
@@ -173,9 +181,11 @@ class LocalRuns:
         try:
             self._record(run)
             self._start_tasks(run, launch, account)
-        except (BackendError, StorageFull):
-            await self._clean_up(self._ledger.get(*run.key) or run)
-            raise
+        except (BackendError, StorageFull) as error:
+            outcome = Outcome.REFUSED if isinstance(error, StorageFull) else Outcome.FAILED
+            if await self._clean_up(self._ledger.get(*run.key) or run, outcome, f"The start failed: {error}"):
+                raise
+            return
         self._suspension.add(run)
         tasks = len(run.numbers)
         log.info("run launched: job=%s run=%d tasks=%d", run.job, run.number, tasks, extra=workload.log_fields)
@@ -185,7 +195,7 @@ class LocalRuns:
     ) -> None:
         """Let the run have one task at each place of the workload; see `backends.capabilities.RunResizing`."""
         run = self._ledger.get(workload.id, workload.run)
-        if run is None or run.elastic is None or run.key in self._ended or run.kill_at is not None:
+        if run is None or run.elastic is None or run.key in self._ended or run.kill_by is not None:
             return
         table = ProcessTable.read()
         run = self._sizes.settle(self._adopt(run, table), table)
@@ -204,9 +214,9 @@ class LocalRuns:
             return
         if self._suspension.stands_still(found.key):
             grace = Seconds(0)
-        deadline = self._now() + max(0.0, grace)
-        if found.kill_at is not None:
-            deadline = min(deadline, found.kill_at)
+        deadline = self._awake() + max(0.0, grace)
+        if found.kill_by is not None:
+            deadline = min(deadline, found.kill_by)
         self._stop_by(replace(found, stop_asked=True), deadline)
 
     async def observe(self) -> Sequence[Observation]:
@@ -290,10 +300,11 @@ class LocalRuns:
             self._record_if_possible(run)
         return run
 
-    async def _clean_up(self, run: Run) -> None:
-        """Kill the processes and the control group of a run that did not start completely; remove its ledger entry.
+    async def _clean_up(self, run: Run, outcome: Outcome, sentence: str) -> bool:
+        """Kill the processes and the control group of a run that did not start completely; return whether they ended.
 
-        The entry is removed once they have ended, or after 5 seconds.
+        If so, the ledger forgets the run. A run with processes after 5 seconds is left to `observe`, which kills them
+        and ends the run with this outcome and sentence.
         """
         waited = 0.0
         kill_group(run.group)  # at once, so that no process starts another one between two looks at the table
@@ -301,14 +312,20 @@ class LocalRuns:
             table = ProcessTable.read()
             self._reap_children()
             left = self._members.find(run, table)
-            if not left or waited >= _KILL_SECONDS:
+            if not left:
                 break
+            if waited >= _KILL_SECONDS:
+                log.warning("job=%s run=%d: processes of a failed start do not end: %s", run.job, run.number, left)
+                failed = replace(run, failed_as=outcome, failure=sentence, kill_by=self._awake())
+                self._record_if_possible(failed)
+                return False
             table.signal(left, signal.SIGKILL)
             await asyncio.sleep(0.02)
             waited += 0.02
         remove_group(run.group)
         self._members.forget(run.key)
         self._ledger.remove(*run.key)
+        return True
 
     # -- watching
 
@@ -329,7 +346,7 @@ class LocalRuns:
         seen = Observation(
             workload=run.job,
             run=run.number,
-            phase=Phase.RUNNING,
+            phase=Phase.RUNNING if run.failed_as is None else Phase.STARTING,
             since=Instant(run.launched_at),
             pids=tuple(sorted(left)),
             owner=run.owner,
@@ -345,13 +362,13 @@ class LocalRuns:
         """Return whether no task can join the run: its work is done in part, it stops, or a task could not join."""
         if run.elastic is None:
             return False
-        if run.elastic.closed or run.kill_at is not None:
+        if run.elastic.closed or run.kill_by is not None:
             return True
-        return any(task in gone or self._read_result(run, task) is not None for task in run.numbers)
+        return any(task in gone or self._results.read(run, task) is not None for task in run.numbers)
 
     def _observe_end(self, run: Run) -> Observation:
         """Return the observation of a run without processes, with the result of its tasks; keep it until `forget`."""
-        result = combine_results(run, {task: self._task_result(run, task) for task in run.numbers})
+        result = combine_results(run, {task: self._results.of_dead_task(run, task) for task in run.numbers})
         if loss := self._suspension.describe_loss(run.key):
             result = Result(outcome=Outcome.LOST, sentence=loss)
         ended = Observation(
@@ -381,15 +398,15 @@ class LocalRuns:
         result, they have `linger_timeout` seconds; if all tasks are dead, they get SIGTERM meanwhile. If a task has
         failed, or has lost its folder, all tasks are stopped.
         """
-        now = self._now()
-        if run.kill_at is not None and now >= run.kill_at:
-            self._kill(run, left, table, run.kill_at)
+        now = self._awake()
+        if run.kill_by is not None and now >= run.kill_by:
+            self._kill(run, left, table, run.kill_by)
             return
-        stands_still = run.kill_at is not None and self._suspension.stands_still(run.key)
+        stands_still = run.kill_by is not None and self._suspension.stands_still(run.key)
         if stands_still or self._suspension.describe_loss(run.key):
             self._stop_by(run, now)
             return
-        if all(task in gone or self._read_result(run, task) is not None for task in run.numbers):
+        if all(task in gone or self._results.read(run, task) is not None for task in run.numbers):
             # The result of the run is known, but the processes that are left still hold devices.
             since = self._lingering.setdefault(run.key, now)
             orphans = len(gone) == len(run.numbers)
@@ -398,7 +415,7 @@ class LocalRuns:
             elif orphans:
                 table.signal(left, signal.SIGTERM)
             return
-        culprit = self._find_culprit(run, gone) if run.kill_at is None else None
+        culprit = self._find_culprit(run, gone) if run.kill_by is None else None
         if culprit is not None:
             self._stop_by(replace(run, culprit=culprit), now + self._options.gang_grace)
 
@@ -408,9 +425,12 @@ class LocalRuns:
         The others would wait for a dead task that has failed, and a task without its folder cannot report its result.
         """
         for task in run.numbers:
-            if task in gone and self._task_result(run, task).outcome not in (Outcome.SUCCEEDED, Outcome.PAUSED):
+            if task in gone and self._results.of_dead_task(run, task).outcome not in (
+                Outcome.SUCCEEDED,
+                Outcome.PAUSED,
+            ):
                 return task
-            if task not in gone and self._is_folder_deleted(run, task):
+            if task not in gone and self._results.is_folder_deleted(run, task):
                 return task
         return None
 
@@ -420,9 +440,9 @@ class LocalRuns:
         If the deadline has passed, all processes of the run are killed now.
         """
         table = ProcessTable.read()
-        run = replace(run, kill_at=deadline)
+        run = replace(run, kill_by=deadline)
         self._record_if_possible(run)
-        if deadline <= self._now():
+        if deadline <= self._awake():
             self._kill(run, self._members.find(run, table), table, deadline)
         else:
             leaders = [t.pid for t in run.tasks if t is not None and table.alive(t.pid, t.ticks)]
@@ -442,41 +462,6 @@ class LocalRuns:
                 extra={"workload": run.job, "run": run.number},
             )
 
-    def _task_result(self, run: Run, task: int) -> Result:
-        """Return the result of a dead task: the one that it wrote, else that of `explain_missing_result`."""
-        process = run.tasks[task]
-        exit_code = None if process is None else self._exit_codes.get(process.pid)
-        return self._read_result(run, task) or explain_missing_result(
-            run,
-            exit_code,
-            folder_deleted=process is not None and self._is_folder_deleted(run, task),
-            log=lambda: self._read_log_end(run, task),
-        )
-
-    def _read_log_end(self, run: Run, task: int) -> bytes:
-        """Return the end of a task's log; empty if it cannot be read, or if its owner's account is gone."""
-        try:
-            account = self._accounts.last_known(run.owner)
-        except BackendError:
-            return b""
-        return read_log_end(task_folder(self._root, run.job, run.number, task), account)
-
-    def _is_folder_deleted(self, run: Run, task: int) -> bool:
-        """Return whether the folder of a started task is gone; False if its owner's account is gone."""
-        try:
-            account = self._accounts.last_known(run.owner)
-        except BackendError:
-            return False
-        return is_missing(task_folder(self._root, run.job, run.number, task), account)
-
-    def _read_result(self, run: Run, task: int) -> Result | None:
-        """Return the result that a task wrote; None if it wrote none, or if its owner's account is gone."""
-        try:
-            account = self._accounts.last_known(run.owner)
-        except BackendError:
-            return None  # the system user was removed while the job ran
-        return read_result(task_folder(self._root, run.job, run.number, task), account)
-
     def _kill(self, run: Run, left: set[int], table: ProcessTable, due: float) -> None:
         """Kill the processes `left` of a run, whose deadline `due` has passed.
 
@@ -484,7 +469,7 @@ class LocalRuns:
         """
         kill_group(run.group)
         leaders = {task.pid for task in run.tasks if task is not None}
-        others = left - leaders if self._now() < due + _KILL_SECONDS else set()
+        others = left - leaders if self._awake() < due + _KILL_SECONDS else set()
         table.signal(others or left, signal.SIGKILL)
 
     def _reap_children(self) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.user_files import SMALL_FILE, read_json
 from jupyter_gq.devices.processes import boot_id
 from jupyter_gq.domain.errors import UnusableFile
@@ -39,8 +40,8 @@ class Slot:
 
     number: int
     place: TaskPlacement
-    #: When the processes of a task that leaves are killed, in seconds since the epoch.
-    kill_at: float = 0.0
+    #: When the processes of a task that leaves are killed, in seconds awake since the start of the machine.
+    kill_by: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,10 +84,13 @@ class Run:
     group: str = ""
     #: Whether the run was told to stop.
     stop_asked: bool = False
-    #: When the processes of the run are killed, in seconds since the epoch; None if they are not.
-    kill_at: float | None = None
+    #: When the processes of the run are killed, in seconds awake since the start of the machine; None if they are not.
+    kill_by: float | None = None
     #: Number of the failed task because of which the other tasks were stopped; None if there is none.
     culprit: int | None = None
+    #: How the run ends, and why, if its start failed and left processes; None = its tasks tell.
+    failed_as: Outcome | None = None
+    failure: str = ""
     #: None = the run keeps all of its tasks until its end.
     elastic: Elasticity | None = None
 

@@ -19,10 +19,10 @@ from .ledger import Elasticity, Run, Slot, TaskProcess
 _Item = TypeVar("_Item")
 
 
-def begin_leaving(run: Run, elastic: Elasticity, number: int, kill_at: float) -> Run:
-    """Return the run without this task, which leaves it and is killed at `kill_at`."""
+def begin_leaving(run: Run, elastic: Elasticity, number: int, kill_by: float) -> Run:
+    """Return the run without this task, which leaves it and is killed at `kill_by`."""
     index = elastic.numbers.index(number)
-    slot = Slot(number=number, place=run.placement[index], kill_at=kill_at)
+    slot = Slot(number=number, place=run.placement[index], kill_by=kill_by)
     return replace(
         run,
         placement=_without_index(run.placement, index),

@@ -80,9 +80,12 @@ def explain_missing_result(
 def combine_results(run: Run, results: Mapping[int, Result]) -> Result:
     """Return the result of a run: of the task for which the others were stopped, else the gravest of its tasks.
 
+    A start that failed has the result that its ledger entry names.
     `results` are those of the tasks by number. The gravest is FAILED, then LOST, KILLED, PAUSED and SUCCEEDED; of equal
     ones, the first task counts. Of several tasks, the sentence names the one that failed.
     """
+    if run.failed_as is not None:
+        return Result(outcome=run.failed_as, sentence=run.failure)
     if run.culprit is not None:
         task = run.culprit
     else:

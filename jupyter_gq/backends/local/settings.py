@@ -104,11 +104,13 @@ class LocalBackend(LoggingConfigurable):
         state_dir: Path,
         probe: DeviceProbe,
         now: Callable[[], float],
+        awake: Callable[[], float],
         service_url: str,
         shares: RunShares | None = None,
     ) -> LocalRuns:
-        """Build the backend; `now` returns the time in seconds since the epoch, and runners report to `service_url`.
+        """Build the backend, of which runners report to `service_url`.
 
+        `now` returns the time in seconds since the epoch, and `awake` the seconds for which the machine has been awake.
         `shares` suspends runs; None = they cannot be suspended.
         """
         options = LocalOptions(
@@ -123,7 +125,7 @@ class LocalBackend(LoggingConfigurable):
             cpu_milli=machine.count_cpus() if self.cpus is None else parse_cpus(self.cpus),
             memory=machine.measure_memory() if self.memory is None else parse_memory(self.memory),
         )
-        return LocalRuns(options, probe=probe, now=now, service_url=service_url, shares=shares)
+        return LocalRuns(options, probe=probe, now=now, awake=awake, service_url=service_url, shares=shares)
 
     def bundles(self, *, state_dir: Path) -> LocalBundles:
         """Build the store of the jobs' files below `state_dir`."""

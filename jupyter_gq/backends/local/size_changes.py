@@ -57,7 +57,8 @@ class SizeChanges:
     record: Callable[[Run], None]
     #: Stores a run in the ledger, or in memory if the disk refuses.
     record_if_possible: Callable[[Run], None]
-    now: Callable[[], float]
+    #: Returns the seconds for which the machine has been awake since its start.
+    awake: Callable[[], float]
     #: Leaving tasks that this process has told to stop.
     _told: set[tuple[tuple[str, int], int]] = field(default_factory=set)
 
@@ -72,7 +73,7 @@ class SizeChanges:
             raise BackendError(f"Task 0 of {run.job} cannot leave: the other tasks meet there.")
         for number in plan.leaving:
             if run.elastic is not None:
-                run = begin_leaving(run, run.elastic, number, self.now() + max(0.0, grace))
+                run = begin_leaving(run, run.elastic, number, self.awake() + max(0.0, grace))
         if plan.leaving:
             self.record_if_possible(run)
             run = self.settle(run, table)
@@ -146,9 +147,9 @@ class SizeChanges:
         """Tell a task that leaves to stop, once; after its deadline kill its processes, the runner's last."""
         leader = run.tasks[slot.number]
         above = {leader.pid} if leader is not None else set()
-        now = self.now()
-        if now >= slot.kill_at:
-            others = left - above if now < slot.kill_at + _SPARED_SECONDS else set()
+        now = self.awake()
+        if now >= slot.kill_by:
+            others = left - above if now < slot.kill_by + _SPARED_SECONDS else set()
             table.signal(others or left, signal.SIGKILL)
         elif (run.key, slot.number) not in self._told:
             self._told.add((run.key, slot.number))

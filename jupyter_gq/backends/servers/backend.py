@@ -47,14 +47,16 @@ class _Server:
     """A notebook server that was launched and is not forgotten yet."""
 
     workload: Workload
-    #: Times of this class are in seconds since the epoch.
+    #: Time of the launch in seconds since the epoch. All other times of this class are in seconds awake.
     launched_at: float
+    #: The same moment; from then on the process is expected.
+    expected_since: float
     #: Process of the server; None until it is attached.
     process: Process | None = None
     #: User of that process.
     uid: int | None = None
     #: When the processes that are left are killed; None if the server was not told to stop.
-    kill_at: float | None = None
+    kill_by: float | None = None
     #: The request to the Hub that is under way.
     asking: "asyncio.Task[None] | None" = None
     #: Whether the Hub has accepted the request to stop the server.
@@ -63,7 +65,7 @@ class _Server:
     ask_again_at: float = 0.0
     #: Since when the server is dead while processes that it started are alive.
     orphaned_at: float | None = None
-    #: Whether its processes were killed after `kill_at`.
+    #: Whether its processes were killed after `kill_by`.
     killed: bool = False
     #: Last observation, once the server has ended.
     ended: Observation | None = None
@@ -84,22 +86,24 @@ class ServerRuns:
         *,
         stopper: ServerStopper,
         now: Callable[[], float],
+        awake: Callable[[], float],
         attach_timeout: float = 180.0,
         hub_processes: Callable[[], Collection[int]] = find_hub_processes,
         shares: RunShares | None = None,
     ) -> None:
         """Create a backend without servers.
 
-        `now` returns the time in seconds since the epoch. A server that is not attached within `attach_timeout` seconds
-        after its launch counts as lost. `hub_processes` returns the ids of the processes that may be the Hub. `shares`
-        suspends idle shares; None = they cannot be suspended.
+        `now` returns the time in seconds since the epoch, and `awake` the seconds for which the machine has been awake.
+        A server that is not attached within `attach_timeout` seconds after its launch counts as lost. `hub_processes`
+        returns the ids of the processes that may be the Hub. `shares` suspends idle shares; None = they cannot be
+        suspended.
         """
         self._stopper = stopper
-        self._now = now
+        self._now, self._awake = now, awake
         self._attach_timeout = attach_timeout
         self._hub_processes = hub_processes
         self._shares = shares
-        self._tables = ProcessTableCache(now)
+        self._tables = ProcessTableCache(awake)
         self._observer = RunObserver()
         self._servers: dict[tuple[str, int], _Server] = {}
         self.capabilities = Capabilities(
@@ -120,7 +124,7 @@ class ServerRuns:
         key = (workload.id, workload.run)
         if key in self._servers:
             return
-        server = _Server(workload=workload, launched_at=self._now())
+        server = _Server(workload=workload, launched_at=self._now(), expected_since=self._awake())
         pid = launch.detail.pid
         if pid is not None:
             process = find_process(pid, launch.detail.pid_started)
@@ -177,8 +181,8 @@ class ServerRuns:
         server = self._servers.get((workload, run))
         if server is None or server.ended is not None:
             return
-        deadline = self._now() + max(0.0, grace)
-        server.kill_at = deadline if server.kill_at is None else min(server.kill_at, deadline)
+        deadline = self._awake() + max(0.0, grace)
+        server.kill_by = deadline if server.kill_by is None else min(server.kill_by, deadline)
         self._request_stop(server)
 
     async def observe(self) -> Sequence[Observation]:
@@ -215,7 +219,7 @@ class ServerRuns:
 
         Without a process left, the server ends: KILLED if it had to be killed, otherwise SUCCEEDED.
         """
-        if server.kill_at is not None:
+        if server.kill_by is not None:
             self._request_stop(server)
         if server.process is None:
             return self._observe_awaited(server)
@@ -236,9 +240,9 @@ class ServerRuns:
         After a stop, the outcome is SUCCEEDED once the Hub has agreed or the grace is over. After the timeout it is
         LOST.
         """
-        if server.kill_at is not None and (server.asked or self._now() >= server.kill_at):
+        if server.kill_by is not None and (server.asked or self._awake() >= server.kill_by):
             return self._end(server, Outcome.SUCCEEDED)
-        if self._now() - server.launched_at >= self._attach_timeout:
+        if self._awake() - server.expected_since >= self._attach_timeout:
             sentence = (
                 f"The server was not started within {self._attach_timeout:.0f} seconds, so its share is free again."
             )
@@ -270,8 +274,8 @@ class ServerRuns:
 
         Processes that a dead server left behind get SIGTERM at once, and are killed 10 s later. Otherwise do nothing.
         """
-        now = self._now()
-        if server.kill_at is not None and now >= server.kill_at:
+        now = self._awake()
+        if server.kill_by is not None and now >= server.kill_by:
             server.killed = True
             table.signal(left | table.find_marked(_MARK, server.workload.id, server.uid), signal.SIGKILL)
             return
@@ -289,7 +293,7 @@ class ServerRuns:
 
         Do nothing if a request is under way, was accepted, or failed less than 5 s ago.
         """
-        if server.asked or server.asking is not None or self._now() < server.ask_again_at:
+        if server.asked or server.asking is not None or self._awake() < server.ask_again_at:
             return
         server.asking = asyncio.create_task(self._ask_hub(server))
 
@@ -299,7 +303,7 @@ class ServerRuns:
             await self._stopper.stop(server.workload.owner, server.workload.name)
             server.asked = True
         except BackendError as error:
-            server.ask_again_at = self._now() + _RETRY_INTERVAL
+            server.ask_again_at = self._awake() + _RETRY_INTERVAL
             log.warning(
                 "server could not be stopped yet: %s: %s", server.label, error, extra=server.workload.log_fields
             )

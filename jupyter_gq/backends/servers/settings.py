@@ -25,10 +25,12 @@ class ServersBackend(LoggingConfigurable):
         *,
         stopper: ServerStopper,
         now: Callable[[], float],
+        awake: Callable[[], float],
         shares: RunShares | None = None,
     ) -> ServerRuns:
-        """Build the backend; `stopper` stops servers, and `now` returns the time in seconds since the epoch.
+        """Build the backend; `stopper` stops servers.
 
+        `now` returns the time in seconds since the epoch, and `awake` the seconds for which the machine has been awake.
         `shares` suspends idle shares; None = they cannot be suspended.
         """
-        return ServerRuns(stopper=stopper, now=now, attach_timeout=self.attach_timeout, shares=shares)
+        return ServerRuns(stopper=stopper, now=now, awake=awake, attach_timeout=self.attach_timeout, shares=shares)

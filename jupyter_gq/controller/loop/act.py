@@ -15,7 +15,7 @@ Unobserved backends: a workload whose backend could not be observed is left alon
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from jupyter_gq.backends.protocol import Launch, hash_token
@@ -31,7 +31,7 @@ from jupyter_gq.domain.mentions import mention, reveal
 from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, Event, State
-from jupyter_gq.domain.workload import Kind, Stop, Workload
+from jupyter_gq.domain.workload import Kind, RunKey, Stop, Workload
 from jupyter_gq.domain.workload_detail import Eviction, Place
 from jupyter_gq.scheduling.decision import (
     Admit,
@@ -49,7 +49,7 @@ from jupyter_gq.scheduling.decision import (
 from jupyter_gq.scheduling.wording import describe_preemptor
 from jupyter_gq.store.protocol import Record
 
-from .observed_runs import ObservedRuns, RunKey
+from .observed_runs import ObservedRuns
 from .other_runs import STOP_AGAIN
 from .resizing import needs_resize, plan_resize, stops_of_leaving
 from .run_end import make_backoff_change
@@ -64,6 +64,15 @@ STOP_GRACE = "GQ_STOP_GRACE"
 LAUNCHES_PER_WRITE = 50
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Told:
+    """The stop that a run was told, with the first and the last time, by the clock of the time awake."""
+
+    stop: Stop
+    first: float
+    last: float
+
+
 class Executor:
     """Records decisions, and reconciles the backends with the records."""
 
@@ -71,8 +80,8 @@ class Executor:
         self._context = context
         #: Tokens of runs that are about to be launched. No other object keeps a token in plain text.
         self._tokens: dict[RunKey, str] = {}
-        #: When this process told each run to stop: the first time, and the last time.
-        self._stopped: dict[RunKey, tuple[Instant, Instant]] = {}
+        #: What was told to each run that stops.
+        self._told: dict[RunKey, _Told] = {}
         #: Ids of workloads whose launch has not been recorded yet.
         self._launched: list[str] = []
 
@@ -343,19 +352,23 @@ class Executor:
             # The spawner ends the server. The Hub is not asked: it may be starting the same server again just now.
             await self._release_unused(record)
             return
-        now, key = self._context.clock.now(), (workload.id, workload.run)
+        now, awake, key = self._context.clock.now(), self._context.clock.awake(), (workload.id, workload.run)
         grace, backend = self._grace(stop), self._context.backend_of(workload.kind)
         if suspend_instead(record, share, backend.capabilities.suspension, grace, now):
             return
-        # The grace begins when the run can be told, which is later than `stop.at` if its backend could not be observed.
-        first, last = self._stopped.get(key, (grace_began(record, stop, now), None))
-        if last is not None and last < stop.at:
-            first, last = now, None
-        if last is not None and now < max(last, first + grace) + STOP_AGAIN:
+        told = self._told.get(key)
+        if told is None:
+            # The grace begins when the run can be told, later than `stop.at` if its backend could not be observed.
+            first = awake - max(0.0, now - grace_began(record, stop, now))
+        elif told.stop != stop:
+            first = awake
+        elif awake < max(told.last, told.first + grace) + STOP_AGAIN:
             return
-        left = Seconds(max(0.0, first + grace - now))
+        else:
+            first = told.first
+        left = Seconds(max(0.0, first + grace - awake))
         if await self._attempt(workload, "told to stop", lambda: backend.stop(workload.id, workload.run, left)):
-            self._stopped[key] = (first, now)
+            self._told[key] = _Told(stop=stop, first=first, last=awake)
 
     async def _release_unused(self, record: Record) -> None:
         """Release the share of a ticket that was given back, unless a process was reported for it.
@@ -435,14 +448,10 @@ class Executor:
         return hash_token(token)
 
     def _drop_ended_runs(self) -> None:
-        """Forget the stop times and tokens of all runs that are not the present run of their workload."""
-        self._stopped = {key: times for key, times in self._stopped.items() if self._is_present(*key)}
-        self._tokens = {key: token for key, token in self._tokens.items() if self._is_present(*key)}
-
-    def _is_present(self, workload: str, run: int) -> bool:
-        """Return whether that run is the present one of an unfinished workload."""
-        record = self._context.records.find_unfinished(workload)
-        return record is not None and record.workload.run == run
+        """Forget the stops and the tokens of all runs that are not the present run of their workload."""
+        is_present_run = self._context.records.is_present_run
+        self._told = {key: told for key, told in self._told.items() if is_present_run(*key)}
+        self._tokens = {key: token for key, token in self._tokens.items() if is_present_run(*key)}
 
 
 def _readmission(record: Record, admit: Admit, now: Instant) -> Change:

@@ -20,7 +20,6 @@ See docs/decisions/0053-no-start-time-for-notebooks.md.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -38,7 +37,7 @@ from jupyter_gq.simulation.forecast import Horizon, forecast
 from jupyter_gq.simulation.forecaster import Forecaster
 from jupyter_gq.store.protocol import PageSize
 
-log = logging.getLogger(__name__)
+from .beside import run_every
 
 EVERY = Seconds(10)
 #: The longest time for which a forecast waits for a step in which nothing begins or ends.
@@ -70,8 +69,8 @@ class Forecasts:
         self._holding: set[str] = set()
         #: Revision of the records at the last update.
         self._revision = -1
-        #: When a change since the last forecast was first seen; None = nothing has changed.
-        self._due_since: Instant | None = None
+        #: When a change since the last forecast was first seen, in seconds awake; None = nothing has changed.
+        self._due_since: float | None = None
         self._due = asyncio.Event()
         remembered = context.store.setting(_SETTING) or {}
         self._forecaster = Forecaster((float(a), float(b)) for a, b in remembered.get("outcomes", []))
@@ -79,15 +78,17 @@ class Forecasts:
             self._learn_duration(record.workload)
 
     async def run(self) -> None:
-        """Make forecasts whenever they are due, at most every `EVERY` seconds, until cancelled. Failures are logged."""
-        while True:
-            await self._due.wait()
-            try:
-                await self.make()
-            except Exception:  # the last guard of a loop: the next forecast may go well
-                log.exception("no forecast could be made; it is tried again")
-                self._due.set()  # also if nothing changes that would make the next forecast due
-            await asyncio.sleep(EVERY)
+        """Make forecasts whenever they are due, at most every `EVERY` seconds, until cancelled."""
+        await run_every(EVERY, "the making of forecasts", self._make_due, self._context.failures)
+
+    async def _make_due(self) -> None:
+        """Wait until a forecast is due, and make it. A forecast that fails stays due."""
+        await self._due.wait()
+        try:
+            await self.make()
+        except Exception:
+            self._due.set()  # also if nothing changes that would make the next forecast due
+            raise
 
     def update(self, *, calm: bool) -> None:
         """Learn from records that changed; make a wanted forecast due in a calm moment, or after `LONGEST_DELAY`.
@@ -95,7 +96,7 @@ class Forecasts:
         A forecast is wanted after a change, and as long as a job has one. `calm` says that nothing happened in this
         step, and that nothing is about to happen.
         """
-        changed, now = self._context.records.revision != self._revision, self._context.clock.now()
+        changed, now = self._context.records.revision != self._revision, self._context.clock.awake()
         if changed:
             self._learn()
         if self._due_since is None and (changed or self._forecaster.stated):

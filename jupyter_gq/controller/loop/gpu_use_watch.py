@@ -20,14 +20,12 @@ from jupyter_gq.controller.gpu_use import UnusedGpu, UseSeries
 from jupyter_gq.devices.limits import is_simulated
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.domain.workload import Kind, RunKey, Workload
 
 #: Jobs that do not run any more whose series are kept.
 KEPT = 200
 #: Per cent of a simulated GPU up to which there is no use: the figure is the CPU use of all processes of the job.
 SIMULATED_NOISE = 5
-
-RunKey = tuple[str, int]
 
 
 class GpuUseWatch:

@@ -57,7 +57,8 @@ class _Unsent:
     event: int
     notifier: Notifier
     notice: Notice
-    due: Instant
+    #: When it is sent, by the clock of the time awake.
+    due: float
     attempts: int = 0
 
 
@@ -86,35 +87,35 @@ class JobNotices:
         """
         before = self._to_document() if self._position is not None else None
         if self._position is None:
-            self._restore()
-        self._collect()
-        now = self._context.clock.now()
+            await self._restore()
+        await self._collect()
+        now = self._context.clock.awake()
         due = [each for each in self._unsent if each.due <= now][:_AT_ONCE]
         results = await asyncio.gather(*map(self._try, due))
         sent = {id(each) for each, is_settled in zip(due, results, strict=True) if is_settled}
         self._unsent = [each for each in self._unsent if id(each) not in sent]
         document = self._to_document()
         if document != before:
-            self._context.store.put_setting(_POSITION, document)
+            await asyncio.to_thread(self._context.store.put_setting, _POSITION, document)
 
-    def _restore(self) -> None:
+    async def _restore(self) -> None:
         """Continue where the last service stopped; without a record, with the events from now on."""
         store = self._context.store
-        document = store.setting(_POSITION)
+        document = await asyncio.to_thread(store.setting, _POSITION)
         if document is None:
-            self._position = store.event_range()[1]
+            self._position = (await asyncio.to_thread(store.event_range))[1]
             return
         for event, names in document["unsent"]:
-            found = store.events_after(event - 1, 1)
+            found = await asyncio.to_thread(store.events_after, event - 1, 1)
             ways = tuple(each for each in self._rule.notifiers if each.name in names)
             if ways and found and found[0].id == event:
                 self._add(found[0], ways)
         self._position = document["event"]
 
-    def _collect(self) -> None:
+    async def _collect(self) -> None:
         """Add the notices of new events."""
         assert self._position is not None
-        while events := self._context.store.events_after(self._position, _AT_ONCE):
+        while events := await asyncio.to_thread(self._context.store.events_after, self._position, _AT_ONCE):
             for event in events:
                 self._add(event, self._rule.notifiers)
             self._position = events[-1].id
@@ -128,9 +129,8 @@ class JobNotices:
         if len(self._told) > _REMEMBERED:
             del self._told[next(iter(self._told))]
         for notifier in notifiers:
-            self._unsent.append(
-                _Unsent(event=event.id, notifier=notifier, notice=notice, due=self._context.clock.now())
-            )
+            due = self._context.clock.awake()
+            self._unsent.append(_Unsent(event=event.id, notifier=notifier, notice=notice, due=due))
 
     def _read(self, event: StoredEvent) -> Notice | None:
         """Return the notice about the job of an event; None if the rule wants none."""
@@ -182,7 +182,7 @@ class JobNotices:
                 return True
             if unsent.attempts == 0:
                 log.warning("the notice about job %s is tried again: %s", unsent.notice.job, error)
-            unsent.due = Instant(self._context.clock.now() + RETRIES[unsent.attempts])
+            unsent.due = self._context.clock.awake() + RETRIES[unsent.attempts]
             unsent.attempts += 1
             return False
         return True

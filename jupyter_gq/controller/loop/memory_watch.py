@@ -31,7 +31,7 @@ from jupyter_gq.domain.amount import ONE_GPU, Instant, MiB, Seconds
 from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Workload
+from jupyter_gq.domain.workload import RunKey, Workload
 from jupyter_gq.store.protocol import Record
 
 log = logging.getLogger(__name__)
@@ -45,8 +45,6 @@ _ACTIONS = {
     Act.TERMINATE: Action.MEMORY_TERMINATE,
     Act.KILL: Action.MEMORY_KILL,
 }
-
-RunKey = tuple[str, int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

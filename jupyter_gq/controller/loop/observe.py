@@ -12,12 +12,12 @@ from jupyter_gq.controller.suspended_runs import waits_suspended
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.plain_text import strip_controls
-from jupyter_gq.domain.workload import Kind
+from jupyter_gq.domain.workload import Kind, RunKey
 from jupyter_gq.store.protocol import Record
 
 from .adoption import correct_place
 from .left_outputs import LeftOutputReader
-from .observed_runs import ObservedRuns, RunKey
+from .observed_runs import ObservedRuns
 from .other_runs import OtherRuns
 from .resizing import correct_size
 from .run_end import interpret
@@ -161,16 +161,11 @@ class Observer:
             for (name, run), (_, observation) in observed.runs.items()
             if (observation.phase is Phase.RUNNING or observation.share is not None)
             and observation.sentence
-            and self._is_present(name, run)
+            and self._context.records.is_present_run(name, run)
         }
         for name in told.keys() - self._context.troubles.keys():
             log.warning("%s: %s", name, told[name], extra={"workload": name})
         self._context.troubles = kept | told
-
-    def _is_present(self, workload: str, run: int) -> bool:
-        """Return whether that run is the present one of an unfinished workload."""
-        record = self._context.records.find_unfinished(workload)
-        return record is not None and record.workload.run == run
 
     def _report_strays(self, strays: Sequence[Stray]) -> None:
         """Log each pod of a notebook that has no ticket and keeps devices from other work, once for each pod.

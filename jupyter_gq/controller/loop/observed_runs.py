@@ -4,10 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from jupyter_gq.backends.protocol import Backend, Observation, Phase
-from jupyter_gq.domain.workload import Kind
-
-#: Id of a workload and number of its run.
-RunKey = tuple[str, int]
+from jupyter_gq.domain.workload import Kind, RunKey
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,7 +11,9 @@ Suspended: the suspended run of a waiting job is left alone. A suspended run tha
 cannot go on by itself; so is the run of such a job that goes on without devices.
 
 Stopped: a live run beside the present one of its workload, or of a workload that has ended, is told to end with the
-usual grace.
+usual grace. The devices of that run take nothing new until it has ended, however long that takes.
+
+See docs/decisions/0216-hold-devices-until-the-last-process-is-gone.md.
 """
 
 import logging
@@ -25,11 +27,11 @@ from jupyter_gq.controller.suspended_runs import has_suspended_run, waits_suspen
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.states import Event, State
-from jupyter_gq.domain.workload import Backoff
+from jupyter_gq.domain.workload import Backoff, RunKey
 from jupyter_gq.store.protocol import Record
 
 from .adoption import adopt, can_adopt
-from .observed_runs import ObservedRuns, RunKey
+from .observed_runs import ObservedRuns
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +46,11 @@ def describe_unknown_run(run: Observation) -> str:
     owner = f" of {run.owner}" if run.owner else ""
     pids = f" (processes {', '.join(map(str, run.pids))})" if run.pids else ""
     return f"{run.workload}{owner} runs and is in no record; it is left alone, with its devices{pids}"
+
+
+def describe_needless_run(run: Observation) -> str:
+    """Return a phrase about a live run that should not be."""
+    return f"{run.workload} runs and should not; it is told to end"
 
 
 def _is_away(seen: Observation) -> bool:
@@ -67,8 +74,8 @@ class OtherRuns:
         self._context = context
         #: Workloads whose unknown run has been logged.
         self._reported: set[str] = set()
-        #: When each run that should not exist is told to stop again.
-        self._stop_again_at: dict[RunKey, Instant] = {}
+        #: When each run that should not exist is told to stop again, by the clock of the time awake.
+        self._stop_again_at: dict[RunKey, float] = {}
 
     def adopt(self, observed: ObservedRuns) -> dict[str, Observation]:
         """Let records adopt live runs that they do not name; return the adopted runs by workload.
@@ -95,11 +102,12 @@ class OtherRuns:
     async def clean_up(self, observed: ObservedRuns, adopted: Mapping[str, Observation]) -> None:
         """Keep, stop or forget each observed run that no record names; `adopted` are the runs that records adopted.
 
-        Kept runs are logged, and become the `unknown_runs` of the context. Workloads that would start on the devices of
-        adopted or kept runs go back to their queues.
+        Kept runs are logged, and become the `unknown_runs` of the context; stopped runs become its `needless_runs`.
+        Workloads that would start on the devices of any of these runs go back to their queues.
         """
         # A run that cannot be observed is remembered as it was.
         unknown = {(run.workload, run.run): run for run in self._context.unknown_runs if observed.unobserved}
+        needless = {(run.workload, run.run): run for run in self._context.needless_runs if observed.unobserved}
         for (workload, run), (backend, observation) in observed.runs.items():
             record = self._context.records.find_unfinished(workload)
             if record is not None and record.workload.run == run and _is_named(record, observation):
@@ -109,8 +117,10 @@ class OtherRuns:
                 self._report(observation)
                 self._hold_back(record, observation)
             else:
+                if observation.phase is not Phase.ENDED:
+                    needless[(workload, run)] = observation
                 await self._clean_up(backend, workload, run, observation)
-        self._context.unknown_runs = tuple(unknown.values())
+        self._context.unknown_runs, self._context.needless_runs = tuple(unknown.values()), tuple(needless.values())
         self._requeue_displaced(observed, adopted)
         if not observed.unobserved:
             self._reported &= {workload for workload, _ in observed.runs}
@@ -133,14 +143,14 @@ class OtherRuns:
 
     async def _stop_needless(self, backend: Backend, key: RunKey) -> None:
         """Stop a live run with the usual grace: once, and `STOP_AGAIN` seconds after its grace again."""
-        now, (workload, run) = self._context.clock.now(), key
+        now, (workload, run) = self._context.clock.awake(), key
         if now < self._stop_again_at.get(key, now):
             return
         grace = self._context.settings.grace
         told = "run %d of %s is alive and should not be: it is told to end within %.0f s"
         log.warning(told, run, workload, grace, extra={"workload": workload, "run": run})
         await backend.stop(workload, run, grace)
-        self._stop_again_at[key] = Instant(now + grace + STOP_AGAIN)
+        self._stop_again_at[key] = now + grace + STOP_AGAIN
 
     def _is_kept(self, backend: Backend, seen: Observation, observed: ObservedRuns) -> bool:
         """Return True for a live run that its backend keeps, unless its workload has ended or has another live run."""
@@ -182,8 +192,8 @@ class OtherRuns:
             log.warning("%s. End it by hand if nobody needs it", describe_unknown_run(seen))
 
     def _requeue_displaced(self, observed: ObservedRuns, adopted: Mapping[str, Observation]) -> None:
-        """Requeue ADMITTED workloads without a run that would start on devices of adopted or unknown runs."""
-        runs = (*adopted.values(), *self._context.unknown_runs)
+        """Requeue ADMITTED workloads without a run that would start on devices of adopted or other live runs."""
+        runs = (*adopted.values(), *self._context.unknown_runs, *self._context.needless_runs)
         taken = {device for run in runs for device in run.devices}
         changes = [
             Change(workload=workload.id, event=Event.REQUEUED, fields=WorkloadChange(placement=(), leaving=()))

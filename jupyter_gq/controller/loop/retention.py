@@ -31,6 +31,7 @@ from jupyter_gq.domain.errors import StoreUnavailable
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import Record
 
+from .beside import run_every
 from .orphaned_files import OrphanedFiles
 
 log = logging.getLogger(__name__)
@@ -51,17 +52,15 @@ class Retention:
         self.orphans = OrphanedFiles(context)
 
     async def run(self) -> None:
-        """Sweep every `EVERY` seconds, until cancelled; failures are logged."""
-        while True:
-            for sweep in (self.sweep, self.sweep_parts, self.sweep_audit, self.orphans.sweep):
-                try:
-                    await sweep()
-                except StoreUnavailable:  # the loop of decisions says more
-                    log.info("old records are not deleted: the database does not answer; it is tried again")
-                    break
-                except Exception:  # the last guard of a loop: the next sweep finds whatever is left
-                    log.exception("old records could not be deleted; it is tried again")
-            await asyncio.sleep(EVERY)
+        """Sweep every `EVERY` seconds, until cancelled. A sweep that fails keeps no other one from its work."""
+        sweeps = {
+            "the deletion of finished work": self.sweep,
+            "the deletion of unused parts of files": self.sweep_parts,
+            "the deletion of old audit entries": self.sweep_audit,
+            "the deletion of files without a record": self.orphans.sweep,
+        }
+        failures = self._context.failures
+        await asyncio.gather(*(run_every(EVERY, what, sweep, failures) for what, sweep in sweeps.items()))
 
     async def sweep_parts(self) -> int:
         """Delete the parts of files that no job has any more, in short transactions; return their number."""

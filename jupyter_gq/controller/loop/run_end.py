@@ -11,8 +11,8 @@ Stops: work that was told to pause goes back to its queue with its seniority. Wo
 
 Lost runs: a job that vanished goes back to its queue, at most `MOST_LOST` times in a row. The count begins again after
 a run that made progress: it lasted for `PROGRESS_AFTER` and saved its state meanwhile. So a job of weeks outlives many
-nodes, and a job that kills each of its processes does not go on for ever. A notebook does not come back by itself: its
-process is gone, so it has stopped.
+nodes, and a job that kills each of its processes does not go on for ever. A run that somebody else ended on purpose, as
+by a taint of its node, is not counted. A notebook does not come back by itself: its process is gone, so it has stopped.
 
 No conclusion from silence: nothing follows from a backend that could not be observed. Nothing follows either if a
 forgetful backend does not show a run; the run is launched to it again (see `act`).
@@ -23,7 +23,8 @@ since its devices may be lent. So the devices are never counted twice.
 Back-off: a workload whose place was refused goes back to its queue with its seniority and backs off, each time in a row
 for twice as long. So it does not win every cycle, and its backend is not asked all the time.
 
-See docs/decisions/0043-give-up-after-consecutive-lost-runs.md.
+See docs/decisions/0043-give-up-after-consecutive-lost-runs.md and
+docs/decisions/0217-do-not-count-runs-that-others-ended.md.
 """
 
 from dataclasses import dataclass, replace
@@ -58,6 +59,8 @@ class RunEnd:
     outcome: Outcome
     sentence: str
     at: Instant
+    #: Whether somebody else ended the run on purpose.
+    disrupted: bool = False
 
 
 def interpret(record: Record, seen: Observation | None, now: Instant, *, forgetful: bool) -> list[Change]:
@@ -83,7 +86,8 @@ def interpret(record: Record, seen: Observation | None, now: Instant, *, forgetf
         result = RunEnd(outcome=Outcome.LOST, sentence=VANISHED, at=now)
         return changes if forgetful else [*changes, _end_run(record, state, result)]
     if seen.phase is Phase.ENDED:
-        result = RunEnd(outcome=seen.outcome or Outcome.LOST, sentence=seen.sentence, at=min(seen.since, now))
+        outcome, at = seen.outcome or Outcome.LOST, min(seen.since, now)
+        result = RunEnd(outcome=outcome, sentence=seen.sentence, at=at, disrupted=seen.disrupted)
         if state is State.SUSPENDED and workload.stop is not None:
             changes.append(Change(workload=workload.id, event=Event.STOP_REQUESTED))
             state = State.STOPPING
@@ -165,10 +169,11 @@ def _explain_failure(change: Change, record: Record, result: RunEnd) -> Change:
 def _end_interrupted_run(record: Record, result: RunEnd) -> Change:
     """Return the change for a job whose run was lost or interrupted: the job goes back to its queue.
 
-    After more than `MOST_LOST` lost runs in a row the job fails instead; interrupted runs (PAUSED) are not counted.
+    After more than `MOST_LOST` lost runs in a row the job fails instead. Interrupted runs (PAUSED) and runs that
+    somebody else ended on purpose are not counted.
     """
     reason = (result.sentence or VANISHED).rstrip(".")
-    if result.outcome is Outcome.PAUSED:
+    if result.outcome is Outcome.PAUSED or result.disrupted:
         reason = result.sentence.rstrip(".") or "The job was interrupted from outside"
         told = f"{reason}. The job continues by itself."
         return _requeue(record, Event.LOST, result.at, DetailChange(sentence=told))

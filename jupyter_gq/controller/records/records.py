@@ -88,6 +88,11 @@ class Records:
         """Return the record of a workload that is not final, from memory; None if it is final or unknown."""
         return self._unfinished.all.get(workload)
 
+    def is_present_run(self, workload: str, run: int) -> bool:
+        """Return whether that run is the present one of an unfinished workload."""
+        record = self._unfinished.all.get(workload)
+        return record is not None and record.workload.run == run
+
     def get(self, workload: str) -> Record | None:
         """Return the record of a workload, final or not; None if there is none."""
         return self._unfinished.all.get(workload) or self._store.get(workload)

@@ -54,13 +54,15 @@ class ActivityLog:
     def __init__(self, context: Context, announce: Callable[[str], None]) -> None:
         """Log the activity of the notebooks in `context`; `announce` sends the workload of an id to its listeners."""
         self._context, self._announce = context, announce
-        self._sampled_at: Instant | None = None
+        #: When the shares were last sampled, by the clock of the time awake.
+        self._sampled_at = float("-inf")
         #: When each notebook's share was last used, by id.
         self._last_use: dict[str, Instant] = {}
         #: Suspended notebooks whose processes held device memory at the last sample, by id.
         self._awakened: set[str] = set()
-        #: When the use of each notebook's share was last known, and the end of the last gap before that, by id.
-        self._known_at: dict[str, Instant] = {}
+        #: When the use of each notebook's share was last known, by the clock of the time awake, by id.
+        self._known_at: dict[str, float] = {}
+        #: The end of the last gap before that, by id.
         self._gap_end: dict[str, Instant] = {}
 
     def report(self, record: Record, report: ActivityReport) -> None:
@@ -91,11 +93,11 @@ class ActivityLog:
 
         Shares used above `ACTIVE_UTILISATION` are recorded as active. Notebooks whose use has changed are announced.
         """
-        now = self._context.clock.now()
+        now, awake = self._context.clock.now(), self._context.clock.awake()
         meter = self._context.meter
-        if meter is None or (self._sampled_at is not None and now < self._sampled_at + SAMPLE_EVERY):
+        if meter is None or awake < self._sampled_at + SAMPLE_EVERY:
             return
-        self._sampled_at = now
+        self._sampled_at = awake
         running = [record for record in self._context.records.notebooks() if _has_share(record.workload)]
         before = self._context.usage
         shares = {record.workload.id: self._make_share(record) for record in [*running, *self._running_jobs()]}
@@ -111,20 +113,28 @@ class ActivityLog:
             if self._context.usage[record.workload.id] != before.get(record.workload.id):
                 self._announce(record.workload.id)
         ids = {record.workload.id for record in running}
-        for times in (self._last_use, self._known_at, self._gap_end):
-            for gone in times.keys() - ids:
-                del times[gone]
+        self._last_use = {name: at for name, at in self._last_use.items() if name in ids}
+        self._known_at = {name: at for name, at in self._known_at.items() if name in ids}
+        self._gap_end = {name: at for name, at in self._gap_end.items() if name in ids}
 
     def _note_known(self, workload: Workload, now: Instant) -> None:
         """Record that the use of a share is known at `now`, and the end of a gap if it was unknown for too long."""
         before, longest = workload.activity, self._context.settings.policy.idle.fresh
-        # Without an earlier sample, the share is known since its start: before it, nothing could use the share.
-        known_at = self._known_at.get(workload.id, workload.started_at)
-        after_restart = workload.id not in self._known_at
+        awake, known_at = self._context.clock.awake(), self._known_at.get(workload.id)
+        if known_at is not None:
+            gap = awake - known_at
+        else:
+            # Without an earlier sample, the share is known since its start: before it, nothing could use the share.
+            gap = 0.0 if workload.started_at is None else now - workload.started_at
         warned = before is not None and before.expire_at is not None
-        if known_at is not None and now - known_at > longest and not (after_restart and warned):
+        if gap > longest and not (known_at is None and warned):
             self._gap_end[workload.id] = now
-        self._known_at[workload.id] = now
+        self._known_at[workload.id] = awake
+
+    def move(self, seconds: float) -> None:
+        """Move the times of all notebooks that are kept here, after a jump of the wall clock by so many seconds."""
+        for times in (self._last_use, self._gap_end):
+            times.update({name: Instant(at + seconds) for name, at in times.items()})
 
     def _sample_suspended(self, meter: ShareMeter, now: Instant) -> None:
         """Record suspended notebooks as used whose processes hold memory of a device that is lent."""

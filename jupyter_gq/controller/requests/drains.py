@@ -163,6 +163,8 @@ class Drains:
             return f"is {drain.describe()}"
         if any(device.id in run.devices for run in self._context.unknown_runs):
             return "is used by a job that is in no record"
+        if any(device.id in run.devices for run in self._context.needless_runs):
+            return "is used by a run that is told to end"
         return "is not healthy"
 
     async def _cordon(self, cordon: NodeCordon, place: _Place) -> None:

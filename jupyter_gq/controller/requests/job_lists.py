@@ -42,6 +42,7 @@ class JobLists:
         shown = [self._context.records.find_unfinished(record.workload.id) or record for record in kept]
         last = found[-1].workload.id if found else None
         more = last and store.list(PageSize(entries=1), kind=Kind.TRAINING, owner=whose, group=group, before=last)
+        self._context.look_up_last_seqs(record.workload.id for record in shown)
         jobs = self._presenter.show_each(shown, self._presenter.job_summary)
         return JobList(jobs=jobs, next=last if more else None, disk=self._describe_disk(whose))
 
@@ -59,6 +60,7 @@ class JobLists:
             if record.workload.queue in leaves and (last_shown is None or _age(record) < last_shown)
         ]
         left.sort(key=_age, reverse=True)
+        self._context.look_up_last_seqs(record.workload.id for record in left[:limit])
         page = PageSize(entries=limit, size=self._context.settings.max_page_bytes)
         views = (view for record in left for view in self._presenter.show_each([record], self._presenter.job_summary))
         shown = page.take(views, lambda view: len(view.model_dump_json()))

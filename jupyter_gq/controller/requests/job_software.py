@@ -3,16 +3,8 @@
 See docs/decisions/0162-choose-the-software-of-a-job-by-one-name.md.
 """
 
-from collections.abc import Mapping
-
 from jupyter_gq.controller.context import Context
 from jupyter_gq.domain.errors import UnknownSoftware
-from jupyter_gq.domain.workload import Kind
-
-
-def list_images(context: Context) -> Mapping[str, str]:
-    """Return the images in which jobs may run, by the names of which users choose one; none if jobs are no pods."""
-    return context.settings.images if context.backend_of(Kind.TRAINING).capabilities.images else {}
 
 
 def find_image(context: Context, software: str, kernel: str) -> str:
@@ -23,7 +15,7 @@ def find_image(context: Context, software: str, kernel: str) -> str:
     """
     if software in ("", kernel):
         return ""
-    images = list_images(context)
+    images = context.images
     if software not in images:
         raise UnknownSoftware(software, tuple(images))
     return images[software]

@@ -1,5 +1,6 @@
 """The requests of users and runners about jobs. A request is checked completely before anything is stored."""
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
@@ -181,10 +182,11 @@ class Jobs:
             events=[{**piece.payload, "seq": piece.seq} for piece in pieces], last_seq=last, finished=finished
         )
 
-    def read_notebook(self, caller: Caller, job: str) -> JsonObject:
+    async def read_notebook(self, caller: Caller, job: str) -> JsonObject:
         """Return the executed notebook with the outputs so far; raise `NotFound` before the first cell has run."""
         record = find_job(self._context, caller, job)
-        notebook = self._context.bundles.executed_notebook(job, record.workload.owner)
+        # In a thread: a notebook with many outputs must not keep other requests waiting.
+        notebook = await asyncio.to_thread(self._context.bundles.executed_notebook, job, record.workload.owner)
         if notebook is None:
             raise NotFound(f"The job {record.workload.name!r} has no executed notebook yet: it has not run a cell.")
         return notebook

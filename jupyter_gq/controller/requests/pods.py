@@ -12,6 +12,7 @@ Tokens end with the run, for pods and for processes: the next admission replaces
 and after the last one no token is valid.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from secrets import compare_digest
@@ -96,7 +97,7 @@ class JobPods:
         others = record.detail.task_tokens.items()
         return next((task for task, known in others if compare_digest(known, hashed)), None)
 
-    def read_bundle(self, job: str, task: int) -> JsonObject:
+    async def read_bundle(self, job: str, task: int) -> JsonObject:
         """Return the bundle of a job, and record that the task has it, so that the task gets no further token.
 
         The key `executed` holds the executed notebook for task 0 of a later run, and None otherwise. Raises `NotFound`
@@ -112,7 +113,8 @@ class JobPods:
             self._context.records.commit([Change(workload=job, detail=detail)])
         executed = None
         if record.workload.run > 1 and task == 0:
-            executed = self._context.bundles.executed_notebook(job, record.workload.owner)
+            # In a thread: a notebook with many outputs must not keep other requests waiting.
+            executed = await asyncio.to_thread(self._context.bundles.executed_notebook, job, record.workload.owner)
         return {**document, EXECUTED: executed}
 
     async def check_devices(self, job: str, task: int, wait: float) -> TaskDeviceCheck:

@@ -44,22 +44,24 @@ class ProjectFiles:
         )
 
     def add(self, owner: str, contents: Sequence[str]) -> None:
-        """Store parts of files of this user, which are base64.
+        """Store parts of files of this user, which are base64; a part that is stored already adds nothing.
 
         Raises `UserError` for other text, and `LimitReached` if the user's parts would exceed the limit.
         """
-        parts = [_decode(content) for content in contents]
-        limit, store = self._context.settings.max_user_file_bytes, self._context.store
+        parts = {hashlib.sha256(part).hexdigest(): part for part in map(_decode, contents)}
+        limit, store, now = self._context.settings.max_user_file_bytes, self._context.store, self._context.clock.now()
+        known = store.want_parts(owner, list(parts), now) if parts else frozenset()
+        new = {digest: part for digest, part in parts.items() if digest not in known}
+        if not new:
+            return
         used = store.parts_size(owner)
-        if used + sum(map(len, parts)) > limit:
+        if used + sum(map(len, new.values())) > limit:
             raise LimitReached(
                 f"The files that your jobs took along and brought back have {used / _MIB:.0f} MiB, and at most "
                 f"{limit / _MIB:.0f} MiB are kept for you. Use fewer files, or wait until older jobs are deleted; your "
                 "administrator can raise c.TrainingQueues.max_user_files_mib."
             )
-        by_digest = {hashlib.sha256(part).hexdigest(): part for part in parts}
-        if by_digest:
-            store.put_parts(owner, by_digest, self._context.clock.now())
+        store.put_parts(owner, new, now)
 
     def keep(self, job: str, owner: str, manifest: Manifest) -> None:
         """Keep the parts of what a job takes along: its files, then its variables.

@@ -189,7 +189,7 @@ class Tickets:
         A ticket without a recorded poll, such as after a restart, counts as polled now.
         """
         context = self._context
-        now = context.clock.now()
+        now = context.clock.awake()
         waiting = [record for record in context.records.notebooks() if _waits(record)]
         for record in waiting:
             context.ticket_polled_at.setdefault(record.workload.id, now)
@@ -207,7 +207,7 @@ class Tickets:
         If the view names devices for the server's pod, they are saved first.
         """
         workload = record.workload
-        self._context.ticket_polled_at[workload.id] = self._context.clock.now()
+        self._context.ticket_polled_at[workload.id] = self._context.clock.awake()
         view = self._presenter.ticket(record)
         preparation = self._context.backend_of(Kind.NOTEBOOK).capabilities.pod_preparation
         if view.pod is not None and preparation is not None:

@@ -10,6 +10,8 @@ from traitlets.config.loader import ConfigFileNotFound, PyFileConfigLoader
 
 from jupyter_gq.domain.errors import AdminError
 
+from .process_end import forbid_process_end
+
 #: The inode, the time of the last change and the size of a file; None for a file that cannot be looked at.
 FileIdentity = tuple[int, int, int] | None
 
@@ -56,7 +58,8 @@ def load_config(path: Path, executed: dict[Path, FileIdentity]) -> Config:
     loader_class = type("_LoaderOfOneLoad", (_WatchedLoader,), {"executed": executed})
     loader = loader_class(path.name, str(path.parent))
     try:
-        return loader.load_config()  # type: ignore[no-any-return]
+        with forbid_process_end():
+            return loader.load_config()  # type: ignore[no-any-return]
     except ConfigFileError:
         raise
     except ConfigFileNotFound as error:

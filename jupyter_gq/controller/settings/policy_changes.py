@@ -35,7 +35,17 @@ def _describe_section(section: str, before: JsonMapping, after: JsonMapping) -> 
         yield from (f"c.{section}.{name}: changed" for name in _differing(before, after))
         return
     old, new = dict(_flatten(before)), dict(_flatten(after))
-    yield from (f"c.{section}.{name}: {_format(old, name)} -> {_format(new, name)}" for name in _differing(old, new))
+    yield from (f"c.{section}.{name}: {_describe_change(old, new, name)}" for name in _differing(old, new))
+
+
+def _describe_change(old: JsonMapping, new: JsonMapping, name: str) -> str:
+    """Return what became of a value: the items that a list gained and lost, or else the value before and after."""
+    before, after = old.get(name), new.get(name)
+    if not isinstance(before, list) or not isinstance(after, list) or set(map(str, before)) == set(map(str, after)):
+        return f"{_format(old, name)} -> {_format(new, name)}"
+    gained, lost = [each for each in after if each not in before], [each for each in before if each not in after]
+    told = {"added": gained, "removed": lost}
+    return _cut("; ".join(f"{verb} {', '.join(map(str, items))}" for verb, items in told.items() if items))
 
 
 def _differing(before: JsonMapping, after: JsonMapping) -> list[str]:
@@ -57,5 +67,8 @@ def _flatten(values: JsonMapping, prefix: str = "") -> Iterator[tuple[str, JsonV
 def _format(values: JsonMapping, name: str) -> str:
     if name not in values:
         return _NOT_SET
-    text = json.dumps(values[name], ensure_ascii=False)
+    return _cut(json.dumps(values[name], ensure_ascii=False))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."

@@ -9,7 +9,7 @@ from jupyter_gq.client.state import LiveState, state_document
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.decide import Decider
-from jupyter_gq.controller.loop.other_runs import describe_unknown_run
+from jupyter_gq.controller.loop.other_runs import describe_needless_run, describe_unknown_run
 from jupyter_gq.controller.records.last_evictions import last_eviction
 from jupyter_gq.controller.settings.config import Settings
 from jupyter_gq.devices.probe import DeviceProbe
@@ -101,7 +101,8 @@ class Overview:
     def _device_notes(self, snapshot: Snapshot) -> dict[str, str]:
         """Return, by device id, a phrase that says why the device takes nothing new; "" if there is no known reason."""
         drains, notes = self._context.drains, {}
-        runs = {device: describe_unknown_run(run) for run in self._context.unknown_runs for device in run.devices}
+        runs = {device: describe_needless_run(run) for run in self._context.needless_runs for device in run.devices}
+        runs |= {device: describe_unknown_run(run) for run in self._context.unknown_runs for device in run.devices}
         for node in snapshot.nodes:
             for device in node.devices:
                 drain = drains.get(device.id) or drains.get(node.name)

@@ -37,6 +37,12 @@ def describe_resettled(victim: Workload, by: Workload, nodes: Sequence[str]) -> 
     return describe(victim, by).removesuffix(_comes_back(victim)) + goes_on
 
 
+def describe_lost_queue(victim: Workload, sentence: str) -> str:
+    """Return the sentence about a victim whose queue was removed, instead of one that says how it goes on by itself."""
+    goes_on = f"Its queue {victim.queue} is no longer in the configuration: move it to another one, so that it goes on."
+    return sentence.removesuffix(_comes_back(victim)) + goes_on if sentence.endswith(_comes_back(victim)) else sentence
+
+
 def _needed(victim: Workload, by: Workload) -> str:
     """Return what `by` needs as a phrase: its GPUs if the victim holds some, else its host resources.
 

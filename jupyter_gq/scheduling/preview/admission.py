@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from jupyter_gq.domain.amount import NO_GPU, Instant, MilliGpu, format_gpus
+from jupyter_gq.domain.amount import NO_GPU, MilliGpu, format_gpus
 from jupyter_gq.domain.cluster import NEVER_SHARED, SHARE_LABEL, Node
 from jupyter_gq.domain.errors import NeverFits, QuotaExceeded, Resource
 from jupyter_gq.domain.queue import Queue
@@ -11,7 +11,6 @@ from jupyter_gq.domain.reasons import Explanation, PendingReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Kind, Request, TaskPlacement, Workload
-from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision
 from jupyter_gq.scheduling.placement import MemoryParts, empty_ledger
 from jupyter_gq.scheduling.placement.shortage import find_shortage
@@ -175,13 +174,6 @@ def _places(node: Node, pool: str, request: Request) -> int:
     if request.memory and node.memory is not None:
         places = min(places, (node.memory + node.memory_by_others) // request.memory)
     return places if node.max_tasks is None else min(places, node.max_tasks)
-
-
-def preview(snapshot: Snapshot, policy: Policy, now: Instant, workload: Workload) -> Outlook:
-    """Run a cycle on the snapshot as if the workload had been queued, and return what would become of it."""
-    others = tuple(other for other in snapshot.workloads if other.id != workload.id)
-    decision = run_cycle(replace(snapshot, workloads=(*others, queued(workload))), policy, now)
-    return outlook(snapshot, policy, workload, decision)
 
 
 def queued(workload: Workload) -> Workload:

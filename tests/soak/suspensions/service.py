@@ -120,7 +120,8 @@ class Service:
             waiting=Waiting(monotonic=time.monotonic, sleep=time.sleep, poll=Seconds(0.01)),  # noqa: TID251
             limits=limits,
         )
-        self._shares = RunShares(suspender=suspender, now=time.time, on_change=lambda: None)  # noqa: TID251
+        now, awake = time.time, time.monotonic  # noqa: TID251
+        self._shares = RunShares(suspender=suspender, now=now, awake=awake, on_change=lambda: None)
         self._device = machine.device
         self._orders: Any = None
         self._known: set[str] = set()

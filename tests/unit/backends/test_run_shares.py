@@ -59,7 +59,11 @@ class Machine:
             limits=SuspensionLimits(),
         )
         shares = RunShares(
-            suspender=suspender, now=self.clock.now, on_change=self.changed, is_alive=self.driver_or_system_has
+            suspender=suspender,
+            now=self.clock.now,
+            awake=self.clock.awake,
+            on_change=self.changed,
+            is_alive=self.driver_or_system_has,
         )
         shares.add(notebook, lambda: [process.id for process in self.driver.processes.values()])
         return shares

@@ -150,12 +150,13 @@ async def test_a_change_of_the_settings_is_recorded_once_with_the_old_and_the_ne
 
 
 def test_changes_of_single_queues_are_named_and_a_long_list_is_cut():
-    queues = {"vision": {"quota": 1}, "nlp": {"quota": 1, "users": ["bob"]}}
-    after = {"vision": {"quota": 2}, "speech": {}}
+    queues = {"vision": {"quota": 1, "groups": ["vision", "old"]}, "nlp": {"quota": 1, "users": ["bob"]}}
+    after = {"vision": {"quota": 2, "groups": ["vision", "new", "robots"]}, "speech": {}}
     assert describe_changes({"TrainingQueues": {"queues": queues}}, {"TrainingQueues": {"queues": after}}) == [
         "c.TrainingQueues.queues.nlp.quota: 1 -> not set",
         'c.TrainingQueues.queues.nlp.users: ["bob"] -> not set',
         "c.TrainingQueues.queues.speech: not set -> {}",
+        "c.TrainingQueues.queues.vision.groups: added new, robots; removed old",
         "c.TrainingQueues.queues.vision.quota: 1 -> 2",
     ]
     many = {"FixedQuota": {"users": {f"u{number}": 1 for number in range(250)}}}

@@ -11,6 +11,7 @@ from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.preview import admission
 from tests.builders import a_job, a_notebook
 from tests.fakes import PlaceIsTaken
+from tests.outlooks import preview
 
 from .world import ANN, BOB, CAROL, World
 
@@ -35,7 +36,7 @@ async def busy(world: World) -> None:
 
 def cold(world: World, workload: Workload, *also: Caller) -> admission.Outlook:
     context = world.controller._context
-    return admission.preview(context.snapshot(also), context.settings.policy, world.clock.now(), workload)
+    return preview(context.snapshot(also), context.settings.policy, world.clock.now(), workload)
 
 
 async def test_it_says_what_a_cycle_that_sees_everything_for_the_first_time_says(world, deciding):

@@ -258,6 +258,19 @@ async def test_being_interrupted_from_outside_is_not_held_against_a_job(world):
 
 
 @pytest.mark.asyncio
+async def test_a_run_that_somebody_else_ended_on_purpose_is_not_held_against_a_job(world):
+    """Such as a pod that was deleted by force, or whose node was given a taint."""
+    job = world.send(ANN, "vision")
+    for _ in range(5):
+        await world.step(3)
+        world.backend.runs[(job, world.job(job).run)].disrupted = True
+        world.backend.end(job, Outcome.LOST, "The pod was deleted by somebody else.")
+    await world.step(3)
+    assert (world.job(job).phase, world.job(job).run) == ("running", 6)
+    assert world.sql.get(job).detail.consecutive_losses == 0
+
+
+@pytest.mark.asyncio
 async def test_a_failing_step_does_not_end_the_loop(world, caplog):
     """It is logged once, shown in the health, and the loop goes on when the cause is gone."""
 

@@ -306,9 +306,10 @@ async def test_nobody_else_lists_the_jobs_of_a_queue(world, who, queue):
 async def test_a_manager_sees_the_job_and_none_of_its_output(world):
     job = world.send(ANN, "vision")
     assert world.controller.jobs.show(DORA, job).owner == "ann"
-    for read in ("read_log", "read_notebook"):
-        with pytest.raises(NotFound):
-            getattr(world.controller.jobs, read)(DORA, job)
+    with pytest.raises(NotFound):
+        world.controller.jobs.read_log(DORA, job)
+    with pytest.raises(NotFound):
+        await world.controller.jobs.read_notebook(DORA, job)
     with pytest.raises(NotFound):
         world.controller.jobs.read_outputs(DORA, job, 0)
 

@@ -176,7 +176,6 @@ async def test_somebody_elses_job_does_not_exist(world):
     for ask in (
         world.controller.jobs.show,
         world.controller.jobs.cancel,
-        world.controller.jobs.read_notebook,
         world.controller.jobs.read_log,
         lambda caller, name: world.controller.jobs.read_outputs(caller, name, 0),
     ):
@@ -184,6 +183,9 @@ async def test_somebody_elses_job_does_not_exist(world):
             ask(BOB, job)
         with pytest.raises(NotFound):
             ask(ANN, "job-none")
+    for caller, name in ((BOB, job), (ANN, "job-none")):
+        with pytest.raises(NotFound):
+            await world.controller.jobs.read_notebook(caller, name)
     assert world.controller.jobs.show(ADMIN, job).owner == "ann"
     assert world.controller.job_lists.list_jobs(BOB, limit=10, before=None, owner="ann").jobs == []
     assert [each.id for each in world.controller.job_lists.list_jobs(ADMIN, limit=10, before=None, owner="*").jobs] == [
@@ -375,11 +377,11 @@ async def test_when_it_was_saved_comes_with_the_heartbeat_and_counts_for_who_giv
 async def test_notebook_and_log_are_there_when_the_run_has_written_them(world):
     job = world.send(ANN, "vision")
     with pytest.raises(NotFound, match="has not run a cell"):
-        world.controller.jobs.read_notebook(ANN, job)
+        await world.controller.jobs.read_notebook(ANN, job)
     assert world.controller.jobs.read_log(ANN, job) == ""
     world.bundles.executed[job] = {"cells": []}
     world.bundles.logs[job] = "x" * 100_000
-    assert world.controller.jobs.read_notebook(ANN, job) == {"cells": []}
+    assert await world.controller.jobs.read_notebook(ANN, job) == {"cells": []}
     assert len(world.controller.jobs.read_log(ANN, job)) == 64 * 1024
 
 

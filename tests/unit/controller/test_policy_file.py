@@ -92,6 +92,8 @@ async def test_a_bad_change_leaves_the_old_settings_in_force_until_it_is_mended(
         ("c.FixedQuota.default = 1 / 0", r"line 10: ZeroDivisionError: division by zero"),
         ("import no_such_module", r"line 10: ModuleNotFoundError"),
         ("raise SystemExit(3)", r"line 10: SystemExit: 3"),
+        ("__import__('os')._exit(3)", r"line 10: EndsTheProcess: os\._exit would end the Hub and the service"),
+        ("__import__('os').abort()", r"line 10: EndsTheProcess: os\.abort would end the Hub and the service"),
         ("c.FixedQuota.defualt = 1", r"line 10: c\.FixedQuota\.defualt"),
     ],
 )

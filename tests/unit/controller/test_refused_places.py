@@ -7,11 +7,12 @@ import pytest
 
 from jupyter_gq.app import main
 from jupyter_gq.backends.capabilities import Stray
+from jupyter_gq.backends.protocol import Phase
 from jupyter_gq.domain.cluster import SHARE_LABEL
 from jupyter_gq.domain.workload import Kind
-from tests.fakes import ForgetsEverything, PlaceIsTaken, PodsAreLeftBehind, SharesOnSomeNodes
+from tests.fakes import ForgetsEverything, NeverStops, PlaceIsTaken, PodsAreLeftBehind, SharesOnSomeNodes
 
-from .world import ANN, BOB, play
+from .world import ADMIN, ANN, BOB, play
 
 
 class ServersAreRefusedToo(PlaceIsTaken):
@@ -149,6 +150,30 @@ def test_what_no_record_knows_is_left_alone(tmp_path, caplog):
         assert caplog.text.count("job-of-another-backup runs and is in no record") == 2, "what is gone is forgotten"
 
     play(tmp_path, ForgetsEverything, story)
+
+
+def test_a_run_of_an_ended_job_keeps_its_device_until_it_has_ended(tmp_path):
+    """Such as one whose processes no signal ends: what starts there would share the device with it."""
+
+    async def story(world):
+        job = world.send(ANN, "vision")
+        await world.step(3)
+        run = replace(world.backend.runs[(job, 1)], phase=Phase.RUNNING)
+        world.backend.end(job)
+        await world.step(2)
+        assert world.job(job).phase == "done"
+        world.backend.runs[(job, 1)] = run
+        await world.step()
+        after = world.send(ANN, "vision")
+        await world.step(3)
+        assert world.job(after).phase == "waiting"
+        (note,) = {each.note for each in world.controller.overview.list_devices(ADMIN).devices if each.note}
+        assert note == f"{job} runs and should not; it is told to end"
+        del world.backend.runs[(job, 1)]
+        await world.step(3)
+        assert world.job(after).phase == "running"
+
+    play(tmp_path, NeverStops, story)
 
 
 @pytest.mark.parametrize(("ticket", "why"), [("of-a-backup", "is in no record"), ("", "has no ticket any more")])

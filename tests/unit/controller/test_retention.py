@@ -36,7 +36,7 @@ async def test_a_job_is_forgotten_with_its_output_and_files_when_its_time_has_pa
     assert await world.controller.retention.sweep() == 1
     with pytest.raises(NotFound):
         world.job(job)
-    assert (world.sql.last_seq(job), world.sql.get(job), world.bundles.kept) == (0, None, {})
+    assert (world.sql.last_seqs([job])[job], world.sql.get(job), world.bundles.kept) == (0, None, {})
     assert world.controller.job_lists.list_jobs(ADMIN, limit=10, before=None, owner="*").jobs == []
 
 

@@ -10,8 +10,9 @@ from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.domain.workload import Request
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.scheduling.preview.admission import check_fits, check_fixed_quota, preview
+from jupyter_gq.scheduling.preview.admission import check_fits, check_fixed_quota
 from tests.builders import NOW, Cluster, a_job, a_node, a_notebook, running, stopping
+from tests.outlooks import preview
 
 
 def box(*workloads):

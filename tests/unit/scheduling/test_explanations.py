@@ -4,6 +4,7 @@ from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.scheduling.cycle import run_cycle
+from jupyter_gq.scheduling.decision import Evict
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.wording import describe_duration, describe_gpus, describe_workload, enumerate_names
 from tests.builders import NOW, Cluster, a_device, a_job, a_notebook, running, stopping, why
@@ -108,6 +109,15 @@ def test_a_queue_that_was_removed_is_said():
     found = explained(Cluster().node("n", 1).add(a_job("a", "gone")), "a")
     assert found.reason is PendingReason.UNKNOWN_QUEUE
     assert "the queue gone is no longer in the configuration" in found.sentence
+
+
+def test_work_that_gives_way_and_whose_queue_was_removed_is_not_told_that_it_continues():
+    cluster = Cluster().node("n", 1).queue("q", 1).add(running(a_job("a", "gone"), "n-0"), a_job("b", "q"))
+    (evict,) = (each for each in run_cycle(cluster.snapshot(), Policy(), NOW).instructions if isinstance(each, Evict))
+    assert reveal(evict.sentence) == (
+        "Paused: q needed its 1 GPU back. Its queue gone is no longer in the configuration: move it to another "
+        "one, so that it goes on."
+    )
 
 
 def test_one_who_waits_for_a_stop_is_told_for_whose():

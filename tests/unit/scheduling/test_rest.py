@@ -10,10 +10,11 @@ from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.scheduling.admit.start import try_admit
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.scheduling.preview.admission import check_fits, preview
+from jupyter_gq.scheduling.preview.admission import check_fits
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import begin_cycle
 from tests.builders import NOW, Cluster, a_job, acts, admitted, evicted, running, why
+from tests.outlooks import preview
 
 
 def needs(job, cores=0, memory=0):

@@ -39,7 +39,7 @@ def test_a_full_disk_is_reported_and_changes_nothing(small_disk):
     pieces = [OutputPiece(seq=n, payload={"text": "z" * 1000}) for n in range(2, 600)]
     with pytest.raises(StorageFull):
         store.append_outputs("before", pieces)
-    assert store.last_seq("before") == 1
+    assert store.last_seqs(["before"])["before"] == 1
     with pytest.raises(StorageFull):
         store.put_file("before", "bundle", b"x" * 700_000)
     assert store.file("before", "bundle") == b"small"

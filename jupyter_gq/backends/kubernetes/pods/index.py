@@ -5,9 +5,8 @@ from collections.abc import Iterator, Set
 from typing import TypeVar
 
 from jupyter_gq.backends.kubernetes.api.views import PodView
+from jupyter_gq.domain.workload import RunKey
 
-#: The id of a workload, and the number of its run.
-RunKey = tuple[str, int]
 K = TypeVar("K")
 #: The most runs whose deleted pods are kept.
 _MAX_DELETED = 10_000

@@ -5,7 +5,8 @@ Rules
 - The last-report rule: the runner's own last report counts most. A runner may only claim success,
   failure or a pause.
 - The disruption rule: a pod that others took away is LOST, whatever its exit code, for evictors kill with the codes of
-  crashes.
+  crashes. If it was taken away on purpose, the job is not to blame. A node that is gone or ran out of resources may be
+  the work of the job.
 - The hopeless-trouble rule: trouble that no time mends ends the run at once. Trouble that may pass gets `pull_timeout`
   seconds (see `runs.judging`).
 """
@@ -31,6 +32,8 @@ _DISRUPTIONS = {
     "DeletionByPodGC": "The node is gone",
     "TerminationByKubelet": "The node ran out of resources or was shut down, and ended the pod",
 }
+#: The disruptions that somebody wanted, as opposed to those that a job may have caused.
+_WANTED = frozenset({"PreemptionByScheduler", "DeletionByTaintManager", "EvictionByEvictionAPI"})
 #: Reasons with which a kubelet rejects a pod: what the core counted on was not free.
 _NOT_ADMITTED = frozenset(
     {"UnexpectedAdmissionError", "OutOfcpu", "OutOfmemory", "OutOfpods", "NodeAffinity", "Preempting"}
@@ -56,6 +59,8 @@ class Result:
     outcome: Outcome
     #: For the owner.
     sentence: str = ""
+    #: Whether somebody else ended the task on purpose.
+    disrupted: bool = False
 
 
 def read_result(pod: PodView | None, *, stopped: bool) -> Result:
@@ -72,7 +77,8 @@ def read_result(pod: PodView | None, *, stopped: bool) -> Result:
             return replace(claim, sentence=_describe_disruption(pod))
         return claim
     if pod.disruption and not stopped:
-        return Result(outcome=Outcome.LOST, sentence=_describe_disruption(pod))
+        disrupted = pod.disruption in _WANTED
+        return Result(outcome=Outcome.LOST, sentence=_describe_disruption(pod), disrupted=disrupted)
     if pod.reason in _NOT_ADMITTED or pod.reason.startswith("OutOf"):
         return Result(
             outcome=Outcome.REFUSED, sentence=f"The node {pod.node} rejected the pod: {one_line(pod.message)}"
@@ -120,7 +126,7 @@ def name_task(result: Result, task: int, tasks: int) -> Result:
     """Return the result with "Task 1 of 4: " before its sentence; the same result if the run has one task."""
     if tasks == 1:
         return result
-    return Result(outcome=result.outcome, sentence=f"Task {task} of {tasks}: {result.sentence}")
+    return replace(result, sentence=f"Task {task} of {tasks}: {result.sentence}")
 
 
 def find_trouble(pod: PodView) -> tuple[str, bool]:
@@ -144,7 +150,7 @@ def _result_of_deleted(stopped: bool) -> Result:
     if stopped:
         sentence = "The process was told to end, did not end in time, and was killed."
         return Result(outcome=Outcome.KILLED, sentence=sentence)
-    return Result(outcome=Outcome.LOST, sentence="The pod was deleted by somebody else.")
+    return Result(outcome=Outcome.LOST, sentence="The pod was deleted by somebody else.", disrupted=True)
 
 
 def _read_claim(pod: PodView) -> Result | None:

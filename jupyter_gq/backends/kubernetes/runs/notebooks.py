@@ -14,7 +14,7 @@ from jupyter_gq.backends.kubernetes.clocks import Clocks
 from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
-from jupyter_gq.backends.kubernetes.pods.index import PodIndex, RunKey
+from jupyter_gq.backends.kubernetes.pods.index import PodIndex
 from jupyter_gq.backends.kubernetes.pods.results import Result
 from jupyter_gq.backends.kubernetes.shares.preparation import DevicePreparation, PreparedTask
 from jupyter_gq.backends.observer import RunObserver
@@ -23,6 +23,7 @@ from jupyter_gq.backends.server_stopper import ServerStopper
 from jupyter_gq.client.devices import CHOSEN, DEVICES_GIVEN_VARIABLE, NAMED
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import Instant, Seconds
+from jupyter_gq.domain.workload import RunKey
 
 from .notebook_judging import ExternalFacts, TicketFacts, judge_ticket
 from .phases import RunEvent, RunPhase

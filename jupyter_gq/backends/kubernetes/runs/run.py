@@ -11,12 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from jupyter_gq.backends.kubernetes.api.views import PodView
-from jupyter_gq.backends.kubernetes.pods.index import RunKey
 from jupyter_gq.backends.kubernetes.pods.results import Result
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
 from jupyter_gq.domain.amount import ONE_GPU, Instant
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import TaskPlacement, Workload
+from jupyter_gq.domain.workload import RunKey, TaskPlacement, Workload
 
 from .membership import Membership
 from .phases import CREATES_PODS, ENDING, RunEvent, RunPhase, next_phase
@@ -304,6 +303,7 @@ class Run:
             since=Instant(day),
             outcome=result.outcome,
             sentence=result.sentence if result.outcome is not Outcome.SUCCEEDED else "",
+            disrupted=result.disrupted,
         )
         return self.ended
 

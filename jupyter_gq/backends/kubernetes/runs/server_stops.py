@@ -4,9 +4,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from jupyter_gq.backends.kubernetes.pods.index import RunKey
 from jupyter_gq.backends.server_stopper import ServerStopper
 from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.workload import RunKey
 
 from .run import Run
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Container
 
 from jupyter_gq.backends.capabilities import Stray
 from jupyter_gq.backends.kubernetes.api.views import PodView
-from jupyter_gq.backends.kubernetes.pods.index import PodIndex, RunKey
+from jupyter_gq.backends.kubernetes.pods.index import PodIndex
+from jupyter_gq.domain.workload import RunKey
 
 #: Seconds that a pod may exist without a ticket. After a restart the tickets are launched again first. The pod of an
 #: ended server takes time to go.

@@ -18,13 +18,13 @@ from jupyter_gq.backends.kubernetes.api.writes import Creation, CreationState, W
 from jupyter_gq.backends.kubernetes.clocks import Clocks
 from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
-from jupyter_gq.backends.kubernetes.pods.index import PodIndex, RunKey
+from jupyter_gq.backends.kubernetes.pods.index import PodIndex
 from jupyter_gq.backends.kubernetes.pods.results import Result, combine_results, name_task, read_result
 from jupyter_gq.backends.kubernetes.shares.preparation import DevicePreparation
 from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome
 from jupyter_gq.domain.amount import Instant, Seconds
-from jupyter_gq.domain.workload import TaskPlacement
+from jupyter_gq.domain.workload import RunKey, TaskPlacement
 
 from .judging import ClusterFacts, RunFacts, find_silent_job, judge
 from .phases import RunEvent, RunPhase

@@ -35,9 +35,9 @@ from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.objects.holding_pods import reservation_pod
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
-from jupyter_gq.backends.kubernetes.pods.index import RunKey
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.pod_pool import PodPool
+from jupyter_gq.domain.workload import RunKey
 
 from .slots import Claim, Slot, Slots, SlotState
 

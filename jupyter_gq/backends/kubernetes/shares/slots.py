@@ -22,12 +22,12 @@ from jupyter_gq.backends.kubernetes.nodes.agents import Agents, is_uuid
 from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
-from jupyter_gq.backends.kubernetes.pods.index import RunKey
 from jupyter_gq.backends.kubernetes.pods.results import find_trouble
 from jupyter_gq.backends.kubernetes.providers import PROVIDERS
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.cluster import UNKNOWN_MODEL, Device
 from jupyter_gq.domain.pod_pool import PodPool
+from jupyter_gq.domain.workload import RunKey
 
 
 class SlotState(StrEnum):

@@ -32,12 +32,14 @@ async def test_an_agent_does_not_speak_for_the_pods_of_another_node(paper, kind)
     assert (await paper.observed(workload.id)).phase is Phase.RUNNING
     for _ in range(3):
         paper.report("n2", shares={uid: WRONG})
-    assert paper.runs.usage(workload.id) == ShareUse(memory=7, utilisation=90)
+    assert paper.runs.find_uses([workload.id]).get(workload.id) == ShareUse(memory=7, utilisation=90)
     assert (await paper.observed(workload.id)).phase is Phase.RUNNING
     assert (paper.cluster.deleted, paper.hub.asked) == ([], [])
     for _ in range(2):
         paper.report("n1", shares={uid: WRONG})
-    assert paper.runs.usage(workload.id) == ShareUse(memory=0, utilisation=0), "its own agent does"
+    assert paper.runs.find_uses([workload.id]).get(workload.id) == ShareUse(memory=0, utilisation=0), (
+        "its own agent does"
+    )
 
 
 async def test_of_pods_that_nobody_knows_nothing_is_kept(paper):
@@ -57,7 +59,7 @@ async def test_a_pod_without_a_gpu_is_looked_at_too_and_waits_for_nobody(paper, 
             paper.report("n1", shares={uid: {"visible": visible}})
         seen = paper.runs.attestation(workload.id, 1, 0)
         assert (seen.result, seen.required) == (AttestationResult.RIGHT, False)
-    assert paper.runs.usage(workload.id) is None, "it has nothing that could be used"
+    assert paper.runs.find_uses([workload.id]).get(workload.id) is None, "it has nothing that could be used"
     assert (await paper.observed(workload.id)).phase is Phase.RUNNING
     paper.report("n1", shares={uid: {"visible": ["GPU-0"]}})
     assert paper.runs.attestation(workload.id, 1, 0).is_settled, "it goes on meanwhile"

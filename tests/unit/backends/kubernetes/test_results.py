@@ -90,26 +90,34 @@ LOG = "[I] starting\nTraceback:\n  import lab\nModuleNotFoundError: No module na
     ],
 )
 def test_the_end_of_a_server_is_told_by_the_last_line_of_its_log(pod, outcome, sentence):
-    assert read_server_result(pod) == Result(outcome=outcome, sentence=sentence)
+    end = read_server_result(pod)
+    assert (end.outcome, end.sentence) == (outcome, sentence)
 
 
 @pytest.mark.parametrize(
-    ("reason", "words"),
+    ("reason", "words", "wanted"),
     [
-        ("PreemptionByScheduler", "scheduler gave the pod's place"),
-        ("EvictionByEvictionAPI", "drained the node"),
-        ("DeletionByTaintManager", "taint"),
-        ("DeletionByPodGC", "node is gone"),
-        ("TerminationByKubelet", "ran out of resources"),
-        ("SomethingNew", "SomethingNew"),
+        ("PreemptionByScheduler", "scheduler gave the pod's place", True),
+        ("EvictionByEvictionAPI", "drained the node", True),
+        ("DeletionByTaintManager", "taint", True),
+        ("DeletionByPodGC", "node is gone", False),
+        ("TerminationByKubelet", "ran out of resources", False),
+        ("SomethingNew", "SomethingNew", False),
     ],
 )
-def test_who_took_it_away_is_named_whatever_the_exit_code(reason, words):
+def test_who_took_it_away_is_named_whatever_the_exit_code(reason, words, wanted):
     pod = a_pod(1, said("FAILED", "killed"), disruption=reason, disruption_message="because")
     end = read_result(pod, stopped=False)
     assert end.outcome is Outcome.LOST
     assert words in end.sentence
     assert end.sentence.endswith("because.")
+    assert end.disrupted is wanted
+    assert name_task(end, 1, 4).disrupted is wanted
+
+
+def test_a_pod_that_somebody_deleted_by_force_is_nobody_elses_fault():
+    assert read_result(None, stopped=False).disrupted
+    assert not read_result(a_pod(139), stopped=False).disrupted
 
 
 def test_who_saved_its_state_because_it_was_taken_away_is_paused_and_told_by_whom():

@@ -43,7 +43,7 @@ async def a_share(paper, name="a", slot="n1/0", device="GPU-0"):
 
 
 def use_of(paper, name):
-    return paper.runs.usage(name).devices
+    return paper.runs.find_uses([name]).get(name).devices
 
 
 def order(paper, name, process=KERNEL, device="n1/0", number=signal.SIGINT):
@@ -95,7 +95,9 @@ async def test_figures_of_processes_count_for_seconds_only(paper):
     assert signals.can_signal("n1/0")
     paper.clock.at += 2
     assert use_of(paper, name) == ()
-    assert paper.runs.usage(name).memory == 7, "its other figures count until the agent is taken as silent"
+    assert paper.runs.find_uses([name]).get(name).memory == 7, (
+        "its other figures count until the agent is taken as silent"
+    )
     assert not signals.can_signal("n1/0")
     assert order(paper, name) == ""
     assert not signals.can_signal("n2/0"), "its agent has never reported"

@@ -42,7 +42,7 @@ async def test_nothing_is_ended_or_kept_from_work_when_the_clock_is_set(paper, j
     paper.day.at += jump
     seen = {each.workload: each for each in await paper.runs.observe()}
     assert [seen[each.id].phase for each in (running, awaited, job)] == [Phase.RUNNING, Phase.STARTING, Phase.RUNNING]
-    assert paper.runs.usage(job.id).memory == 7, "its agent has not been silent"
+    assert paper.runs.find_uses([job.id]).get(job.id).memory == 7, "its agent has not been silent"
     assert paper.runs.agents.unfit("n1") == ""
     assert seen[job.id].since == began
     await asyncio.sleep(0)
