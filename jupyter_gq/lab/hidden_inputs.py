@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from .bundle import Step
 from .calls import Names, list_calls
 from .cells import parse_cell
+from .failed_cells import find_partial_runs
 from .history import RanCell
 from .magics import read_magic
 from .names import find_free_names, find_made_names
@@ -55,6 +56,7 @@ def find_differences(
     """
     yield from find_hidden_inputs(steps, searches=bool(going))
     yield from find_earlier_versions(steps, ran)
+    yield from find_partial_runs(steps, ran)
     yield from find_edited_modules(going, ran)
 
 

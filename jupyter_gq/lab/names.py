@@ -34,6 +34,14 @@ def find_made_names(sources: Iterable[str]) -> list[str]:
     return sorted(name for name in uses.made - uses.imported if not name.startswith("_"))
 
 
+def find_made_by(body: Sequence[ast.stmt]) -> set[str]:
+    """Return the names that these statements make or import."""
+    uses = _Uses()
+    for statement in body:
+        uses.visit(statement)
+    return uses.made
+
+
 def find_needed_names(made: Sequence[str], later: Iterable[str]) -> list[str]:
     """Return those of the `made` names that the later cells need, in the same order."""
     uses = _read(later)

@@ -165,8 +165,12 @@ class _Watch:
             self.noticed.modules.add(name.partition(".")[0])
 
     def note_function(self, function: FunctionType, reduced: object) -> None:
-        """Note the globals that a function of the notebook uses, and remove their copies from its reduction."""
+        """Note the globals that a function of the notebook uses, and remove their copies from its reduction.
+
+        Also note the variables of the functions around it, which its neighbours may change with `nonlocal`.
+        """
         if function.__globals__ is self._variables.namespace:
+            self.noticed.objects.update({id(cell): cell for cell in function.__closure__ or ()})
             self.noticed.uses.update(find_globals(function))
             _forget_globals(reduced)
 
