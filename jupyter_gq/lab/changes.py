@@ -3,7 +3,7 @@
 Rules
 -----
 - Stored: what is assigned to an attribute or an item of a name, `x += ...`, and known methods such as `append`.
-- Handed on: a method of any other name, an argument of a call, what a loop goes through, and a decorator. What only
+- Handed on: a call of it or of its methods, an argument of a call, what a loop goes through, and a decorator. What only
   shows a value, such as `print`, changes nothing, nor does `with`.
 - What the body of a function does counts where the function is called, which is not seen here.
 """
@@ -64,9 +64,7 @@ def _find_handed(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Name) and node.func.id in _SHOWING:
             return
-        if isinstance(node.func, ast.Attribute):
-            yield _find_root(node.func)
-        yield from map(_find_root, [*node.args, *(keyword.value for keyword in node.keywords)])
+        yield from map(_find_root, [node.func, *node.args, *(keyword.value for keyword in node.keywords)])
     elif isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
         yield _find_root(node.iter)
     elif isinstance(node, Function | ast.ClassDef):

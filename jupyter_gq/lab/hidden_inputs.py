@@ -48,15 +48,17 @@ _WIDGETS = "Widgets have the values that the code gives them, and not those that
 
 
 def find_differences(
-    steps: Sequence[Step], going: Sequence[NeededFile], ran: Sequence[RanCell]
+    steps: Sequence[Step], going: Sequence[NeededFile], ran: Sequence[RanCell], *, carries: bool = False
 ) -> Iterator[CellWarning]:
     """Yield warnings about what Python cells would compute otherwise in a job than in the notebook.
 
-    `going` are the files that go along, and `ran` the executions of the kernel, as far as they are known.
+    `going` are the files that go along, `ran` the executions of the kernel, as far as they are known, and `carries`
+    says that the values which these have made go along.
     """
     yield from find_hidden_inputs(steps, searches=bool(going))
-    yield from find_earlier_versions(steps, ran)
-    yield from find_partial_runs(steps, ran)
+    if not carries:
+        yield from find_earlier_versions(steps, ran)
+        yield from find_partial_runs(steps, ran)
     yield from find_edited_modules(going, ran)
 
 

@@ -72,3 +72,9 @@ def test_it_is_told_if_a_cell_that_runs_first_reads_it():
 )
 def test_other_failed_cells_are_not_told(sources, target, failed, included):
     assert told(target, *sources, failed=failed, included=included) == []
+
+
+def test_it_is_not_told_of_values_that_go_along():
+    planned, done = steps("print(rate)"), ran("rate = 5\nboom()", failed=[0])
+    assert [each.code for each in find_differences(planned, [], done)] == ["failed_cell"]
+    assert list(find_differences(planned, [], done, carries=True)) == []
