@@ -54,6 +54,20 @@ def find_free_names(sources: Iterable[str]) -> list[str]:
     return sorted(uses.needed | uses.optional)
 
 
+def find_names_read_at_once(tree: ast.Module) -> set[str]:
+    """Return the names without which a cell fails when it runs: not those that only the bodies of functions read."""
+    uses = _UsesAtOnce()
+    uses.visit(tree)
+    return uses.needed
+
+
+def find_names_of_body(function: Function) -> set[str]:
+    """Return the names that a function reads from around it, when it is defined or called."""
+    uses = _Uses()
+    uses.visit(function)
+    return uses.needed
+
+
 def find_optional_names(sources: Iterable[str]) -> list[str]:
     """Return those of the free names without which these cells may run as well, sorted."""
     uses = _read(sources)
@@ -311,6 +325,13 @@ class _Uses(ast.NodeVisitor):
         self._scopes.append(scope)
         yield
         self._scopes.pop()
+
+
+class _UsesAtOnce(_Uses):
+    """A visitor that does not enter the bodies of functions."""
+
+    def _visit_function(self, body: Sequence[ast.AST], arguments: Sequence[ast.arg] = (), known: str = "") -> None:
+        pass
 
 
 def _list_arguments(arguments: ast.arguments) -> list[ast.arg]:
