@@ -49,15 +49,15 @@ class _Reader:
         tree = parse_cell(source) if self._lost else None
         if tree is None:
             return []
-        trees = [tree, *(each for call in list_calls(tree) if (magic := read_magic(call)) for each in magic.trees)]
-        calls = [call for each in trees for call in list_calls(each)]
+        inner = [each for call in list_calls(tree) if (magic := read_magic(call)) for each in magic.trees]
+        calls = [call for each in [tree, *inner] for call in list_calls(each)]
         if any(map(_makes_unseen, calls)):
             self._lost = set()
             return []
         self._functions |= {node.name: node for node in list_nodes(tree) if isinstance(node, Function)}
-        read = self._follow(calls).union(*map(find_names_read_at_once, trees))
-        lacking = self._lost.intersection(read) - self._made
         made = set(find_makers([source]))
+        through = self._follow(calls).union(*map(find_names_read_at_once, inner)) - made
+        lacking = self._lost.intersection(through | find_names_read_at_once(tree)) - self._made
         if lacking:
             self._lost |= made - _THERE
         else:

@@ -32,8 +32,21 @@ def test_what_needs_a_target_when_it_runs_is_found(sources, names):
         ["%run nets.py", "net.test()"],
         ["exec(source)", "net.test()"],
         ["for"],
+        ["net = load()\n%timeit net.test()"],
+        ["net = load()\ndef test(): return net.test()\ntest()"],
     ],
-    ids=["made before", "function", "lambda", "imported", "in a loop", "a script", "exec", "no Python"],
+    ids=[
+        "made before",
+        "function",
+        "lambda",
+        "imported",
+        "in a loop",
+        "a script",
+        "exec",
+        "no Python",
+        "in a magic",
+        "through a function",
+    ],
 )
 def test_what_can_run_is_not(sources):
     assert find_dependents(sources, ["net = train()"]) == [[] for _ in sources]
