@@ -7,7 +7,8 @@ Rules
 - Needed: what a later cell reads before that cell, or a cell between, has certainly assigned the name. An assignment in
   a branch or a loop is not certain. What the body of a function reads counts where the function is defined.
 - Scopes are those of Python: methods do not see the names of their class, and a comprehension keeps its own.
-- Optional: names in annotations, which newer versions of Python may never read, and names after `$` in commands.
+- Optional: names in annotations, which newer versions of Python may never read, and names after `$` in commands; names
+  in the texts of `eval("x + 1")` and `df.query("a > @x")`.
 - Magics: the code in `%%time`, `%timeit` and their like counts, and what IPython puts into other lines.
 - A source that is no Python, such as one with a cell magic of another language, makes and needs nothing.
 
@@ -22,6 +23,7 @@ from typing import Literal
 
 from .bindings import Comprehension, Function, find_bindings, list_bound_names
 from .cells import parse_cell
+from .lookups import find_names_in_text
 from .magics import read_magic
 
 #: Names that Python itself binds in each function of a class, and in each body of a class.
@@ -128,6 +130,8 @@ class _Uses(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         self.generic_visit(node)
+        for name in find_names_in_text(node):
+            self._note_read(name, self.optional)
         magic = read_magic(node)
         if magic is None:
             return

@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from jupyter_gq.lab.bundle import Step
 from jupyter_gq.lab.cells import make_title, parse_cell
 from jupyter_gq.lab.changes import find_handed_names
+from jupyter_gq.lab.lookups import find_lookups
 from jupyter_gq.lab.names import find_makers
 from jupyter_gq.lab.process_state import find_process_state
 
@@ -23,8 +24,10 @@ def explain_lost(staying: Collection[str], replayed: Collection[int], steps: Seq
     `staying` are the variables that stay, and `replayed` the places in the prefix of the cells that run.
     """
     before = [step for step in steps if step.why != "target"]
+    sent = [step for step in steps if step.why == "target"]
     lost = [step.why == "ran" and step.index not in replayed for step in before]
     return [
+        *_explain_lookups(sent),
         *_explain(
             "Not in the job, since no variable holds it: what these cells set in this kernel",
             [(step, names) for step, names, gone in zip(before, _find_state(before), lost, strict=True) if gone],
@@ -37,6 +40,18 @@ def explain_lost(staying: Collection[str], replayed: Collection[int], steps: Seq
                 if gone
             ],
         ),
+    ]
+
+
+def _explain_lookups(targets: Sequence[Step]) -> list[str]:
+    """Return a sentence for each target that looks for variables among all of them, since the job has only some."""
+    trees = [(step, parse_cell(step.source)) for step in targets]
+    found = [(step, find_lookups(tree)) for step, tree in trees if tree is not None]
+    return [
+        f"“{make_title(step.source)}” looks for variables by {', '.join(ways)}, and the job has only those above. "
+        "Write the names of the others in the cell, if it needs them, or replay the cells."
+        for step, ways in found
+        if ways
     ]
 
 

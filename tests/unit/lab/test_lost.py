@@ -71,3 +71,27 @@ def test_what_no_variable_holds_is_told_before():
     state, done = told("it = make()", "import random\nrandom.seed(1)\nnext(it)")
     assert state.startswith("Not in the job, since no variable holds it: what these cells set in this kernel: “import")
     assert done.startswith(MADE)
+
+
+@pytest.mark.parametrize(
+    ("target", "way"),
+    [
+        ("if 'net' in globals(): print(1)", "globals()"),
+        ("[name for name in dir()]", "dir()"),
+        ("%whos", "%whos"),
+        ("%run -i script.py", "%run"),
+        ("import __main__\ngetattr(__main__, 'net')", "__main__"),
+        ("for kind in Shape.__subclasses__(): kind()", "__subclasses__()"),
+    ],
+)
+def test_a_cell_that_looks_for_variables_among_all_of_them_is_told(target, way):
+    (sentence,) = explain_lost((), (), steps("net = 1", target))
+    assert f"looks for variables by {way}, and the job has only those above" in sentence
+    assert explain_lost((), (), steps(target, "print(1)")) == [], "a cell that is not sent"
+
+
+@pytest.mark.parametrize(
+    "target", ["dir(net)", "vars(net)", "%run script.py", "def f(): return globals()", "net.dir()"]
+)
+def test_other_lookups_are_not_told(target):
+    assert explain_lost((), (), steps("net = 1", target)) == []
