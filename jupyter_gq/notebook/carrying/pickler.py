@@ -10,7 +10,8 @@ Rules
 4. Noticed: each object that code may change, by its identity, whether a value is in the memory of a GPU, and which
    modules the loading will import. In a flat container of numbers and texts there is nothing to notice.
 
-See docs/decisions/0137-pickle-each-variable-and-keep-shared-objects-together.md.
+See docs/decisions/0137-pickle-each-variable-and-keep-shared-objects-together.md and
+docs/decisions/0224-tell-what-was-done-with-a-variable-that-stays.md.
 """
 
 from __future__ import annotations
