@@ -26,6 +26,7 @@ from .failed_cells import find_partial_runs
 from .history import RanCell
 from .magics import read_magic
 from .names import find_free_names, find_made_names
+from .outside import find_ways_out
 from .parsing import list_nodes
 from .project.needed import NeededFile
 from .project.references import find_references
@@ -56,6 +57,8 @@ def find_differences(
     says that the values which these have made go along.
     """
     yield from find_hidden_inputs(steps, searches=bool(going))
+    if going:
+        yield from find_ways_out(steps)
     if not carries:
         yield from find_earlier_versions(steps, ran)
         yield from find_partial_runs(steps, ran)
