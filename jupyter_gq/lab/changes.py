@@ -2,7 +2,7 @@
 
 Rules
 -----
-- Stored: what is assigned to an attribute or an item of a name, `x += ...`, and known methods such as `append`.
+- Stored: what is assigned to an attribute or an item of a name, `x += ...`, `del x`, and known methods such as `append`.
 - Handed on: a call of it or of its methods, an argument of a call, what a loop goes through, and a decorator. What only
   shows a value, such as `print`, changes nothing, nor does `with`.
 - What the body of a function does counts where the function is called, which is not seen here.
@@ -54,6 +54,8 @@ def _list_running(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
 def _find_stored(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
         yield _find_root(node)
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del):
+        yield node.id
     elif isinstance(node, ast.AugAssign):
         yield _find_root(node.target)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING:

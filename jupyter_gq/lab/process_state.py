@@ -127,7 +127,7 @@ class _Reader:
 
     def _find_in_call(self, call: ast.Call) -> Iterator[str]:
         """Yield what a call of a function that no cell defines sets."""
-        name = self._names.spell(call.func)
+        name = self._spell(call.func)
         if name in _SETS or name.rpartition(".")[2] in _SEEDING:
             yield name
         elif name == "setattr" and len(call.args) > 1:
@@ -157,8 +157,14 @@ class _Reader:
 
     def _spell_object(self, value: ast.expr) -> str:
         """Return the full name of the call, if this is a call that returns an object of the process; otherwise ""."""
-        name = self._names.spell(value.func) if isinstance(value, ast.Call) else ""
+        name = self._spell(value.func) if isinstance(value, ast.Call) else ""
         return name if name in _OBJECTS else ""
+
+    def _spell(self, called: ast.expr) -> str:
+        """Return the full name of what is called, also if the last `from x import *` has brought it."""
+        name = self._names.spell(called)
+        starred = self._names.modules.get("*", "*").replace("*", name)
+        return starred if starred in _SETS or starred in _OBJECTS else name
 
 
 def _find_root(attribute: ast.expr) -> ast.expr:

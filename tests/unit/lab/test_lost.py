@@ -27,6 +27,7 @@ def test_what_cells_have_done_with_a_variable_that_stays_is_told():
         "it.execute('create table t (x)')",
         "it.set(5)",
         "it()",
+        "del it",
         "it.rows['a'] = 1",
         "it += [1]",
         "@it.register\ndef _(x: int): return 1",

@@ -35,6 +35,8 @@ def found(*sources):
         ("%%time\nimport random\nrandom.seed(1)", ["random.seed"]),
         ("import random\nrandom.seed(1); random.seed(2)", ["random.seed"]),
         ("from decimal import getcontext\ngetcontext().prec = 50", ["getcontext().prec"]),
+        ("from decimal import *\ngetcontext().prec = 50", ["getcontext().prec"]),
+        ("from numpy.random import *\nseed(1)", ["numpy.random.seed"]),
         ("import logging\nlogging.getLogger().setLevel(10)", ["logging.getLogger().setLevel"]),
         ("get_ipython().events.register('post_run_cell', hook)", ["get_ipython().events.register"]),
         ("import pandas as pd\nsetattr(pd.DataFrame, 'twice', twice)", ["pandas.DataFrame.twice"]),
