@@ -2,7 +2,7 @@
 
 Rules
 -----
-- Stored: what is assigned to an attribute or an item of a name, `x += ...`, `del x`, and known methods such as `append`.
+- Stored: what is assigned to an attribute or an item of a name, `x += ...`, `del x`, and methods such as `append`.
 - Handed on: a call of it or of its methods, an argument of a call, what a loop goes through, and a decorator. What only
   shows a value, such as `print`, changes nothing, nor does `with`.
 - What the body of a function does counts where the function is called, which is not seen here.
