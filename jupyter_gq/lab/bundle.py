@@ -6,7 +6,8 @@ Rules
   order, each cell as often as it ran; then the targets, in document order.
 - Notebook: every code cell that is not empty, in document order; all of them are targets.
 - Never: cells tagged `gq-skip` do not run. Cells that send themselves (`%%train`) are not replayed, and neither are
-  earlier runs of a target: a target runs once. Statements that send jobs are left out of replayed cells.
+  earlier runs of a target: a target runs once. Statements that send jobs are left out of replayed cells, and so are
+  cells that need what only the targets make.
 - Unique ids: ids are unique in the bundle, and a target keeps its id because its output returns by it. A replayed cell
   gets its id with a suffix if the id is taken.
 - No hopeless jobs: nothing is sent that cannot run; each refusal names the cell and says what to do.
@@ -25,6 +26,7 @@ from jupyter_gq.client.models import Bundle, Carried, CellRef, FrozenFile, Kerne
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from . import cells
+from .dependents import find_dependents
 from .job_senders import leave_out_senders
 from .refusal import RefusedRequest
 from .requests import CellsRequest, describe_validation_error
@@ -36,6 +38,8 @@ TRAIN_MAGIC = "%%train"
 _ASKS_FOR_OPTIONS = re.compile(r"%train\b")
 #: Longest id of a cell that nbformat allows.
 MAX_ID = 64
+#: What a replayed cell is in the job if it needs what only the targets make.
+LACKS = "# Left out: it needs {names}, and only the chosen cell makes that."
 _NOT_IN_ID = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -66,6 +70,8 @@ class Step:
     index: int | None = None
     #: Whether statements that send jobs are left out of `source`.
     is_cut: bool = False
+    #: Names that only the targets make, without which the cell cannot run: `source` is a comment in its place.
+    lacks: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -281,9 +287,20 @@ def _select_replayed(
     if not python:
         return steps
     kept, _ = leave_out_senders([step.source for step in steps])
-    return [
+    steps = [
         step if step.source == source else replace(step, source=source, seconds=None, is_cut=True)
         for step, source in zip(steps, kept, strict=True)
+    ]
+    # Variables that go along are there before the first cell.
+    return steps if request.capture is not None else _leave_out_dependents(steps, targets)
+
+
+def _leave_out_dependents(steps: Sequence[Step], targets: Sequence[CodeCell]) -> list[Step]:
+    """Return the steps with a comment in place of each that needs what only the targets make."""
+    lacking = find_dependents([step.source for step in steps], [cell.source for cell in targets])
+    return [
+        replace(step, source=LACKS.format(names=", ".join(names)), seconds=None, lacks=names) if names else step
+        for step, names in zip(steps, lacking, strict=True)
     ]
 
 

@@ -22,9 +22,11 @@ from collections.abc import Iterator, Sequence
 from .bundle import Step
 from .calls import Names, list_calls
 from .cells import parse_cell
+from .failed_cells import find_partial_runs
 from .history import RanCell
 from .magics import read_magic
 from .names import find_free_names, find_made_names
+from .outside import find_ways_out
 from .parsing import list_nodes
 from .project.needed import NeededFile
 from .project.references import find_references
@@ -47,14 +49,19 @@ _WIDGETS = "Widgets have the values that the code gives them, and not those that
 
 
 def find_differences(
-    steps: Sequence[Step], going: Sequence[NeededFile], ran: Sequence[RanCell]
+    steps: Sequence[Step], going: Sequence[NeededFile], ran: Sequence[RanCell], *, carries: bool = False
 ) -> Iterator[CellWarning]:
     """Yield warnings about what Python cells would compute otherwise in a job than in the notebook.
 
-    `going` are the files that go along, and `ran` the executions of the kernel, as far as they are known.
+    `going` are the files that go along, `ran` the executions of the kernel, as far as they are known, and `carries`
+    says that the values which these have made go along.
     """
     yield from find_hidden_inputs(steps, searches=bool(going))
-    yield from find_earlier_versions(steps, ran)
+    if going:
+        yield from find_ways_out(steps)
+    if not carries:
+        yield from find_earlier_versions(steps, ran)
+        yield from find_partial_runs(steps, ran)
     yield from find_edited_modules(going, ran)
 
 

@@ -7,7 +7,8 @@ Rules
 - Needed: what a later cell reads before that cell, or a cell between, has certainly assigned the name. An assignment in
   a branch or a loop is not certain. What the body of a function reads counts where the function is defined.
 - Scopes are those of Python: methods do not see the names of their class, and a comprehension keeps its own.
-- Optional: names in annotations, which newer versions of Python may never read, and names after `$` in commands.
+- Optional: names in annotations, which newer versions of Python may never read, and names after `$` in commands; names
+  in the texts of `eval("x + 1")` and `df.query("a > @x")`.
 - Magics: the code in `%%time`, `%timeit` and their like counts, and what IPython puts into other lines.
 - A source that is no Python, such as one with a cell magic of another language, makes and needs nothing.
 
@@ -22,6 +23,7 @@ from typing import Literal
 
 from .bindings import Comprehension, Function, find_bindings, list_bound_names
 from .cells import parse_cell
+from .lookups import find_names_in_text
 from .magics import read_magic
 
 #: Names that Python itself binds in each function of a class, and in each body of a class.
@@ -34,6 +36,14 @@ def find_made_names(sources: Iterable[str]) -> list[str]:
     return sorted(name for name in uses.made - uses.imported if not name.startswith("_"))
 
 
+def find_made_by(body: Sequence[ast.stmt]) -> set[str]:
+    """Return the names that these statements make or import."""
+    uses = _Uses()
+    for statement in body:
+        uses.visit(statement)
+    return uses.made
+
+
 def find_needed_names(made: Sequence[str], later: Iterable[str]) -> list[str]:
     """Return those of the `made` names that the later cells need, in the same order."""
     uses = _read(later)
@@ -44,6 +54,20 @@ def find_free_names(sources: Iterable[str]) -> list[str]:
     """Return the names that these cells may read before they assign them, sorted; names of builtins are among them."""
     uses = _read(sources)
     return sorted(uses.needed | uses.optional)
+
+
+def find_names_read_at_once(tree: ast.Module) -> set[str]:
+    """Return the names without which a cell fails when it runs: not those that only the bodies of functions read."""
+    uses = _UsesAtOnce()
+    uses.visit(tree)
+    return uses.needed
+
+
+def find_names_of_body(function: Function) -> set[str]:
+    """Return the names that a function reads from around it, when it is defined or called."""
+    uses = _Uses()
+    uses.visit(function)
+    return uses.needed
 
 
 def find_optional_names(sources: Iterable[str]) -> list[str]:
@@ -106,6 +130,8 @@ class _Uses(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         self.generic_visit(node)
+        for name in find_names_in_text(node):
+            self._note_read(name, self.optional)
         magic = read_magic(node)
         if magic is None:
             return
@@ -303,6 +329,13 @@ class _Uses(ast.NodeVisitor):
         self._scopes.append(scope)
         yield
         self._scopes.pop()
+
+
+class _UsesAtOnce(_Uses):
+    """A visitor that does not enter the bodies of functions."""
+
+    def _visit_function(self, body: Sequence[ast.AST], arguments: Sequence[ast.arg] = (), known: str = "") -> None:
+        pass
 
 
 def _list_arguments(arguments: ast.arguments) -> list[ast.arg]:

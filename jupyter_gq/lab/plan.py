@@ -43,6 +43,7 @@ _ALWAYS_TOLD = {
     "installs_packages": "installs packages; it does so in every run, in the same environment",
 }
 _CUT = "sends jobs or needs such a job, and a job cannot send jobs: these statements are left out"
+_LACKS = "needs {names}, which only the cell that you send makes: left out"
 #: Longest name of a file in a warning.
 _LONGEST_NAME = 40
 #: Most names in one warning.
@@ -140,6 +141,7 @@ def _find_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel)
                     yield from _describe_effect(effect, step, ran is not None and ran.ran)
         if may_be_newer:
             yield from _describe_syntax(step)
+    yield from _describe_dependents(steps)
     yield from _describe_cuts(request, steps, present)
     took = _sum_seconds(steps)
     if took >= SLOW_PREFIX:
@@ -150,12 +152,21 @@ def _find_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel)
 
 def _describe_run(ran: PrefixCell, step: Step, present: dict[str, str]) -> Iterable[CellWarning]:
     """Yield warnings about a replayed cell that was deleted or edited since it ran, or that failed."""
+    if step.lacks:
+        return
     if ran.cell_id not in present:
         yield warn_about(step, "deleted", "was deleted or changed since; runs as it ran here")
     elif ran.edited or present[ran.cell_id] != ran.source:
         yield warn_about(step, "edited", "was edited since; runs as it ran here")
     if ran.failed:
         yield warn_about(step, "failed_here", "ended with an error here, and may do so again")
+
+
+def _describe_dependents(steps: Iterable[Step]) -> Iterable[CellWarning]:
+    """Yield a warning for each replayed cell that is left out, since it needs what only the targets make."""
+    for step in steps:
+        if step.lacks:
+            yield warn_about(step, "needs_target", _LACKS.format(names=_name_some(step.lacks)))
 
 
 def _describe_cuts(request: CellsRequest, steps: Sequence[Step], present: dict[str, str]) -> Iterable[CellWarning]:

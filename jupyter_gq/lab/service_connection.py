@@ -280,7 +280,7 @@ class ServiceConnection:
         here, files = self._environment_for(source), project.describe()
         history = self._watch.get_history(request.kernel_id or "")
         ran = () if history is None else history.cells
-        differences = find_differences(steps, project.going, ran)
+        differences = find_differences(steps, project.going, ran, carries=request.capture is not None)
         return await asyncio.to_thread(describe_plan, request, steps, source, here, files, differences)
 
     async def find_notebook(self, kernel_id: str) -> str:

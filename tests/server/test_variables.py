@@ -163,6 +163,11 @@ MAKES = {
     "a thread": ("import threading\nsteps = threading.Thread()", "lock"),
     "a circle": ("steps = []; steps.append(steps)", ""),
     "Windows line ends": ("if True:\r\n    import threading\r\n    steps = threading.Lock()\r\n", "lock"),
+    "functions that share": (
+        "def count():\n    n = 0\n    def add():\n        nonlocal n\n        n += 1\n    def get(): return n\n"
+        "    return add, get\nsteps = count()",
+        "Its functions share a variable that one of them assigns with nonlocal",
+    ),
     "huge": ("steps = bytes(20_000_000)", "more than the 9.5 MiB that are left"),
     "a module elsewhere": (
         "import sys, types\nm = types.ModuleType('elsewhere')\nexec('def steps(): pass', vars(m))\n"

@@ -33,11 +33,9 @@ from jupyter_gq.client.models import Carried
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.domain.plain_text import quoted
 from jupyter_gq.lab.bundle import SETUP, Origin, Step, is_python, read_cells
-from jupyter_gq.lab.cells import make_title
 from jupyter_gq.lab.clock import monotonic
 from jupyter_gq.lab.jupyter_parts import Kernels
 from jupyter_gq.lab.names import find_free_names, find_makers, find_optional_names
-from jupyter_gq.lab.process_state import find_process_state
 from jupyter_gq.lab.project.freezing import FileService, send_parts
 from jupyter_gq.lab.project.plan import ask_for_limits
 from jupyter_gq.lab.refusal import RefusedRequest
@@ -48,6 +46,7 @@ from jupyter_gq.lab.watch import KernelWatch
 from .checking import Python, find_unloadable
 from .freezing import freeze_pickles
 from .kernel_execution import KernelEnded, execute
+from .lost import explain_lost
 from .models import Captured, CapturedVariable, CaptureRequest
 from .packages import find_versions
 
@@ -60,8 +59,6 @@ _MOST_ROUNDS = 5
 #: Types of variables that lead to files when the target runs, and not already when their cell ran.
 _LATER_CODE = frozenset({"function", "type", "str", "pathlib.PosixPath"})
 _LEFT_OUT = "You left it out."
-#: Most cells, and most names of each, in the sentence on what no variable holds.
-_MOST_NAMED = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,7 +155,8 @@ class Captures:
         capture.sources.extend(_list_later_code(capture, wanted, request))
         self._keep(capture)
         captured = _describe(capture, wanted)
-        lost = await asyncio.to_thread(_explain_lost_state, captured.replayed, steps)
+        names = [each.name for each in captured.variables if each.why]
+        lost = await asyncio.to_thread(explain_lost, names, captured.replayed, steps)
         return captured.model_copy(update={"notes": [*captured.notes, *lost]})
 
     async def send(self, service: FileService, request: SendRequest, software: Software) -> Carried | None:
@@ -344,24 +342,6 @@ def _describe(capture: Capture, wanted: Wanted) -> Captured:
         replayed=sorted(wanted.setup.union(*(wanted.find_makers(name) for name in staying))),
         notes=notes,
     )
-
-
-def _explain_lost_state(replayed: Sequence[int], steps: Sequence[Step]) -> list[str]:
-    """Return a sentence on what cells that do not run in the job have set, and no variable holds."""
-    before = [step for step in steps if step.why != "target"]
-    found = zip(before, find_process_state(step.source for step in before), strict=True)
-    lost = [(step, names) for step, names in found if names and step.why == "ran" and step.index not in replayed]
-    if not lost:
-        return []
-    named = "; ".join(
-        f"“{make_title(step.source)}” ({', '.join(names[:_MOST_NAMED])}{', …' if len(names) > _MOST_NAMED else ''})"
-        for step, names in lost[:_MOST_NAMED]
-    )
-    more = f", and {len(lost) - _MOST_NAMED} more cells" if len(lost) > _MOST_NAMED else ""
-    return [
-        f"Not in the job, since no variable holds it: what these cells set in this kernel: {named}{more}. If the job "
-        "needs it, give such a cell the tag gq-setup, or replay the cells."
-    ]
 
 
 def _list_later_code(capture: Capture, wanted: Wanted, request: CaptureRequest) -> list[str]:

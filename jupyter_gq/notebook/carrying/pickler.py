@@ -10,7 +10,8 @@ Rules
 4. Noticed: each object that code may change, by its identity, whether a value is in the memory of a GPU, and which
    modules the loading will import. In a flat container of numbers and texts there is nothing to notice.
 
-See docs/decisions/0137-pickle-each-variable-and-keep-shared-objects-together.md.
+See docs/decisions/0137-pickle-each-variable-and-keep-shared-objects-together.md and
+docs/decisions/0224-tell-what-was-done-with-a-variable-that-stays.md.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Protocol, cast
 
 from ..cached_functions import reduce_cached  # noqa: TID252 - in a kernel this package has another name
-from .names import find_globals
+from .names import find_globals, find_nonlocals
 
 if TYPE_CHECKING:
     from types import ModuleType as _Module
@@ -47,6 +48,10 @@ NAMESPACE = ("namespace", "")
 
 class OpenFile(Exception):
     """A value that holds an open file."""
+
+
+class SharedVariable(Exception):
+    """A function whose variable, of a function around it, another function in the pickle assigns or reads."""
 
 
 class Writable(Protocol):
@@ -144,6 +149,9 @@ class _Watch:
         #: Taken by cloudpickle for the globals of functions; it has an entry because cloudpickle fills an empty dict.
         self.marker = {"__name__": "__main__"}
         self.noticed = Noticed()
+        #: Variables of the functions around the functions in the pickle, and those that one of these assigns.
+        self._cells: set[int] = set()
+        self._assigned: set[int] = set()
 
     def name(self, value: object) -> tuple[str, str] | None:
         """Return what is written in place of a value; None if the value itself is written."""
@@ -165,8 +173,20 @@ class _Watch:
             self.noticed.modules.add(name.partition(".")[0])
 
     def note_function(self, function: FunctionType, reduced: object) -> None:
-        """Note the globals that a function of the notebook uses, and remove their copies from its reduction."""
+        """Note the globals that a function of the notebook uses, and remove their copies from its reduction.
+
+        Raises `SharedVariable` if it shares a variable of the function around it with another one, and `nonlocal` lets
+        one of them assign it: cloudpickle gives each function a variable of its own.
+        """
         if function.__globals__ is self._variables.namespace:
+            cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
+            self.noticed.objects.update({id(cell): cell for cell in cells.values()})
+            assigned = {id(cells[name]) for name in find_nonlocals(function)}
+            others = self._assigned & {id(cell) for cell in cells.values()}
+            if others or assigned & self._cells:
+                raise SharedVariable
+            self._assigned |= assigned
+            self._cells |= {id(cell) for cell in cells.values()}
             self.noticed.uses.update(find_globals(function))
             _forget_globals(reduced)
 

@@ -26,7 +26,7 @@ from typing import BinaryIO
 from ..save_results import describe_error, limited_recursions, own_modules_by_value  # noqa: TID252 - in a kernel this package has another name
 from .names import is_history, is_present_anyway
 from .order import order_groups
-from .pickler import Noticed, OpenFile, Variables, import_cloudpickle, pickle_together
+from .pickler import Noticed, OpenFile, SharedVariable, Variables, import_cloudpickle, pickle_together
 
 _LONGEST_REASON, _LONGEST_TYPE = 500, 200
 _UNKNOWN = "The kernel has no variable of this name."
@@ -279,6 +279,10 @@ def _explain(error: BaseException, left: int) -> str:
         return f"It has more than the {left / 2**20:.1f} MiB that are left for the variables of this job."
     if isinstance(error, OpenFile):
         return "It holds an open file."
+    if isinstance(error, SharedVariable):
+        return (
+            "Its functions share a variable that one of them assigns with nonlocal, and pickles would make two of it."
+        )
     if isinstance(error, OSError):
         return f"It could not be written: {error.strerror or describe_error(error)}."
     lacks = "" if import_cloudpickle() else " This environment lacks the package cloudpickle, which can pickle more."

@@ -66,6 +66,19 @@ def test_earlier_runs_of_a_target_are_not_replayed_but_give_its_duration():
     assert [(step.id, step.seconds) for step in steps] == [("a", None), ("t", 42.0)]
 
 
+def test_a_cell_that_needs_what_only_a_target_makes_is_left_out_and_told():
+    cells = [ran("load", "x = 1"), ran("t", "net = train(x)"), ran("score", "score = net.test()")]
+    request = a_request(code("score", "score = net.test()"), code("t", "net = train(x)"), prefix=cells)
+    steps = bundle.plan_steps(request, PYTHON)
+    left_out = "# Left out: it needs net, and only the chosen cell makes that."
+    assert [step.source for step in steps] == ["x = 1", left_out, "net = train(x)"]
+    told = plan.describe_plan(request, steps, ORIGIN, HERE, NO_FILES).warnings
+    assert [(each.index, each.message) for each in told if each.code != "deleted"] == [
+        (2, "needs net, which only the cell that you send makes: left out")
+    ]
+    assert planned(request.model_copy(update={"capture": "c"}))[1][1] == "score = net.test()", "variables are there"
+
+
 def test_targets_run_in_the_order_of_the_document():
     request = a_request(code("one", "1"), code("two", "2"), targets=["two", "one"])
     assert [step[0] for step in planned(request)] == ["one", "two"]

@@ -202,3 +202,19 @@ def test_a_name_after_a_dollar_may_lack(source):
 )
 def test_what_makes_a_name_is_known(source, made):
     assert sorted(find_makers([source])) == find_made_names([source]) == made
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("eval('rate * 2')", ["rate"]),
+        ("table.query('a > @limit and b < @other.size')", ["limit", "other"]),
+        ("table.eval(f'c = a * @rate + {x}')", ["rate"]),
+        ("rate = 1\neval('rate * 2')", []),
+        ("eval(text)", []),
+        ("eval('no python at')", []),
+        ("query('@limit')", []),
+    ],
+)
+def test_names_in_texts_that_are_evaluated_go_along_if_the_kernel_has_them(source, names):
+    assert [name for name in find_optional_names([source])] == names

@@ -4,6 +4,8 @@ import pytest
 
 from jupyter_gq.lab.process_state import find_process_state
 
+LOG = ["log.setLevel", "log.propagate"]
+
 
 def found(*sources):
     return find_process_state(sources)
@@ -32,6 +34,17 @@ def found(*sources):
         ("%timeit -r 3 np.random.seed(1)", ["numpy.random.seed"]),
         ("%%time\nimport random\nrandom.seed(1)", ["random.seed"]),
         ("import random\nrandom.seed(1); random.seed(2)", ["random.seed"]),
+        ("from decimal import getcontext\ngetcontext().prec = 50", ["getcontext().prec"]),
+        ("from decimal import *\ngetcontext().prec = 50", ["getcontext().prec"]),
+        ("from numpy.random import *\nseed(1)", ["numpy.random.seed"]),
+        ("import logging\nlogging.getLogger().setLevel(10)", ["logging.getLogger().setLevel"]),
+        ("get_ipython().events.register('post_run_cell', hook)", ["get_ipython().events.register"]),
+        ("import pandas as pd\nsetattr(pd.DataFrame, 'twice', twice)", ["pandas.DataFrame.twice"]),
+        ("import sklearn\nsklearn.set_config(display='text')", ["sklearn.set_config"]),
+        ("from training.tools import seed_everything\nseed_everything(1)", ["training.tools.seed_everything"]),
+        ("%config InlineBackend.figure_format = 'svg'", ["%config"]),
+        ("%precision 3", ["%precision"]),
+        ("%pprint", ["%pprint"]),
     ],
 )
 def test_what_a_cell_sets_in_its_process_is_found(source, names):
@@ -50,6 +63,9 @@ def test_what_a_cell_sets_in_its_process_is_found(source, names):
         "import numpy as np\nfigure.axes = 3",
         "np = Own()\nnp.random = 3",
         "%env",
+        "%load_ext autoreload\n%autoreload 2",
+        "class Log:\n    def setLevel(self, level): pass\nlog = Log()\nlog.setLevel(1)",
+        "ip = get_ipython()\nip.user_ns",
         "%matplotlib inline",
         "import os\nprint(os.environ['MODE'], os.getcwd())",
     ],
@@ -60,3 +76,18 @@ def test_what_a_variable_holds_and_what_is_read_is_not(source):
 
 def test_a_name_of_an_earlier_cell_is_known():
     assert found("import random as r", "r.seed(1)", "r = 3", "r.seed(1)") == [[], ["random.seed"], [], ["random.seed"]]
+
+
+@pytest.mark.parametrize(
+    ("before", "source", "names"),
+    [
+        ("def set_all(n):\n    random.seed(n); np.random.seed(n)", "set_all(1)", ["random.seed", "numpy.random.seed"]),
+        ("def a():\n    b()\ndef b():\n    a(); random.seed(1)", "a()", ["random.seed"]),
+        ("def style():\n    plt.rcParams['figure.dpi'] = 9", "style()", ["matplotlib.pyplot.rcParams"]),
+        ("import os\ndef fast():\n    os.environ['MODE'] = 'fast'", "%time fast()", ["os.environ"]),
+        ("import logging\nlog = logging.getLogger('a')", "log.setLevel(10)\nlog.propagate = False", LOG),
+        ("ip = get_ipython()", "ip.events.register('pre_run_cell', f)", ["ip.events.register"]),
+    ],
+)
+def test_what_a_cell_sets_through_an_earlier_cell_is_found_where_it_runs(before, source, names):
+    assert found(before, source) == [[], names]

@@ -1,0 +1,87 @@
+"""The cells that need what only the chosen cells make, which a job cannot run first. For Python only.
+
+A cell that has run already is sent once more, and cells that ran since have used what it made. Earlier runs of a chosen
+cell are not replayed, so these cells would end the job with a `NameError`, before the chosen cell begins.
+
+Rules
+-----
+- Needed is what a cell reads when it runs, also through the functions of cells before that it calls.
+- A cell that needs what such a cell makes is one, too, unless a cell before has made the name.
+- Behind code that makes names which are not seen, such as `%run`, no cell is one.
+
+See docs/decisions/0226-leave-out-cells-that-need-the-chosen-ones.md.
+"""
+
+import ast
+import builtins
+from collections.abc import Sequence
+
+from .bindings import Function
+from .calls import list_calls
+from .cells import parse_cell
+from .magics import read_magic
+from .names import find_makers, find_names_of_body, find_names_read_at_once
+from .parsing import list_nodes
+
+#: Names that are there without any cell.
+_THERE = frozenset([*dir(builtins), "display", "get_ipython", "In", "Out", "_", "__", "___"])
+_MAKING_MAGICS = frozenset({"run", "pylab", "load", "recall", "store", "macro"})
+_MAKING_CALLS = frozenset({"exec", "globals"})
+
+
+def find_dependents(sources: Sequence[str], targets: Sequence[str]) -> list[list[str]]:
+    """Return for each of these cells the names that it needs and only the targets make; none for cells that can run."""
+    reader = _Reader(set(find_makers(targets)) - _THERE)
+    return [reader.read(source) for source in sources]
+
+
+class _Reader:
+    """The names that only the targets make, so far, and the functions of the cells."""
+
+    def __init__(self, lost: set[str]) -> None:
+        self._lost = lost
+        self._functions: dict[str, Function] = {}
+        #: Names that cells before have made.
+        self._made: set[str] = set()
+
+    def read(self, source: str) -> list[str]:
+        """Return the names that the next cell lacks, sorted."""
+        tree = parse_cell(source) if self._lost else None
+        if tree is None:
+            return []
+        inner = [each for call in list_calls(tree) if (magic := read_magic(call)) for each in magic.trees]
+        calls = [call for each in [tree, *inner] for call in list_calls(each)]
+        if any(map(_makes_unseen, calls)):
+            self._lost = set()
+            return []
+        self._functions |= {node.name: node for node in list_nodes(tree) if isinstance(node, Function)}
+        made = set(find_makers([source]))
+        through = self._follow(calls).union(*map(find_names_read_at_once, inner)) - made
+        lacking = self._lost.intersection(through | find_names_read_at_once(tree)) - self._made
+        if lacking:
+            self._lost |= made - _THERE
+        else:
+            self._made |= made
+        return sorted(lacking)
+
+    def _follow(self, calls: Sequence[ast.Call]) -> set[str]:
+        """Return the names that the functions of cells read which these calls lead to."""
+        read: set[str] = set()
+        waiting = [call.func.id for call in calls if isinstance(call.func, ast.Name)]
+        seen: set[str] = set()
+        while waiting:
+            name = waiting.pop()
+            if name in self._functions and name not in seen:
+                seen.add(name)
+                found = find_names_of_body(self._functions[name])
+                read |= found
+                waiting += found
+        return read
+
+
+def _makes_unseen(call: ast.Call) -> bool:
+    """Return whether a call may make names that are not seen in the code."""
+    magic = read_magic(call)
+    if magic is not None:
+        return magic.name in _MAKING_MAGICS
+    return isinstance(call.func, ast.Name) and call.func.id in _MAKING_CALLS

@@ -1,0 +1,61 @@
+"""The ways in which cells leave the folder of a job upwards. For Python only.
+
+A job that takes files along runs in a folder of its own, in place of the notebook's. What lies beside that one is not
+there: a search finds nothing, without an error. Whole paths such as `"../data/a.csv"` are told by the plan for files.
+
+See docs/decisions/0126-run-a-job-with-files-in-its-own-folder.md and
+docs/decisions/0198-tell-what-no-replay-brings-back.md.
+"""
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+from .bundle import Step
+from .calls import Names, list_calls, read_text
+from .cells import parse_cell
+from .magics import read_magic
+from .parsing import list_nodes
+from .requests import CellWarning
+from .step_warnings import warn_about
+
+#: `..` alone, or in front of a pattern.
+_UP = re.compile(r"\.\.(?:/\.\.)*(?:/?|/.*[*?\[].*)")
+_HERE = frozenset({"pathlib.Path.cwd", "os.getcwd", "pathlib.Path"})
+_SAID = (
+    "leaves the notebook's folder upwards, and the job runs in a folder of its own, beside which nothing else is: use "
+    "full paths, or the live folder"
+)
+
+
+def find_ways_out(steps: Sequence[Step]) -> Iterator[CellWarning]:
+    """Yield a warning for each cell that goes up from its working folder; for jobs that take files along."""
+    for step in steps:
+        tree = parse_cell(step.source)
+        if tree is not None and _goes_up(tree):
+            yield warn_about(step, "leaves_folder", _SAID)
+
+
+def _goes_up(tree: ast.Module) -> bool:
+    names = Names.read(tree)
+    return any(_is_way_up(call) for call in list_calls(tree)) or any(
+        isinstance(node, ast.Attribute) and node.attr in {"parent", "parents"} and _is_here(node.value, names)
+        for node in list_nodes(tree)
+    )
+
+
+def _is_way_up(call: ast.Call) -> bool:
+    """Return whether an argument of a call is `..`, or a pattern behind it."""
+    magic = read_magic(call)
+    if magic is not None:
+        return magic.name == "cd" and _UP.fullmatch(magic.line.strip()) is not None
+    return any(isinstance(each, ast.Constant) and _UP.fullmatch(read_text(each)) is not None for each in call.args)
+
+
+def _is_here(node: ast.expr, names: Names) -> bool:
+    """Return whether an expression is the working folder, such as `Path.cwd()` or `Path().resolve()`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Call):
+        node = node.func.value
+    if not isinstance(node, ast.Call) or names.spell(node.func) not in _HERE:
+        return False
+    return not node.args or read_text(node.args[0]) in {"", "."}

@@ -1,0 +1,62 @@
+"""Cells that need what only the chosen cells make are found, and no cell that can run before these."""
+
+import pytest
+
+from jupyter_gq.lab.dependents import find_dependents
+
+
+@pytest.mark.parametrize(
+    ("sources", "names"),
+    [
+        (["score = net.test()"], [["net"]]),
+        (["score = net.test()", "print(score)"], [["net"], ["score"]]),
+        (["def test(): return net.test()", "test()"], [[], ["net"]]),
+        (["def test(): return net.test()\ndef report(): test()", "%time report()"], [[], ["net"]]),
+        (["[net(x) for x in rows]"], [["net"]]),
+        (["class Deep(type(net)): pass"], [["net"]]),
+        (["%timeit -n 1 net.test()"], [["net"]]),
+    ],
+)
+def test_what_needs_a_target_when_it_runs_is_found(sources, names):
+    assert find_dependents(sources, ["net = train()"]) == names
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [
+        ["net = load()", "net.test()"],
+        ["def test(): return net.test()"],
+        ["steps = [lambda: net.test()]"],
+        ["import net", "net.test()"],
+        ["for net in nets: net.test()"],
+        ["%run nets.py", "net.test()"],
+        ["exec(source)", "net.test()"],
+        ["for"],
+        ["net = load()\n%timeit net.test()"],
+        ["net = load()\ndef test(): return net.test()\ntest()"],
+    ],
+    ids=[
+        "made before",
+        "function",
+        "lambda",
+        "imported",
+        "in a loop",
+        "a script",
+        "exec",
+        "no Python",
+        "in a magic",
+        "through a function",
+    ],
+)
+def test_what_can_run_is_not(sources):
+    assert find_dependents(sources, ["net = train()"]) == [[] for _ in sources]
+
+
+def test_names_that_are_there_anyway_are_no_need():
+    target = "from IPython.display import display\nmax = 3\ndisplay(max)"
+    assert find_dependents(["display(max([1]))"], [target]) == [[]]
+
+
+def test_a_cell_makes_a_name_again_after_one_that_was_left_out():
+    sources = ["score = net.test()", "score = 0", "print(score)"]
+    assert find_dependents(sources, ["net = train()"]) == [["net"], [], []]

@@ -1,0 +1,49 @@
+"""A cell that leaves the folder of a job upwards is told if files go along, and nothing else."""
+
+import pytest
+
+from jupyter_gq.lab.hidden_inputs import find_differences
+from jupyter_gq.lab.project.needed import NeededFile
+
+from .test_hidden_inputs import steps
+
+FILE = NeededFile(path="nets.py", bytes=1, why="imported", executable=False)
+
+
+def told(*sources, going=(FILE,)):
+    found = find_differences(steps(*sources), going, [])
+    return [each.index for each in found if each.code == "leaves_folder"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import os\nos.chdir('..')",
+        "%cd ../..",
+        "from glob import glob\nglob('../data/*.csv')",
+        "from pathlib import Path\ndata = Path('..') / 'data'",
+        "from pathlib import Path\nroot = Path.cwd().parent",
+        "import pathlib\nroot = pathlib.Path('.').resolve().parents[1]",
+        "import os, sys\nsys.path.insert(0, os.path.abspath('../'))",
+    ],
+)
+def test_each_way_up_is_told_beside_its_cell(source):
+    assert told("x = 1", source, "print(x)") == [1]
+    assert told(source) == [None]
+    assert told(source, going=()) == [], "the job runs in the notebook's folder"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import os\nos.chdir('data')",
+        "open('../data/a.csv')",
+        "from pathlib import Path\nPath('data/a.csv').parent",
+        "node.parent",
+        "print('...')",
+        "%cd data",
+        "def up(): os.chdir('..')",
+    ],
+)
+def test_other_paths_are_not(source):
+    assert told(source) == []
