@@ -375,6 +375,7 @@ class SchedulerService(Application):
                 on_change=wake,
                 service_url=listener.service_url,
             )
+            runs.share_orders.limit = lambda: settings.current.suspension.host_memory
             opened.push_async_callback(runs.close)
             controller = Controller(
                 store=store,

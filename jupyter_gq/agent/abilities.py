@@ -97,12 +97,11 @@ def _find_judged(missing: Mapping[str, str], *, simulated: bool) -> Iterator[Abi
         "The agent can end the largest program of a share above its memory limit.",
         works=AbilityState.WORKS if simulated else AbilityState.UNVERIFIED,
     )
-    suspend = missing.get("suspend")
-    # No advice: an administrator can do nothing about what this release lacks.
-    yield Ability(
-        name="suspend",
-        state=AbilityState.MISSING if suspend else AbilityState.UNVERIFIED,
-        found=suspend or "The agent can suspend the GPU state of a share.",
+    yield _judge(
+        "suspend",
+        missing.get("suspend"),
+        "The agent can suspend the GPU state of the share of a notebook.",
+        works=AbilityState.WORKS if simulated else AbilityState.UNVERIFIED,
     )
 
 
