@@ -29,7 +29,6 @@ from .world import CONFIG
 pytestmark = pytest.mark.asyncio
 
 POD = WatchedPod(pod_uid="u", namespace="train", pod="gq-job-1-1-0")
-SUSPEND = AgentCommand(id="c1", kind="suspend", pod_uid="u")
 
 
 def a_kill(id="k1", *, pid=7, pod="u", valid_for=15.0):
@@ -173,20 +172,6 @@ async def test_service_may_shorten_the_interval_and_not_lengthen_it(world, most,
     world.machine.told["node-a"] = AgentOrders(report_every=asked)
     world.connect(await world.start(), every=most)
     await world.heard(4)
-
-
-async def test_unsupported_command_is_logged_once_and_causes_no_extra_reports(world, caplog):
-    world.connect(await world.start())
-    await world.heard(2)
-    world.order(commands=[SUSPEND])
-    await until(lambda: "cannot suspend pod u" in caplog.text)
-    count = len(world.reports)
-    await world.heard(count + 1)
-    assert world.reports[-1].missing == {"suspend": "It cannot."}
-    assert all(report.done == [] for report in world.reports)
-    await world.controller.step()
-    assert caplog.text.count("cannot suspend") == 1
-    assert len(world.reports) <= count + 2, "a repeated command is no new order"
 
 
 async def test_order_to_signal_is_carried_out_once_and_told_once(world):
