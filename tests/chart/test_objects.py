@@ -373,6 +373,24 @@ def test_an_agent_ends_programs_only_if_the_chart_lets_it(allowed):
     assert {**container, "command": []} == {**plain["containers"][0], "command": []}, "its rights stay the same"
 
 
+def test_an_agent_that_may_suspend_has_a_folder_of_its_node_for_the_journal():
+    found = objects({"agent": {"suspend": True, "journalDir": "/data/gq"}})
+    pod = pod_of(found, "DaemonSet")
+    (container,) = pod["containers"]
+    agent = NodeAgent()
+    agent.initialize(container["command"][2:])
+    assert agent.suspend
+    (mount,) = (each for each in container["volumeMounts"] if each["name"] == "journal")
+    assert mount == {"name": "journal", "mountPath": agent.journal}
+    (volume,) = (each for each in pod["volumes"] if each["name"] == "journal")
+    assert volume["hostPath"] == {"path": "/data/gq", "type": "DirectoryOrCreate"}
+    variables = {each["name"]: each.get("value") for each in container["env"]}
+    assert "compute" in variables["NVIDIA_DRIVER_CAPABILITIES"], "the library with the driver's checkpoint calls"
+    plain = pod_of(objects(), "DaemonSet")
+    assert "journal" not in [each["name"] for each in plain["volumes"]], "nothing of the node is written by default"
+    assert container["securityContext"] == plain["containers"][0]["securityContext"]
+
+
 def test_an_identity_of_the_cloud_is_given_to_jobs_and_to_nobody_else():
     marks = {"iam.gke.io/gcp-service-account": "checkpoints@project.iam.gserviceaccount.com"}
     found = objects({"training": {"serviceAccountAnnotations": marks}})

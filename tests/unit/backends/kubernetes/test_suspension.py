@@ -1,8 +1,11 @@
 """The Kubernetes backend orders suspensions of the agents, and says of each share how far it is or why it stays."""
 
+import asyncio
+
 import pytest
 import pytest_asyncio
 
+from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.devices.share_state import SharePhase
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.pod_pool import Hold
@@ -209,12 +212,16 @@ async def test_limit_of_suspended_memory_is_told_to_the_agents(paper):
 
 async def test_whole_device_of_a_suspended_notebook_is_named_to_its_borrower(notebook):
     paper = notebook.paper
-    paper.reservation("n1/0")
-    given = [("nodes", "gq-res-n1-0", "GPU-0")]
-    name = paper._reserved.get("nodes", next(iter(pod.name for pod in paper._reserved))).name
-    paper.report(given=[("nodes", name, "GPU-0")], shares={notebook.uid: {}})
-    del given
+    paper.reservation("n1/0", phase="Running", node="n1")
+    paper.report(given=[("nodes", names.reservation_name("n1/0"), "GPU-0")], shares={notebook.uid: {}})
     job = await paper.launch("job", "whole", "n1/0", gpus="1")
-    await paper.observed(job.id)
-    await paper.runs._writes.settle() if hasattr(paper.runs._writes, "settle") else None
-    assert paper.runs.training.runs[(job.id, job.run)].phase.value in {"CREATING", "STARTING"}
+    other = await paper.launch("job", "other", "n1/1", gpus="1")
+    for _ in range(3):
+        await paper.observed(job.id)
+        await asyncio.sleep(0)
+    pods = {each.id: paper.cluster.bodies[names.training_name(each.id, 1, 0)] for each in (job, other)}
+    (borrower, owner) = (pod["spec"]["containers"][0] for pod in pods.values())
+    assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "GPU-0"} in borrower["env"]
+    assert "nvidia.com/gpu" not in borrower.get("resources", {}).get("limits", {})
+    assert owner["resources"]["limits"] == {"nvidia.com/gpu": "1"}, "nobody shares its device"
+    assert paper.cluster.deleted == [], "the notebook has only lent its device"
