@@ -1,4 +1,7 @@
-"""The parts with which an agent suspends the shares of pods, and why they cannot be used on a node."""
+"""The parts with which an agent suspends the shares of pods, and why they cannot be used on a node.
+
+See docs/decisions/0202-keep-the-journal-of-suspensions-on-the-node.md.
+"""
 
 import os
 from collections.abc import Sequence

@@ -98,7 +98,10 @@ class PodSuspension:
         sentence = seen.sentence or self.orders.trouble(pod.uid)
         if not sentence and self.orders.is_away(pod.uid) and (why := self.agents.explain_no_suspension(pod.node)):
             sentence = f"The GPU memory of this notebook cannot come back at present. {why}"
-        return replace(seen, share=self.orders.state(pod.uid), sentence=sentence)
+        share = self.orders.state(pod.uid)
+        return (
+            seen if (share, sentence) == (seen.share, seen.sentence) else replace(seen, share=share, sentence=sentence)
+        )
 
     def _pod(self, key: RunKey) -> PodView | None:
         """Return the pod of a notebook that has begun and has not ended; None if there is none."""
