@@ -89,7 +89,7 @@ class PodSuspension:
             workload = self.notebooks.runs[key].workload
             if workload is not None:
                 self.orders.add(pod.uid, pod.node, pod.devices[0], _KNOWN.get(workload.state, SharePhase.IN_USE))
-        self.orders.keep(frozenset(pod.uid for pod in found.values()))
+        self.orders.begin_step(frozenset(pod.uid for pod in found.values()))
         return [self._with_share(each, found.get((each.workload, each.run))) for each in seen]
 
     def _with_share(self, seen: Observation, pod: PodView | None) -> Observation:

@@ -4,8 +4,9 @@ Rules
 -----
 1. Leave alone. Without a wish of the controller, an order says that a share stays as it is. So a service that has just
    started changes nothing.
-2. One attempt. A wish to suspend has an id, and ends when the agent reports that it has begun it. If no agent begins it
-   within `LIFETIME` seconds, it is withdrawn and has failed.
+2. One attempt. A wish to suspend has an id, and ends when the agent reports that it has begun it. It is withdrawn when
+   a step of the controller does not repeat it, because the notebook is used again. If no agent begins it within
+   `LIFETIME` seconds, it has failed.
 3. Until it is back. A wish to resume ends when the agent reports that the share is in use.
 4. Own node. Only reports of the pod's node say what became of a share.
 5. Unknown is None. A share has no phase while its agent is silent.
@@ -41,6 +42,8 @@ class _Share:
     want: Literal["suspended", "in_use"] | None = None
     attempt: str = ""
     ordered_at: float = 0.0
+    #: Whether the wish to suspend was told or repeated since the last step began.
+    is_repeated: bool = False
     told: AgentSuspension | None = None
     #: The last failure, and when this service learnt of it.
     failure: str = ""
@@ -61,17 +64,26 @@ class ShareOrders:
         if uid not in self._shares:
             self._shares[uid] = _Share(node=node, device=device, known=known)
 
-    def keep(self, uids: frozenset[str]) -> None:
-        """Forget all other shares: their pods have ended."""
+    def begin_step(self, uids: frozenset[str]) -> None:
+        """Begin a step of the controller: withdraw what the last step did not repeat, and forget all shares but these.
+
+        The pods of the others have ended.
+        """
         for uid in self._shares.keys() - uids:
             del self._shares[uid]
+        for share in self._shares.values():
+            if share.want == "suspended" and not share.is_repeated:
+                share.want = None
+            share.is_repeated = False
 
     def suspend(self, uid: str) -> None:
         """Order a new attempt to suspend a share that is in use; do nothing in another phase or during an attempt."""
         share = self._shares.get(uid)
-        if share is None or share.told is None or share.told.phase != SharePhase.IN_USE or share.want == "suspended":
+        if share is None or share.told is None or share.told.phase != SharePhase.IN_USE:
             return
-        share.want, share.attempt, share.ordered_at = "suspended", uuid4().hex, self._clocks.elapsed()
+        share.is_repeated = True
+        if share.want != "suspended":
+            share.want, share.attempt, share.ordered_at = "suspended", uuid4().hex, self._clocks.elapsed()
 
     def resume(self, uid: str) -> None:
         """Order that a share comes back, or that a suspension is undone; do nothing for a share that is in use."""

@@ -101,11 +101,28 @@ async def test_failure_counts_from_the_moment_at_which_it_is_told(notebook):
     assert (await notebook.share()).failed_at == 1_000_065.0
 
 
+async def test_order_that_the_controller_does_not_repeat_is_withdrawn(notebook):
+    """The notebook was used before the agent had the order."""
+    notebook.told()
+    notebook.port.suspend(*notebook.key)
+    attempt = notebook.order().attempt
+    await notebook.seen()
+    notebook.port.suspend(*notebook.key)
+    await notebook.seen()
+    assert (notebook.order().want, notebook.order().attempt) == ("suspended", attempt)
+    await notebook.seen()
+    assert notebook.order().want is None
+    assert (await notebook.share()).failure == ""
+    notebook.port.suspend(*notebook.key)
+    assert notebook.order().attempt != attempt, "another attempt"
+
+
 async def test_order_that_no_agent_begins_is_withdrawn_and_has_failed(notebook):
     notebook.told()
     notebook.port.suspend(*notebook.key)
     notebook.paper.clock.at += 14
     assert (await notebook.share()).failure == ""
+    notebook.port.suspend(*notebook.key)
     notebook.paper.clock.at += 2
     assert "did not begin to suspend the share within 15 seconds" in (await notebook.share()).failure
     assert notebook.order().want is None
