@@ -269,6 +269,13 @@ def test_the_notes_of_two_replicas_do_not_say_to_wait_for_the_second(tmp_path):
     assert "deployment/gq-gq-service" not in told
 
 
+def test_notes_say_that_nothing_is_suspended_while_no_agent_may(tmp_path):
+    told = "no agent may suspend"
+    assert told in notes(tmp_path / "one", "idle.suspend=true")
+    assert told not in notes(tmp_path / "two", "idle.suspend=true", "agent.suspend=true")
+    assert told not in notes(tmp_path / "three")
+
+
 def to_add_to_the_hub(tmp_path, *values):
     """The values of Zero to JupyterHub in the notes."""
     return yaml.safe_load(notes(tmp_path, *values).partition("upgrade it:\n")[2].partition("\n2.")[0])

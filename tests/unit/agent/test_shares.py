@@ -267,14 +267,16 @@ async def test_share_that_the_driver_refuses_says_so_from_then_on(node):
     assert node.driver.states()[KERNEL] is CheckpointState.RUNNING
 
 
-async def test_lost_state_is_told_until_the_kernel_is_gone_and_not_until_the_server_is(node):
+@pytest.mark.parametrize("call", ["checkpoint", "restore"])
+async def test_lost_state_is_told_until_the_kernel_is_gone_and_not_until_the_server_is(node, call):
     await node.is_in_use()
+    node.driver.processes[KERNEL].fails = {call: CheckpointProblem.LOST}
     node.suspend()
-    await node.comes_to("SUSPENDED")
-    node.driver.processes[KERNEL].fails = {"restore": CheckpointProblem.LOST}
-    node.order(want="in_use")
-    told = await node.comes_to("IN_USE")
-    assert "Restart the kernel" in told.trouble
+    if call == "restore":
+        await node.comes_to("SUSPENDED")
+        node.order(want="in_use")
+    told = await eventually(lambda: (found := node.told()).trouble and found, "the trouble")
+    assert (told.phase, "Restart the kernel" in told.trouble) == ("IN_USE", True)
     node.end(KERNEL)
     assert node.told().trouble == ""
 
