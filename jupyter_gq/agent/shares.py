@@ -5,8 +5,8 @@ Rules
 - By level: each answer of the service says what is wanted of each share. The same orders again change nothing.
 - Once: a suspension is begun once for each attempt that the service orders, and only while its answer is new. A
   resume is repeated until the share is back, because a cell waits for it.
-- Leave alone: a share that no order names stays as it is, since a service that has just started names none yet. It is
-  forgotten once the node shows no process of its pod any more.
+- Leave alone: a share that no order names stays as it is, since a service that has just started names none yet. The
+  share is forgotten once the node shows no process of its pod any more.
 - Facts: after a restart of the agent, the journal and the driver say what is suspended. What leaves no trace there, a
   share without GPU state, is taken as the service knows it.
 
