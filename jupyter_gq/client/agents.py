@@ -167,7 +167,7 @@ class AgentCommand(StrictModel):
 
 
 class ShareOrder(StrictModel):
-    """The wish of the service for the share of a pod. The wish stands until the agent reports that it was met or has failed.
+    """The wish of the service for the share of a pod. The wish ends with a report of its success or failure.
 
     See docs/decisions/0200-order-suspensions-of-agents-by-level.md.
     """

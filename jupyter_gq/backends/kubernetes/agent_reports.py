@@ -58,7 +58,7 @@ class KubernetesAgentReports:
         is_news = self.agents.is_news(node, report)
         mismatched = self.agents.store_report(node, report, self._devices_of)
         self.signal_orders.note_report(node, report)
-        self.share_orders.note_report(node, report)
+        self.share_orders.note_report(report)
         for uid in mismatched:
             self._stop_mismatched(uid)
         # Hundreds of nodes report every few seconds that nothing has changed.

@@ -76,7 +76,7 @@ def test_room_of_this_machine_is_known():
     [
         ("0::/kubepods/pod1/c\n", True),
         ("0::/kubepods/pod2/c\n", False),
-        ("0::/../kubepods/pod1/c\n", False),
+        ("0::/../cgroup/kubepods/pod1/c\n", False),
         ("0::/\n", False),
         ("4:memory:/kubepods/pod1/c\n0::/elsewhere\n", True),
     ],

@@ -8,8 +8,7 @@ Rules
    a step of the controller does not repeat it, because the notebook is used again. If no agent begins it within
    `LIFETIME` seconds, it has failed.
 3. Until it is back. A wish to resume ends when the agent reports that the share is in use.
-4. Own node. Only reports of the pod's node say what became of a share.
-5. Unknown is None. A share has no phase while its agent is silent.
+4. Unknown is None. A share has no phase while its agent is silent.
 
 See docs/decisions/0200-order-suspensions-of-agents-by-level.md.
 """
@@ -108,11 +107,11 @@ class ShareOrders:
             if share.node == node
         ]
 
-    def note_report(self, node: str, report: AgentReport) -> None:
-        """Record what the agent of this node tells of the shares of its pods."""
+    def note_report(self, report: AgentReport) -> None:
+        """Record what an agent tells of the shares of the pods on its own node."""
         for each in report.shares:
             share = self._shares.get(each.pod_uid)
-            if share is not None and share.node == node:
+            if share is not None:
                 self._note(share, each.suspension)
 
     def state(self, uid: str) -> ShareState | None:
