@@ -81,7 +81,7 @@ class PodSuspension:
     def watch(self, seen: Iterable[Observation]) -> list[Observation]:
         """Return the observations of notebooks with the state of their shares.
 
-        Shares that can be suspended are managed from now on. Those whose pods have ended are forgotten.
+        Shares that can be suspended are managed from now on, until their pods have ended.
         """
         pods = {(each.workload, each.run): self._pod((each.workload, each.run)) for each in seen}
         found = {key: pod for key, pod in pods.items() if pod is not None and not self._refuse(pod)}

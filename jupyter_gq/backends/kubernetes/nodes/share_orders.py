@@ -4,9 +4,9 @@ Rules
 -----
 1. Leave alone. Without a wish of the controller, an order says that a share stays as it is. So a service that has just
    started changes nothing.
-2. One attempt. A wish to suspend has an id, and ends when the agent reports that it has begun it. It is withdrawn when
-   a step of the controller does not repeat it, because the notebook is used again. If no agent begins it within
-   `LIFETIME` seconds, it has failed.
+2. One attempt. A wish to suspend has an id, and ends when the agent reports that it has begun it. A step of the
+   controller that does not repeat the wish withdraws it, because the notebook is used again. If no agent begins it
+   within `LIFETIME` seconds, it has failed.
 3. Until it is back. A wish to resume ends when the agent reports that the share is in use.
 4. Unknown is None. A share has no phase while its agent is silent.
 
