@@ -30,7 +30,6 @@ from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.kubernetes.leader.lease import Lease, LeaseLost
 from jupyter_gq.backends.local import LocalBackend, check_folder, describe_unwritable, jobs_with_files
 from jupyter_gq.backends.notifications.settings import Notifications
-from jupyter_gq.backends.run_shares import RunShares
 from jupyter_gq.backends.server_stopper import HubServerStopper
 from jupyter_gq.backends.servers import ServersBackend
 from jupyter_gq.client.log_styles import describe_log
@@ -51,6 +50,7 @@ from jupyter_gq.controller.views.mentions import ShowNames
 from jupyter_gq.devices.choose import choose_probe, choose_suspender
 from jupyter_gq.devices.meter import ReportedMeter
 from jupyter_gq.devices.nvml import NvmlProbe
+from jupyter_gq.devices.run_shares import RunShares
 from jupyter_gq.devices.simulated import SimulatedDevices
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import BackendError, JupyterGQError, StoreAway, StoreUnavailable, Superseded
@@ -376,6 +376,7 @@ class SchedulerService(Application):
                 on_change=wake,
                 service_url=listener.service_url,
             )
+            runs.share_orders.limit = lambda: settings.current.suspension.host_memory
             opened.push_async_callback(runs.close)
             controller = Controller(
                 store=store,

@@ -17,6 +17,8 @@ from jupyter_gq.devices.limits import is_simulated
 from jupyter_gq.devices.probe import DeviceInfo, DeviceModes, DeviceProbe, ProbeState, ProbeStatus
 from jupyter_gq.domain.plain_text import strip_controls
 
+from .shares import OFF as SUSPENSION_OFF
+
 #: Seconds after which the slow findings are repeated.
 _FIND_EVERY = 600.0
 #: Name of MPS's control daemon as the kernel keeps names: its first 15 bytes.
@@ -97,13 +99,15 @@ def _find_judged(missing: Mapping[str, str], *, simulated: bool) -> Iterator[Abi
         "The agent can end the largest program of a share above its memory limit.",
         works=AbilityState.WORKS if simulated else AbilityState.UNVERIFIED,
     )
-    suspend = missing.get("suspend")
-    # No advice: an administrator can do nothing about what this release lacks.
-    yield Ability(
-        name="suspend",
-        state=AbilityState.MISSING if suspend else AbilityState.UNVERIFIED,
-        found=suspend or "The agent can suspend the GPU state of a share.",
-    )
+    yield _judge_suspension(missing.get("suspend"), simulated=simulated)
+
+
+def _judge_suspension(problem: str | None, *, simulated: bool) -> Ability:
+    name = "suspend"
+    if problem == SUSPENSION_OFF:  # as it is installed, which needs no advice
+        return Ability(name=name, state=AbilityState.OFF, found=problem)
+    found = "The agent can suspend the GPU state of the share of a notebook."
+    return _judge(name, problem, found, works=AbilityState.WORKS if simulated else AbilityState.UNVERIFIED)
 
 
 def _find_partitions(modes: Sequence[DeviceModes]) -> Ability:

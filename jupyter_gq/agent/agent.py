@@ -5,7 +5,7 @@ Rules
 - Survive outages: if the service cannot be reached, the agent keeps observing and reports again after a backoff.
 - Follow orders at once: the next report follows new orders immediately; otherwise one goes out in each interval.
 - Once only: a command is carried out once, by its id, and not at all if its answer comes too late.
-- No memory: an agent that starts first asks for its orders. Nothing is kept from an earlier process.
+- Little memory: an agent that starts first asks for its orders. Only the journal of suspensions outlives it.
 """
 
 import asyncio
@@ -19,12 +19,15 @@ from .backoff import ExponentialBackoff
 from .clock import monotonic
 from .observer import NodeObserver
 from .service_connection import ServiceConnection, TokenMissing
-from .signals import SIGNALS, PodSignals
+from .shares import PodShares
+from .signals import PodSignals
 
 log = logging.getLogger(__name__)
 
 #: Shortest interval between two reports in seconds, whatever the service asks for.
 MIN_INTERVAL = 0.2
+#: Interval in seconds while a share is suspended or comes back, because somebody waits for the news.
+_MOVING_INTERVAL = 0.5
 #: Longest interval in seconds: the service answers within it, and takes an agent that is silent for longer as gone.
 MAX_INTERVAL = 25.0
 
@@ -40,10 +43,14 @@ class Agent:
         backoff: ExponentialBackoff,
         *,
         report_every: float,
+        shares: PodShares | None = None,
     ) -> None:
-        """Create an agent without orders; it reports every `report_every` seconds, or more often on request."""
+        """Create an agent without orders; it reports every `report_every` seconds, or more often on request.
+
+        `shares` suspends the shares of pods; None = nothing is suspended.
+        """
         self._observer, self._signals, self._service, self._backoff = observer, signals, service, backoff
-        self._report_every = report_every
+        self._report_every, self._shares = report_every, shares
         #: Newest orders of the service, kept while the service is down; None before its first answer.
         self._orders: AgentOrders | None = None
         #: The error that was logged last; None while reports are accepted.
@@ -60,6 +67,8 @@ class Agent:
 
         An error is logged and followed by a pause.
         """
+        if self._shares is not None:
+            self._shares.recover()
         while True:
             try:
                 pause = await self._step()
@@ -78,6 +87,8 @@ class Agent:
         watch = [] if self._orders is None else self._orders.watch
         report = await self._observer.observe(watch)
         self._log_changes(report)
+        if self._shares is not None:
+            report = self._shares.tell(report)
         told = dict(self._results)
         report = report.model_copy(
             update={
@@ -98,10 +109,12 @@ class Agent:
         self._results = {id: problem for id, problem in self._results.items() if id not in told}
         before, self._orders = self._orders, orders
         self._carry_out(orders.commands, monotonic() - began)
+        if self._shares is not None:
+            self._shares.follow(orders, monotonic() - began)
         if before is None or before != orders or self._results:
             return MIN_INTERVAL
         # The service waits whole seconds, and not at all if it has just started.
-        return max(MIN_INTERVAL, began + interval - monotonic())
+        return max(MIN_INTERVAL, began + min(interval, self._interval()) - monotonic())
 
     def _log_changes(self, report: AgentReport) -> None:
         """Log each change of the driver's state and of what the node lacks: an administrator reads this log first."""
@@ -114,6 +127,8 @@ class Agent:
     def _interval(self) -> float:
         """Return the seconds between two reports: what the service asks for, within the limits of this agent."""
         asked = self._report_every if self._orders is None else self._orders.report_every
+        if self._shares is not None and self._shares.are_moving:
+            asked = min(asked, _MOVING_INTERVAL)
         return max(MIN_INTERVAL, min(self._report_every, asked))
 
     def _carry_out(self, commands: list[AgentCommand], age: float) -> None:
@@ -126,10 +141,7 @@ class Agent:
                 log.warning("the order to %s a program of pod %s came too late", command.kind, command.pod_uid)
                 continue
             self._handled.add(command.id)
-            if command.kind in SIGNALS:
-                self._results[command.id] = self._send_signal(command)
-            else:
-                log.warning("cannot %s pod %s: this version of the agent is not able to", command.kind, command.pod_uid)
+            self._results[command.id] = self._send_signal(command)
 
     def _send_signal(self, command: AgentCommand) -> str:
         """Send the signal of a command and log it; return "" if it was sent, else why not."""

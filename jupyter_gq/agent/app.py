@@ -31,7 +31,9 @@ from .node import LocalNode
 from .observer import NodeObserver
 from .processes import Processes, find_pod_by_cgroup, find_pod_by_environment
 from .service_connection import ServiceConnection
+from .shares import OFF, PodShares
 from .signals import PodSignals
+from .suspending import make_pod_shares
 
 #: Timeout of one observation in seconds: for the driver and the kubelet together.
 _OBSERVATION_TIMEOUT = 10.0
@@ -82,6 +84,17 @@ class NodeAgent(Application):
         help="Whether the agent interrupts and ends the largest program of a share above its memory limit, when the "
         "service orders it (`c.Pools.watch_memory`). The agent then needs the ids of processes on the host, and the "
         "right to signal them. Otherwise shares of this node stay `cooperative`.",
+    ).tag(config=True)
+    suspend = Bool(
+        False,
+        help="Whether the agent suspends the GPU state of idle notebooks, when the service orders it "
+        "(`c.IdlePolicy.suspend`). Not verified on hardware. The agent then needs the ids of processes on the host, "
+        "the driver's library for CUDA, and `journal`. Bring suspended notebooks back before you turn it off again.",
+    ).tag(config=True)
+    journal = Unicode(
+        "/var/lib/jupyter-gq",
+        help="Folder in which the agent notes each step of a suspension. It must be a folder of the node that only "
+        "root can write, because the next agent finds there what is suspended.",
     ).tag(config=True)
     report_every = Float(
         5.0,
@@ -142,13 +155,17 @@ class NodeAgent(Application):
         service = ServiceConnection(
             self.service_url, Path(self.token_file), self.node_name, longest_wait=self.report_every
         )
-        node = self._make_node()
+        probe, processes = self._choose_probe(), self._make_processes()
+        signals = self._make_signals(processes)
+        shares = make_pod_shares(probe, processes, signals, Path(self.journal)) if self.suspend else None
+        node = self._make_node(probe, processes, signals, shares)
         agent = Agent(
             NodeObserver(node, _OBSERVATION_TIMEOUT),
-            node.signals,
+            signals,
             service,
             ExponentialBackoff(random.SystemRandom().random),
             report_every=self.report_every,
+            shares=shares,
         )
         loop = asyncio.create_task(agent.run())
         for name in (signal.SIGINT, signal.SIGTERM):
@@ -158,17 +175,24 @@ class NodeAgent(Application):
             await loop
         service.close()
 
-    def _make_node(self) -> LocalNode:
-        """Return the node with the sources of its state, as the settings name them."""
-        probe, proc = self._choose_probe(), Path(self.proc)
-        find_pod = find_pod_by_cgroup if self.processes == "cgroup" else find_pod_by_environment
-        processes = Processes(proc, find_pod)
-        signals = PodSignals(
+    def _make_processes(self) -> Processes:
+        """Return the processes of the node, whose pods are found as the settings say."""
+        return Processes(Path(self.proc), find_pod_by_cgroup if self.processes == "cgroup" else find_pod_by_environment)
+
+    def _make_signals(self, processes: Processes) -> PodSignals:
+        """Return the sender of signals, as far as the settings allow it."""
+        return PodSignals(
             processes,
             allowed=self.end_programs,
             # A process stays in its namespace of process ids.
-            host_ids=functools.cache(lambda: proc == Path("/proc") and has_host_pids()),
+            host_ids=functools.cache(lambda: Path(self.proc) == Path("/proc") and has_host_pids()),
         )
+
+    def _make_node(
+        self, probe: DeviceProbe, processes: Processes, signals: PodSignals, shares: PodShares | None
+    ) -> LocalNode:
+        """Return the node with the sources of its state, as the settings name them."""
+        proc = Path(self.proc)
         return LocalNode(
             probe=probe,
             meter=ProbeMeter(probe, processes.identify),
@@ -178,6 +202,7 @@ class NodeAgent(Application):
             abilities=NodeAbilities(
                 probe, Machine(proc=proc), runs_program=processes.runs_program, monotonic=clock.monotonic
             ),
+            explain_no_suspension=(lambda devices: OFF) if shares is None else shares.explain_missing,
             proc=proc,
         )
 

@@ -6,7 +6,7 @@ Rules
 - No exceptions: a driver or a kubelet that fails is a state that is reported.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,7 +38,6 @@ SUSPEND, SIGNAL, KUBELET, SHARES, PROCESSES, VISIBLE = (
     "processes",
     "visible",
 )
-NO_SUSPEND = "This version of the agent cannot suspend the GPU state of a process."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,17 +50,22 @@ class LocalNode:
     processes: Processes
     signals: PodSignals
     abilities: NodeAbilities
+    #: Returns why the agent can suspend nothing, by the ids of the node's devices; "" = it can.
+    explain_no_suspension: Callable[[Sequence[str]], str]
     #: The node's /proc, through which the agent reads the /dev of containers.
     proc: Path
 
     def observe(self, watch: Sequence[WatchedPod]) -> AgentReport:
         """Return the present state of the node and the use of these pods; blocks for as long as the driver does."""
-        missing = {SUSPEND: NO_SUSPEND}
+        missing: dict[str, str] = {}
         kubelet = self._ask_kubelet(missing)
         status = self.probe.status()
         devices = self.probe.devices() if status.state is ProbeState.OK else ()
-        if no_signal := self.signals.explain_missing([device.uuid for device in devices], ()):
+        uuids = [device.uuid for device in devices]
+        if no_signal := self.signals.explain_missing(uuids, ()):
             missing[SIGNAL] = no_signal
+        if no_suspension := self.explain_no_suspension(uuids):
+            missing[SUSPEND] = no_suspension
         shares = self._measure_shares(watch, devices, kubelet, missing)
         return AgentReport(
             probe=status.state.value,

@@ -88,6 +88,10 @@ class Processes:
                     found.setdefault(pod, []).append(pid)
         return {pod: tuple(sorted(pids)) for pod, pids in found.items()}
 
+    def list_pod(self, uid: str) -> tuple[int, ...]:
+        """Return the process ids of one pod, sorted; none if no process of it is visible."""
+        return self.by_pod([uid]).get(uid, ())
+
     def without_entry_processes(self, pids: Sequence[int]) -> tuple[int, ...]:
         """Return these processes of one pod without those that have children and whose parent is outside of the pod.
 
@@ -119,7 +123,7 @@ class Processes:
         A main process has a parent outside of the pod. Below an init or a shell, the oldest child is added: that is the
         notebook server or the runner.
         """
-        found = {pid: read_process(pid, self._proc) for pid in self.by_pod([uid]).get(uid, ())}
+        found = {pid: read_process(pid, self._proc) for pid in self.list_pod(uid)}
         members = {pid: process for pid, process in found.items() if process is not None}
         waiting = [process for process in members.values() if process.parent not in members]
         main: set[int] = set()

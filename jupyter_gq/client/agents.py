@@ -9,6 +9,8 @@ from .strict_model import StrictModel
 
 #: The start of a process in clock ticks since the start of its machine; the bound is 300 000 years.
 Ticks = Annotated[int, Field(ge=0, le=10**15)]
+#: A phase of a share; see `devices.share_state.SharePhase`.
+SharePhaseName = Literal["IN_USE", "SUSPENDING", "SUSPENDED", "RESUMING"]
 
 
 class AgentDevice(StrictModel):
@@ -55,6 +57,23 @@ class AgentDeviceUse(StrictModel):
     free_mib: Count | None = Field(default=None, description="Memory that no process holds; null: unknown.")
 
 
+class AgentSuspension(StrictModel):
+    """How far the GPU state of a pod's share is suspended or back, as the agent of its node knows."""
+
+    phase: SharePhaseName
+    attempt: Name = Field(
+        default="", description='`ShareOrder.attempt` of the last suspension that was begun; "" = none was.'
+    )
+    failure: Text = Field(default="", description='Why the last suspension or resume failed; "" = it did not.')
+    memory_mib: Count | None = Field(default=None, description="What the last suspension moved; null: unknown.")
+    seconds: Annotated[float, Field(ge=0, le=10**9)] | None = Field(
+        default=None, description="Duration of the last completed suspension or resume; null: none was completed."
+    )
+    ended: bool = Field(default=False, description="Whether the suspended programs have ended since.")
+    refusal: Text = Field(default="", description='Why this share can never be suspended; "" = that is not known.')
+    trouble: Text = Field(default="", description='What is wrong with the share, for its owner; "" = nothing.')
+
+
 class AgentShare(StrictModel):
     """The use that the processes of a watched pod make of their share."""
 
@@ -70,6 +89,9 @@ class AgentShare(StrictModel):
         default_factory=list,
         max_length=MOST_ENTRIES,
         description="Use by device and process; empty: unknown, or the ids of the driver's processes are not these.",
+    )
+    suspension: AgentSuspension | None = Field(
+        default=None, description="Null: no order names the pod, or the agent has not recovered yet."
     )
 
 
@@ -129,20 +151,36 @@ class WatchedPod(StrictModel):
 
 
 class AgentCommand(StrictModel):
-    """A task for the agent on its node. An agent that lacks the ability says so in `AgentReport.missing`.
+    """A signal for the agent to send. An agent that lacks the ability says so in `AgentReport.missing`.
 
     An agent carries out each command once, by its id.
     """
 
     id: str
-    kind: Literal["suspend", "resume", "interrupt", "terminate", "kill"]
+    kind: Literal["interrupt", "terminate", "kill"]
     pod_uid: str
-    process: AgentProcess | None = Field(
-        default=None, description="The process that gets the signal. Null: the command is about the whole pod."
-    )
+    process: AgentProcess | None = Field(default=None, description="The process that gets the signal.")
     valid_for: float | None = Field(
         default=None,
         description="Seconds after the report that this answers; later the command counts no more. Null: no limit.",
+    )
+
+
+class ShareOrder(StrictModel):
+    """The wish of the service for the share of a pod. The wish ends with a report of its success or failure.
+
+    See docs/decisions/0200-order-suspensions-of-agents-by-level.md.
+    """
+
+    pod_uid: str
+    device: str = Field(description="UUID of the pod's only device.")
+    known: SharePhaseName = Field(
+        description="The last phase that the service knows. An agent that finds no GPU state takes the share as this."
+    )
+    want: Literal["suspended", "in_use"] | None = Field(default=None, description="Null: leave the share as it is.")
+    attempt: str = Field(default="", description="Id of the attempt to suspend, which is begun once.")
+    valid_for: float = Field(
+        default=0.0, description="Seconds after the report that this answers; later no suspension is begun."
     )
 
 
@@ -151,4 +189,8 @@ class AgentOrders(StrictModel):
 
     watch: list[WatchedPod] = Field(default_factory=list)
     commands: list[AgentCommand] = Field(default_factory=list)
+    shares: list[ShareOrder] = Field(default_factory=list, description="Shares that the agent may suspend.")
+    suspended_memory_mib: int | None = Field(
+        default=None, description="GPU memory of all suspended shares of the node; null: what fits."
+    )
     report_every: float = Field(default=5.0, description="Seconds until the next report at the latest.")

@@ -8,7 +8,7 @@ from jupyter_gq.domain.amount import MiB
 
 from .checkpointer import Checkpointer
 from .cuda_checkpointer import CudaCheckpointer
-from .host_memory import LinuxHostMemory, SimulatedHostMemory
+from .host_memory import HostMemory, LinuxHostMemory, SimulatedHostMemory
 from .probe import DeviceProbe, ProbeState
 from .processes import boot_id
 from .share_suspender import ShareSuspender
@@ -50,17 +50,22 @@ def choose_checkpointer(probe: DeviceProbe) -> Checkpointer:
 
 
 def choose_suspender(
-    probe: DeviceProbe, journal: Path, elapsed: Callable[[], float], limit: Callable[[], MiB | None]
+    probe: DeviceProbe,
+    journal: Path,
+    elapsed: Callable[[], float],
+    limit: Callable[[], MiB | None],
+    host: HostMemory | None = None,
 ) -> Suspender:
     """Return what suspends shares of the devices of this probe: the driver's checkpointer, or the simulated one.
 
     `journal` is the path of the file in which suspensions are noted. `elapsed` returns seconds since a fixed moment.
-    `limit` returns the MiB of host memory that all suspended shares may take, or None for any amount.
+    `limit` returns the MiB of host memory that all suspended shares may take, or None for any amount. `host` is the
+    host memory for the state of real devices; None = that of this machine.
     """
     return ShareSuspender(
         checkpointer=choose_checkpointer(probe),
         probe=probe,
-        host=SimulatedHostMemory() if isinstance(probe, SimulatedProbe) else LinuxHostMemory(),
+        host=SimulatedHostMemory() if isinstance(probe, SimulatedProbe) else host or LinuxHostMemory(),
         journal=FileJournal(journal, boot=boot_id()),
         waiting=Waiting(monotonic=elapsed, sleep=time.sleep),
         limits=SuspensionLimits(most_suspended=limit),

@@ -5,6 +5,8 @@ Rules
 - Charged to the process: the driver keeps the state in the memory of the process itself. So the limits of the control
   groups of the process count, from its own up to the outermost one, and not only the free memory of the machine.
 - File cache can be reclaimed, and counts as free.
+- Beside other containers: the control group of each process must be seen. A limit that is out of sight would be
+  exceeded, and the system would end the program whose state is moved.
 """
 
 import re
@@ -50,8 +52,17 @@ class SimulatedHostMemory:
 class LinuxHostMemory:
     """The host memory of a Linux machine with its control groups, of version 2 or 1."""
 
-    def __init__(self, *, proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> None:
-        self._proc, self._groups = proc, groups
+    def __init__(
+        self, *, proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup"), must_see_groups: bool = False
+    ) -> None:
+        """Read below these folders; with `must_see_groups` the room is unknown if a group cannot be seen."""
+        self._proc, self._groups, self._must_see_groups = proc, groups, must_see_groups
+
+    def sees_groups(self, pid: int) -> bool:
+        """Return whether the control group of a process that counts its memory can be seen here."""
+        # A group outside of the namespace of this process is named by the way up to it.
+        folders = [each for each in self._groups_of(pid) if ".." not in each.parts and each != self._groups]
+        return any(each.is_dir() for each in folders[:1])
 
     def room(self, pids: Collection[int]) -> HostRoom | None:
         """Return the smallest room: of the machine, and of each control group of each process that still runs.
@@ -60,6 +71,8 @@ class LinuxHostMemory:
         """
         found = _AVAILABLE.search(_read(self._proc / "meminfo"))
         if found is None:
+            return None
+        if self._must_see_groups and not all(map(self.sees_groups, pids)):
             return None
         machine = HostRoom(memory=MiB(int(found[1]) // _KIB), place="this machine")
         groups = {group for pid in pids for group in self._groups_of(pid)}

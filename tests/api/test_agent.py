@@ -29,7 +29,6 @@ from .world import CONFIG
 pytestmark = pytest.mark.asyncio
 
 POD = WatchedPod(pod_uid="u", namespace="train", pod="gq-job-1-1-0")
-SUSPEND = AgentCommand(id="c1", kind="suspend", pod_uid="u")
 
 
 def a_kill(id="k1", *, pid=7, pod="u", valid_for=15.0):
@@ -116,11 +115,11 @@ class World:
     async def start(self, **more):
         return (await self.serve(self.controller, pods=authenticator(), **more)).url
 
-    def connect(self, url, *, name="node-a", node=None, every=20.0):
+    def connect(self, url, *, name="node-a", node=None, every=20.0, shares=None):
         service = ServiceConnection(url, self.token, name, longest_wait=every)
         self.backoff = ExponentialBackoff(lambda: 1.0, first=0.02, longest=0.05)
         observer = NodeObserver(node or FineNode(), 10)
-        agent = Agent(observer, self.signals, service, self.backoff, report_every=every)
+        agent = Agent(observer, self.signals, service, self.backoff, report_every=every, shares=shares)
         self.tasks.append(asyncio.create_task(agent.run()))
 
     @property
@@ -175,18 +174,32 @@ async def test_service_may_shorten_the_interval_and_not_lengthen_it(world, most,
     await world.heard(4)
 
 
-async def test_unsupported_command_is_logged_once_and_causes_no_extra_reports(world, caplog):
-    world.connect(await world.start())
-    await world.heard(2)
-    world.order(commands=[SUSPEND])
-    await until(lambda: "cannot suspend pod u" in caplog.text)
-    count = len(world.reports)
-    await world.heard(count + 1)
-    assert world.reports[-1].missing == {"suspend": "It cannot."}
-    assert all(report.done == [] for report in world.reports)
-    await world.controller.step()
-    assert caplog.text.count("cannot suspend") == 1
-    assert len(world.reports) <= count + 2, "a repeated command is no new order"
+class SharesOnTheirWay:
+    """Shares that never arrive, and note the orders that they follow."""
+
+    are_moving = True
+
+    def __init__(self):
+        self.followed, self.recovered = [], False
+
+    def recover(self):
+        self.recovered = True
+
+    def tell(self, report):
+        return report.model_copy(update={"detail": "With shares."})
+
+    def follow(self, orders, age):
+        assert age >= 0
+        self.followed.append(orders)
+
+
+async def test_agent_reports_twice_a_second_while_a_share_is_on_its_way(world):
+    shares = SharesOnTheirWay()
+    world.connect(await world.start(), shares=shares)
+    await world.heard(6)
+    assert shares.recovered
+    assert world.reports[-1].detail == "With shares."
+    assert shares.followed[-1] == AgentOrders()
 
 
 async def test_order_to_signal_is_carried_out_once_and_told_once(world):

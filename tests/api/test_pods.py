@@ -355,7 +355,7 @@ async def test_an_agent_that_waits_is_answered_as_soon_as_its_orders_change(clus
             await asyncio.sleep(0.01)
         await cluster.steps()
         assert not waiting.done(), "nothing changed for it"
-        changed = AgentOrders(commands=[AgentCommand(id="c1", kind="suspend", pod_uid="u")])
+        changed = AgentOrders(commands=[AgentCommand(id="c1", kind="kill", pod_uid="u")])
         cluster.machine.told["node-a"] = changed
         cluster.controller.wake()
         assert await waiting == changed

@@ -269,6 +269,13 @@ def test_the_notes_of_two_replicas_do_not_say_to_wait_for_the_second(tmp_path):
     assert "deployment/gq-gq-service" not in told
 
 
+def test_notes_say_that_nothing_is_suspended_while_no_agent_may(tmp_path):
+    told = "no agent may suspend"
+    assert told in notes(tmp_path / "one", "idle.suspend=true")
+    assert told not in notes(tmp_path / "two", "idle.suspend=true", "agent.suspend=true")
+    assert told not in notes(tmp_path / "three")
+
+
 def to_add_to_the_hub(tmp_path, *values):
     """The values of Zero to JupyterHub in the notes."""
     return yaml.safe_load(notes(tmp_path, *values).partition("upgrade it:\n")[2].partition("\n2.")[0])
@@ -371,6 +378,24 @@ def test_an_agent_ends_programs_only_if_the_chart_lets_it(allowed):
     assert agent.end_programs is allowed
     plain = pod_of(objects(), "DaemonSet")
     assert {**container, "command": []} == {**plain["containers"][0], "command": []}, "its rights stay the same"
+
+
+def test_an_agent_that_may_suspend_has_a_folder_of_its_node_for_the_journal():
+    found = objects({"agent": {"suspend": True, "journalDir": "/data/gq"}})
+    pod = pod_of(found, "DaemonSet")
+    (container,) = pod["containers"]
+    agent = NodeAgent()
+    agent.initialize(container["command"][2:])
+    assert agent.suspend
+    (mount,) = (each for each in container["volumeMounts"] if each["name"] == "journal")
+    assert mount == {"name": "journal", "mountPath": agent.journal}
+    (volume,) = (each for each in pod["volumes"] if each["name"] == "journal")
+    assert volume["hostPath"] == {"path": "/data/gq", "type": "DirectoryOrCreate"}
+    variables = {each["name"]: each.get("value") for each in container["env"]}
+    assert "compute" in variables["NVIDIA_DRIVER_CAPABILITIES"], "the library with the driver's checkpoint calls"
+    plain = pod_of(objects(), "DaemonSet")
+    assert "journal" not in [each["name"] for each in plain["volumes"]], "nothing of the node is written by default"
+    assert container["securityContext"] == plain["containers"][0]["securityContext"]
 
 
 def test_an_identity_of_the_cloud_is_given_to_jobs_and_to_nobody_else():

@@ -96,8 +96,9 @@ c.KubeSpawner.poll_interval = 1
 class Installation:
     """Start it, use it, break it, end it."""
 
-    def __init__(self, plane, spaces, make_kubelet, folder: Path) -> None:
-        self.plane, self.spaces, self.folder = plane, spaces, folder
+    def __init__(self, plane, spaces, make_kubelet, folder: Path, *, config: str = "", agent=()) -> None:
+        """`config` is added to the hub's configuration, and `agent` to the agents' command line."""
+        self.plane, self.spaces, self.folder, self._agent = plane, spaces, folder, agent
         self._service_port = free_port()
         self._service_root = f"http://127.0.0.1:{self._service_port}"
         self._service: subprocess.Popen | None = None
@@ -108,7 +109,7 @@ class Installation:
             "train-b": make_kubelet("story-train-b", gpus=1, labels=train),
         }
         ports = {"port": free_port(), "hub_port": free_port(), "proxy_api": free_port()}
-        config = _CONFIG.format(
+        configuration = _CONFIG.format(
             service=self._service_root,
             token=_SERVICE_TOKEN,
             shipped=str(SHIPPED),
@@ -121,7 +122,7 @@ class Installation:
             start_timeout=round(scaled(120)),
             **ports,
         )
-        self.hub = RealHub(folder, config=config)
+        self.hub = RealHub(folder, config=configuration + config)
         self.hub.port, self.hub.hub_port = ports["port"], ports["hub_port"]
         self.hub.url = f"http://127.0.0.1:{self.hub.port}"
         self.service_log = folder / "service.log"
@@ -243,7 +244,7 @@ class Installation:
         container = {
             "name": "agent",
             "image": "tests/agent",
-            "command": ["python", "-m", "jupyter_gq.app", "agent", *AS_PROCESSES],
+            "command": ["python", "-m", "jupyter_gq.app", "agent", *AS_PROCESSES, *self._agent],
             "args": ["--SimulatedDevices.mode=always", "--SimulatedDevices.devices=1x A100-40GB"],
             "env": [
                 {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
@@ -253,6 +254,7 @@ class Installation:
             "volumeMounts": [
                 {"name": "token", "mountPath": "/var/run/secrets/jupyter-gq"},
                 {"name": "pod-resources", "mountPath": "/var/lib/kubelet/pod-resources"},
+                {"name": "journal", "mountPath": "/var/lib/jupyter-gq"},
             ],
         }
         spec = {
@@ -263,6 +265,7 @@ class Installation:
             "volumes": [
                 {"name": "token", "projected": {"sources": [{"serviceAccountToken": token}]}},
                 {"name": "pod-resources", "hostPath": {"path": "/var/lib/kubelet/pod-resources"}},
+                {"name": "journal", "hostPath": {"path": str(self.folder / "journal"), "type": "DirectoryOrCreate"}},
             ],
         }
         body = {

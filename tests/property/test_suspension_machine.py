@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from jupyter_gq.backends.share_suspension import SharePhase
+from jupyter_gq.devices.share_state import SharePhase
 from jupyter_gq.domain.errors import NotFound
 from jupyter_gq.domain.states import FINAL, State
 from tests.fakes import SuspendsShares

@@ -17,6 +17,7 @@ from .api.views import PodView
 from .nodes.agents import Agents
 from .nodes.descriptions import describe_node
 from .nodes.nodes import Nodes
+from .nodes.share_orders import ShareOrders
 from .nodes.signal_orders import SignalOrders
 from .runs.notebooks import NotebookRuns
 from .runs.training import TrainingRuns
@@ -32,6 +33,7 @@ class KubernetesAgentReports:
 
     agents: Agents
     signal_orders: SignalOrders
+    share_orders: ShareOrders
     nodes: Nodes
     #: Tells whether `nodes` has all nodes of the cluster.
     are_nodes_listed: Callable[[], bool]
@@ -56,6 +58,7 @@ class KubernetesAgentReports:
         is_news = self.agents.is_news(node, report)
         mismatched = self.agents.store_report(node, report, self._devices_of)
         self.signal_orders.note_report(node, report)
+        self.share_orders.note_report(report)
         for uid in mismatched:
             self._stop_mismatched(uid)
         # Hundreds of nodes report every few seconds that nothing has changed.
@@ -65,7 +68,12 @@ class KubernetesAgentReports:
 
     def orders(self, node: str) -> AgentOrders:
         """Return the orders that the node's agent would get now, without a new report."""
-        return AgentOrders(watch=self._pods_to_check(node), commands=self.signal_orders.commands(node))
+        return AgentOrders(
+            watch=self._pods_to_check(node),
+            commands=self.signal_orders.commands(node),
+            shares=self.share_orders.orders(node),
+            suspended_memory_mib=self.share_orders.limit(),
+        )
 
     def describe_nodes(self) -> list[NodeDescription]:
         """Return what each node can do, as its agent told last; see `AgentReports.describe_nodes`."""

@@ -39,6 +39,7 @@ from .nodes.cordon import NodeCordons
 from .nodes.foreign_pods import QUERY, Claims, Others, claims_of
 from .nodes.nodes import Nodes
 from .nodes.placeholders import Placeholders
+from .nodes.share_orders import ShareOrders
 from .nodes.signal_orders import SignalOrders
 from .objects import names
 from .offer import Offer
@@ -53,6 +54,7 @@ from .shares.attestation import attest
 from .shares.preparation import DevicePreparation
 from .shares.reservation_pods import ReservationPods
 from .signals import PodSignals
+from .suspension import PodSuspension
 
 if TYPE_CHECKING:
     from .api.cluster import Cluster
@@ -85,6 +87,7 @@ class KubernetesRuns:
         self._now, self._on_change = now, on_change
         self.agents = Agents(silent_after=options.agent_silent_after, now=now)
         self._signal_orders = SignalOrders(now=now)
+        self.share_orders = ShareOrders(agents=self.agents, clocks=clocks)
         self.cluster_nodes = Nodes(
             pools=pools,
             agents=self.agents,
@@ -140,6 +143,12 @@ class KubernetesRuns:
             foreign_pods=self._foreign_pods,
             now=now,
         )
+        self._suspension = PodSuspension(
+            agents=self.agents,
+            orders=self.share_orders,
+            nodes=self.cluster_nodes,
+            notebooks=self.notebooks,
+        )
         self.capabilities = self._make_capabilities()
 
     def _make_capabilities(self) -> Capabilities:
@@ -156,6 +165,7 @@ class KubernetesRuns:
             agent_reports=KubernetesAgentReports(
                 agents=self.agents,
                 signal_orders=self._signal_orders,
+                share_orders=self.share_orders,
                 nodes=self.cluster_nodes,
                 are_nodes_listed=self._node_views.synced.is_set,
                 notebooks=self.notebooks,
@@ -174,6 +184,7 @@ class KubernetesRuns:
             strays=self._strays.find,
             enforcement=self.enforcement,
             resizing=self,
+            suspension=self._suspension,
             ordered_signals=PodSignals(agents=self.agents, orders=self._signal_orders, pods_of=self._pods_of),
         )
 
@@ -237,7 +248,7 @@ class KubernetesRuns:
             self._was_away = False
             for part in (self.cluster_nodes, self.reservation_pods, self.placeholders, self.training, self.notebooks):
                 part.restart_clocks()
-        reports = [*self.notebooks.step(), *self.training.step()]
+        reports = [*self._suspension.watch(self.notebooks.step()), *self.training.step()]
         self.placeholders.step(lambda: self._offer.slots_in_use().keys())
         if self._offer.is_due():
             self._offer.reserve_whole_pools()

@@ -23,9 +23,9 @@ from jupyter_gq.backends.capabilities import Capabilities
 from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, reap
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase, hash_token
-from jupyter_gq.backends.run_shares import RunShares
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.devices.processes import ProcessId, boot_id
+from jupyter_gq.devices.run_shares import RunShares
 from jupyter_gq.devices.signals import send_signal
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.cluster import Device, Node

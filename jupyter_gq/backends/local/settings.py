@@ -8,8 +8,8 @@ from pathlib import Path
 from traitlets import Bool, Float, Integer, List, TraitError, TraitType, Unicode, default
 from traitlets.config import LoggingConfigurable
 
-from jupyter_gq.backends.run_shares import RunShares
 from jupyter_gq.devices.probe import DeviceProbe
+from jupyter_gq.devices.run_shares import RunShares
 from jupyter_gq.domain.amount import parse_cpus, parse_memory
 from jupyter_gq.domain.errors import InvalidAmount
 

@@ -16,9 +16,9 @@ from functools import partial
 
 from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.backends.protocol import Observation, Phase
-from jupyter_gq.backends.run_shares import RunShares, devices_of
-from jupyter_gq.backends.share_suspension import SharePhase
 from jupyter_gq.devices.processes import ProcessId
+from jupyter_gq.devices.run_shares import RunShares, devices_of
+from jupyter_gq.devices.share_state import SharePhase
 from jupyter_gq.devices.suspension import SuspensionTarget
 from jupyter_gq.domain.workload import RunKey
 

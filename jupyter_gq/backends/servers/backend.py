@@ -21,9 +21,9 @@ from jupyter_gq.backends.capabilities import Capabilities
 from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, user_of
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
-from jupyter_gq.backends.run_shares import RunShares
 from jupyter_gq.backends.server_stopper import ServerStopper
 from jupyter_gq.devices.processes import Process, ProcessId, read_process
+from jupyter_gq.devices.run_shares import RunShares
 from jupyter_gq.devices.signals import send_signal
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.cluster import Node

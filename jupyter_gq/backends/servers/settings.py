@@ -5,8 +5,8 @@ from collections.abc import Callable
 from traitlets import Float
 from traitlets.config import LoggingConfigurable
 
-from jupyter_gq.backends.run_shares import RunShares
 from jupyter_gq.backends.server_stopper import ServerStopper
+from jupyter_gq.devices.run_shares import RunShares
 
 from .backend import ServerRuns
 

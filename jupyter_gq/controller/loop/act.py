@@ -19,11 +19,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from jupyter_gq.backends.protocol import Launch, hash_token
-from jupyter_gq.backends.share_suspension import ShareState
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.acts import act_of_scheduler
 from jupyter_gq.controller.records.changes import NEW_RUN, Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.suspended_runs import has_suspended_run
+from jupyter_gq.devices.share_state import ShareState
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.audit import Action, AuditEntry
 from jupyter_gq.domain.errors import BackendError, StorageFull, StoreUnavailable, Superseded

@@ -20,10 +20,10 @@ import logging
 from collections.abc import Mapping
 
 from jupyter_gq.backends.protocol import Backend, Observation, Phase
-from jupyter_gq.backends.share_suspension import SharePhase
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.suspended_runs import has_suspended_run, waits_suspended
+from jupyter_gq.devices.share_state import SharePhase
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.states import Event, State

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jupyter_gq.backends.share_suspension import SharePhase
 from jupyter_gq.devices.checkpointer import CheckpointState
+from jupyter_gq.devices.share_state import SharePhase
 from jupyter_gq.devices.suspension_journal import FileJournal
 from tests.patience import Deadline
 

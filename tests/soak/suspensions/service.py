@@ -16,10 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jupyter_gq.backends.run_shares import RunShares
-from jupyter_gq.backends.share_suspension import SharePhase
 from jupyter_gq.devices.host_memory import SimulatedHostMemory
 from jupyter_gq.devices.processes import ProcessId
+from jupyter_gq.devices.run_shares import RunShares
+from jupyter_gq.devices.share_state import SharePhase
 from jupyter_gq.devices.share_suspender import ShareSuspender
 from jupyter_gq.devices.tree_steps import SuspensionLimits, Waiting
 from jupyter_gq.domain.amount import MiB, Seconds

@@ -1,8 +1,10 @@
 """The agent finds what its node can do for shares, and what to set for more."""
 
+from dataclasses import replace
+
 import pytest
 
-from jupyter_gq.agent.node import NO_SUSPEND
+from jupyter_gq.agent.shares import OFF as SUSPENSION_OFF
 from jupyter_gq.agent.signals import OFF
 from jupyter_gq.devices.probe import ProbeState, ProbeStatus
 from tests.unit.agent.test_node import Machine
@@ -43,10 +45,10 @@ def test_node_with_everything_needs_no_advice(machine, kubelet, tmp_path):
         "memory limits of the driver": "unverified",
         "devices of pods": "works",
         "end programs": "unverified",
-        "suspend": "missing",
+        "suspend": "off",
     }
     assert [each.advice for each in found.values() if each.advice] == []
-    assert found["suspend"].found == NO_SUSPEND
+    assert found["suspend"].found == SUSPENSION_OFF
 
 
 def test_old_driver_is_named_with_what_to_install(machine, tmp_path):
@@ -59,6 +61,19 @@ def test_old_driver_is_named_with_what_to_install(machine, tmp_path):
 def test_agent_that_may_not_signal_says_what_to_set(tmp_path, socket):
     found = abilities(Machine(tmp_path, socket, allowed=False))["end programs"]
     assert (found.state, found.found, found.advice) == ("missing", OFF, OFF)
+
+
+def test_agent_that_is_to_suspend_and_cannot_says_what_to_do(machine):
+    for problem, expected in (
+        ({"explain_no_suspension": lambda devices: "Mount it."}, ("missing", "Mount it.")),
+        (
+            {"explain_no_suspension": lambda devices: ""},
+            ("unverified", ""),
+        ),
+    ):
+        machine.node = replace(machine.node, **problem)
+        found = abilities(machine)["suspend"]
+        assert (found.state, found.advice) == expected
 
 
 def test_kubelet_that_does_not_answer_is_missing(machine):

@@ -8,6 +8,7 @@ from jupyter_gq.agent.abilities import NodeAbilities
 from jupyter_gq.agent.kubelet import KubeletSocket
 from jupyter_gq.agent.node import LocalNode
 from jupyter_gq.agent.processes import Processes, find_pod_by_cgroup
+from jupyter_gq.agent.shares import OFF as OFF_SUSPENDING
 from jupyter_gq.agent.signals import NO_HOST_IDS, OFF, PodSignals
 from jupyter_gq.client.agents import (
     AgentDevice,
@@ -57,6 +58,7 @@ class Machine:
             abilities=NodeAbilities(
                 probe, Places(proc=folder, sys=folder), runs_program=processes.runs_program, monotonic=lambda: self.time
             ),
+            explain_no_suspension=lambda devices: OFF_SUSPENDING,
             proc=folder,
         )
 
@@ -92,8 +94,8 @@ def test_report_combines_driver_kubelet_and_shares(machine, kubelet):
     assert set(report.missing) == {"suspend"}
 
 
-def test_report_says_without_a_command_that_the_node_cannot_suspend(machine):
-    assert "cannot suspend" in machine.node.observe([]).missing["suspend"]
+def test_report_says_why_the_agent_suspends_nothing(machine):
+    assert "agent.suspend" in machine.node.observe([]).missing["suspend"]
 
 
 def test_pod_without_devices_in_the_orders_is_measured_on_the_devices_that_the_kubelet_gave_it(machine, kubelet):

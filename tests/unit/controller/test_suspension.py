@@ -6,8 +6,8 @@ import pytest
 import pytest_asyncio
 
 from jupyter_gq.backends.protocol import Outcome
-from jupyter_gq.backends.share_suspension import SharePhase
 from jupyter_gq.controller.caller import Caller
+from jupyter_gq.devices.share_state import SharePhase
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.audit import Action, AuditFilter
 from jupyter_gq.domain.mentions import reveal

@@ -69,3 +69,27 @@ def test_room_is_unknown_without_the_memory_of_the_machine(machine):
 
 def test_room_of_this_machine_is_known():
     assert LinuxHostMemory().room([os.getpid()]).memory > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "is_seen"),
+    [
+        ("0::/kubepods/pod1/c\n", True),
+        ("0::/kubepods/pod2/c\n", False),
+        ("0::/../cgroup/kubepods/pod1/c\n", False),
+        ("0::/\n", False),
+        ("4:memory:/kubepods/pod1/c\n0::/elsewhere\n", True),
+    ],
+)
+def test_beside_other_containers_a_group_that_is_not_seen_makes_the_room_unknown(machine, text, is_seen):
+    proc, groups = machine
+    for root in ("kubepods/pod1/c", "memory/kubepods/pod1/c"):
+        write(groups / root / "memory.max", f"{500 * MIB}\n")
+        write(groups / root / "memory.current", f"{200 * MIB}\n")
+        write(groups / root / "memory.limit_in_bytes", f"{500 * MIB}\n")
+    write(proc / "7/cgroup", text)
+    memory = LinuxHostMemory(proc=proc, groups=groups, must_see_groups=True)
+    assert memory.sees_groups(7) is is_seen
+    assert (memory.room([7]) is not None) is is_seen
+    if is_seen:
+        assert memory.room([7]).memory == 300

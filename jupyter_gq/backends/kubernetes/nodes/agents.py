@@ -33,6 +33,8 @@ _UUIDS = (_WHOLE, "MIG-")
 _VISIBLE = "visible"
 #: Key of `AgentReport.missing`: the right and the ability to signal processes.
 _SIGNAL = "signal"
+#: Key of `AgentReport.missing`: the right and the ability to suspend shares.
+_SUSPEND = "suspend"
 #: Seconds for which the memory of single processes counts.
 _DETAILS_FOR = 15.0
 #: Number of equal checks in a row after which a wrong result counts: a container that starts may show half its devices.
@@ -139,8 +141,8 @@ class Agents:
         last = self._reports.get(node)
         if last is None or self._now() - last.at > self._silent_after:
             return True
-        seen = {share.pod_uid: share.visible for share in last.report.shares}
-        if any(share.visible != seen.get(share.pod_uid) for share in report.shares):
+        seen = {share.pod_uid: (share.visible, share.suspension) for share in last.report.shares}
+        if any((share.visible, share.suspension) != seen.get(share.pod_uid, (None, None)) for share in report.shares):
             return True
         # What a node can do is shown to people, and decides nothing.
         shown = {"shares": report.shares, "abilities": report.abilities}
@@ -290,6 +292,13 @@ class Agents:
             return False
         return last.report.probe == "OK" and _SIGNAL not in last.report.missing
 
+    def explain_no_suspension(self, node: str) -> str:
+        """Return why the agent of the node suspends no shares and brings none back, as a sentence; "" if it does."""
+        if why := self.unfit(node):
+            return why
+        why = self._reports[node].report.missing.get(_SUSPEND, "")
+        return f"{node}: {why}" if why else ""
+
     def seconds_since_report(self, node: str) -> float | None:
         """Return the age of the last report of a node in seconds; None if there was none."""
         last = self._reports.get(node)
@@ -336,6 +345,11 @@ def _find_odd_ids(allocations: Iterable[AgentAllocation], before: Mapping[str, s
         given.setdefault(allocation.resource, []).extend(allocation.device_ids)
     found = {resource: next((each for each in ids if not is_uuid(each)), "") for resource, ids in given.items() if ids}
     return {**before, **found}
+
+
+def is_whole(device: str) -> bool:
+    """Return True if the id of a device is NVIDIA's UUID of a whole GPU."""
+    return device.startswith(_WHOLE)
 
 
 def is_uuid(device: str) -> bool:

@@ -1,6 +1,7 @@
 """Preparation of devices: from a placement of the core to what a pod must carry.
 
-Whole devices are asked for by count, shares by the device that is reserved for their slot.
+Whole devices are asked for by count, shares by the device that is reserved for their slot. So is a whole device that a
+reservation pod holds for a suspended notebook: the kubelet cannot give it away meanwhile.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,7 +46,7 @@ class DevicePreparation:
         """
         for task in workload.placement:
             pool = self._nodes.pool(task.node)
-            if pool is not None and self._needs_reservation(pool, workload, task):
+            if pool is not None and (self._needs_reservation(pool, workload, task) or devices):
                 for slot in task.devices:
                     self._reservation_pods.claim(slot, pool, _key(workload), devices.get(slot, ""))
 
@@ -149,8 +150,11 @@ class DevicePreparation:
         return tuple(told[index] for index in wanted if index in told)
 
     def _needs_reservation(self, pool: PodPool, workload: Workload, task: TaskPlacement) -> bool:
-        whole = workload.request_of(task.group).milli_per_device >= ONE_GPU
-        return PROVIDERS[pool.provider].needs_reservation(pool, whole=whole)
+        provider = PROVIDERS[pool.provider]
+        if workload.request_of(task.group).milli_per_device < ONE_GPU:
+            return provider.needs_reservation(pool, whole=False)
+        is_lent = any(self._reservation_pods.is_in_use(slot) for slot in task.devices)
+        return provider.needs_reservation(pool, whole=not is_lent)
 
     def _failure(self, slot: str, workload: Workload) -> str:
         return self._reservation_pods.failure(slot, _key(workload))

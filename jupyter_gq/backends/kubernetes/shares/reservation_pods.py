@@ -147,6 +147,11 @@ class ReservationPods:
             return False
         return True
 
+    def is_in_use(self, name: str) -> bool:
+        """Return whether a run has a claim to the slot's device, or a pod of work names it."""
+        slot = self._slots.get(name)
+        return slot is not None and (bool(slot.claims) or bool(slot.work))
+
     def waits_for_agent(self, node: str) -> bool:
         """Return whether a slot of the node waits for a report of what the kubelet has given."""
         return any(

@@ -1,4 +1,4 @@
-"""The suspension of the shares of notebook servers and jobs, by the suspender of this machine.
+"""The suspension of the shares of notebook servers, jobs and pods, by the suspender of this machine.
 
 Rules
 -----
@@ -29,10 +29,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from jupyter_gq.backends.share_suspension import SharePhase, ShareState
-from jupyter_gq.devices.freezing import Freezer, thaw
-from jupyter_gq.devices.processes import ProcessId, is_running
-from jupyter_gq.devices.suspension import (
+from jupyter_gq.domain.amount import Instant, MiB, Seconds
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import RunKey, TaskPlacement, Workload
+
+from .freezing import Freezer, thaw
+from .processes import ProcessId, is_running
+from .share_state import SharePhase, ShareState
+from .suspension import (
     Recovered,
     Suspender,
     Suspension,
@@ -40,9 +44,6 @@ from jupyter_gq.devices.suspension import (
     SuspensionProblem,
     SuspensionTarget,
 )
-from jupyter_gq.domain.amount import Instant, MiB, Seconds
-from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import RunKey, TaskPlacement, Workload
 
 log = logging.getLogger(__name__)
 
@@ -60,10 +61,12 @@ T = TypeVar("T")
 
 @dataclass(kw_only=True, slots=True)
 class _Share:
-    """The share of one launched server or job."""
+    """The share of one launched server, job or pod."""
 
     name: str
     target: SuspensionTarget
+    #: Returns the processes that may use a GPU: those of the target without its server, or the job's runner.
+    find_programs: Callable[[], Collection[ProcessId]]
     #: State of the workload in its record.
     record: State
     #: The phase; None until the suspender has recovered.
@@ -166,8 +169,21 @@ class RunShares:
         target = SuspensionTarget(
             name=workload.id, devices=devices_of(workload.placement), find_processes=find_processes
         )
-        share = _Share(name=workload.id, target=target, record=workload.state)
-        self._shares[(workload.id, workload.run)] = share
+        self.add_target((workload.id, workload.run), target, workload.state, _all_but_the_first(target))
+
+    def add_target(
+        self,
+        key: RunKey,
+        target: SuspensionTarget,
+        record: State,
+        find_programs: Callable[[], Collection[ProcessId]],
+    ) -> None:
+        """Begin to manage a share whose processes run on while it is suspended, and whose workload is in `record`.
+
+        `find_programs` returns those of its processes now that may use a GPU. Threads call it.
+        """
+        share = _Share(name=target.name, target=target, find_programs=find_programs, record=record)
+        self._shares[key] = share
         self._settle(share)
 
     def add_job(self, key: RunKey, target: SuspensionTarget, freeze_group: Callable[[bool], None]) -> None:
@@ -179,7 +195,13 @@ class RunShares:
         """
         if target.devices:
             freezer = Freezer(find_processes=target.find_processes, freeze_group=freeze_group)
-            share = self._shares[key] = _Share(name=target.name, target=target, record=State.RUNNING, freezer=freezer)
+            share = self._shares[key] = _Share(
+                name=target.name,
+                target=target,
+                find_programs=_all_but_the_first(target),
+                record=State.RUNNING,
+                freezer=freezer,
+            )
             if self._recovered is not None:  # what was found after the start is that of an earlier run of the job
                 share.state = ShareState(phase=SharePhase.IN_USE)
 
@@ -274,7 +296,7 @@ class RunShares:
             case SuspensionProblem.WANTED:
                 return ShareState(phase=SharePhase.IN_USE)
             case SuspensionProblem.LOST:
-                share.lost = _find_programs(share)
+                share.lost = tuple(share.find_programs())
         return self._failed(SharePhase.IN_USE, error.sentence)
 
     def _resume(self, share: _Share, devices: tuple[str, ...]) -> ShareState:
@@ -385,7 +407,7 @@ class RunShares:
             share.suspended, share.state = kept, ShareState(phase=SharePhase.SUSPENDED)
             return
         if found is Recovered.LOST:
-            share.lost = _find_programs(share)
+            share.lost = tuple(share.find_programs())
         share.state = ShareState(
             phase=SharePhase.SUSPENDED if self._is_away(share.record, found) else SharePhase.IN_USE
         )
@@ -428,9 +450,9 @@ def devices_of(placement: Iterable[TaskPlacement]) -> tuple[str, ...]:
     return tuple(device for task in placement for device in task.devices)
 
 
-def _find_programs(share: _Share) -> tuple[ProcessId, ...]:
-    """Return the processes of a share without its server, or the job's runner, which use no GPU themselves."""
-    return tuple(share.target.find_processes())[1:]
+def _all_but_the_first(target: SuspensionTarget) -> Callable[[], Collection[ProcessId]]:
+    """Return a function that returns the processes of a share without its server, or the job's runner."""
+    return lambda: tuple(target.find_processes())[1:]
 
 
 def _run_in_thread(name: str, work: Callable[[], T], finish: Callable[[T | None], None]) -> None:

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gq.backends.run_shares import RunShares
-from jupyter_gq.backends.share_suspension import SharePhase
 from jupyter_gq.devices.checkpointer import CheckpointProblem
 from jupyter_gq.devices.choose import choose_suspender
 from jupyter_gq.devices.processes import identify, is_running, read_process
+from jupyter_gq.devices.run_shares import RunShares
+from jupyter_gq.devices.share_state import SharePhase
 from jupyter_gq.devices.share_suspender import ShareSuspender
 from jupyter_gq.devices.suspension import SuspensionError, SuspensionProblem, SuspensionTarget
 from jupyter_gq.devices.suspension_journal import FileJournal

@@ -1,0 +1,43 @@
+"""An agent that is to suspend shares says what its node lacks for that."""
+
+from pathlib import Path
+
+import pytest
+from traitlets.config import Config
+
+from jupyter_gq.agent.processes import Processes, find_pod_by_cgroup
+from jupyter_gq.agent.signals import NO_HOST_IDS, PodSignals
+from jupyter_gq.agent.suspending import NO_GROUPS, NO_JOURNAL, make_pod_shares
+from jupyter_gq.devices.host_memory import LinuxHostMemory
+from jupyter_gq.devices.nvml import NvmlProbe
+from jupyter_gq.devices.simulated import SimulatedDevices
+from tests.unit.devices.test_nvml import FakeNvml
+
+
+def explain(folder, *devices, host_ids=True, probe=None):
+    processes = Processes(Path("/proc"), find_pod_by_cgroup)
+    signals = PodSignals(processes, allowed=True, host_ids=lambda: host_ids)
+    simulated = SimulatedDevices(config=Config({"SimulatedDevices": {"mode": "always"}}), node="n")
+    probe = probe or simulated.probe(why="of this test.", now=lambda: 0.0)
+    return make_pod_shares(probe, processes, signals, folder).explain_missing(devices)
+
+
+def test_simulated_devices_need_only_a_journal(tmp_path):
+    assert explain(tmp_path, "GPU-sim-n-0", host_ids=False) == ""
+    missing = tmp_path / "missing"
+    assert explain(missing, "GPU-sim-n-0") == NO_JOURNAL.format(folder=missing)
+
+
+def test_real_devices_need_the_ids_of_the_host(tmp_path):
+    assert explain(tmp_path, "GPU-1", host_ids=False) == NO_HOST_IDS
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_real_devices_need_the_control_groups_and_the_library_of_the_driver(tmp_path, monkeypatch, seen):
+    monkeypatch.setattr(LinuxHostMemory, "sees_groups", lambda self, pid: seen)
+    probe = NvmlProbe(now=lambda: 0.0, load=FakeNvml)
+    found = explain(tmp_path, "GPU-1", probe=probe)
+    if seen:
+        assert "libcuda" in found, "there is none on the machine of this test"
+    else:
+        assert found == NO_GROUPS
