@@ -326,7 +326,10 @@ class SchedulerService(Application):
             journal = state / "suspensions.json"
             suspender = choose_suspender(probe, journal, clock.elapsed, lambda: settings.current.suspension.host_memory)
             shares = RunShares(suspender=suspender, now=clock.now, on_change=wake)
-            jobs = local.backend(state_dir=state, probe=probe, now=clock.now, service_url=url, shares=shares)
+            limits = local.limits(probe=probe, now=clock.now, on_change=wake)
+            jobs = local.backend(
+                state_dir=state, probe=probe, now=clock.now, service_url=url, shares=shares, limits=limits
+            )
             names = names_by_section(LocalBackend, ServersBackend, SimulatedDevices)
             settings = await self._read_policy(listener, jobs.nodes, names)
             expect_database(self._url(), state, jobs_with_files(state))
@@ -334,7 +337,7 @@ class SchedulerService(Application):
             stopper, servers = HubServerStopper(*_hub_api()), ServersBackend(parent=self)
             controller = Controller(
                 store=store,
-                backends=(servers.backend(stopper=stopper, now=clock.now, shares=shares), jobs),
+                backends=(servers.backend(stopper=stopper, now=clock.now, shares=shares, limits=limits), jobs),
                 settings=settings,
                 clock=clock,
                 bundles=local.bundles(state_dir=state),

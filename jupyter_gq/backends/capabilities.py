@@ -20,7 +20,7 @@ from jupyter_gq.client.agents import AgentOrders, AgentReport
 from jupyter_gq.client.models import NodeDescription
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.devices.processes import ProcessId
-from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.amount import MiB, Seconds
 from jupyter_gq.domain.cluster import NewNodes, NodeRequest
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.share_level import ShareLevel
@@ -185,6 +185,31 @@ class ProcessSignals(Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LimitState:
+    """The state of the memory limits that the driver keeps for a run."""
+
+    #: Devices on which the driver has confirmed the limit.
+    confirmed: frozenset[str] = frozenset()
+    #: Why there is no limit on the other devices, as a sentence; "" if that is not known, or if there are no others.
+    trouble: str = ""
+
+
+class MemoryLimits(Protocol):
+    """The limits that the driver itself keeps on the device memory of runs."""
+
+    def want(self, workload: str, run: int, limits: Mapping[str, MiB]) -> None:
+        """Let all processes of a run together hold so much of each of these devices, and any amount of others.
+
+        Returns at once; calls that change nothing are cheap. Nothing happens if the run is unknown.
+        """
+        ...
+
+    def state(self, workload: str, run: int) -> LimitState:
+        """Return on which devices the limit is confirmed; on none if the run is unknown."""
+        ...
+
+
 class SignalResult(StrEnum):
     """The result of an order to send a signal."""
 
@@ -341,6 +366,8 @@ class Capabilities:
     process_attachment: ProcessAttachment | None = None
     #: Signals single processes of runs; None: the processes are on other machines.
     process_signals: ProcessSignals | None = None
+    #: Has the driver limit the memory of runs; None: the driver is not told their limits.
+    memory_limits: MemoryLimits | None = None
     #: Has single processes of runs signalled by agents; None: there are no agents.
     ordered_signals: OrderedSignals | None = None
     #: Cordons nodes; None: the service itself keeps which nodes and devices are drained.

@@ -20,16 +20,13 @@ See `backends.share_suspension` for the guarantees, and
 docs/decisions/0175-end-a-suspended-run-without-all-of-its-processes.md.
 """
 
-import asyncio
 import logging
-import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from jupyter_gq.backends.share_suspension import SharePhase, ShareState
+from jupyter_gq.backends.threads import run_in_thread
 from jupyter_gq.devices.freezing import Freezer, thaw
 from jupyter_gq.devices.processes import ProcessId, is_running
 from jupyter_gq.devices.suspension import (
@@ -56,7 +53,6 @@ _RESTART = 'Restart the kernel ("Kernel > Restart Kernel") to use the GPU again.
 _TOO_SLOW = "The work of the job on the GPU could not be suspended in time."
 
 RunKey = tuple[str, int]
-T = TypeVar("T")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -198,7 +194,7 @@ class RunShares:
         """
         if not self._recovering:
             self._recovering = True
-            _run_in_thread("recover suspended shares", self._read_support_and_recover, self._note_recovered)
+            run_in_thread("recover suspended shares", self._read_support_and_recover, self._note_recovered)
 
     def state(self, workload: str, run: int) -> ShareState | None:
         """Return the present state of a share; None if it is unknown, or not recovered yet."""
@@ -358,7 +354,7 @@ class RunShares:
                 self._forget(share)
             self.on_change()
 
-        _run_in_thread(f"{phase.value.lower()} {share.name}", work, finish)
+        run_in_thread(f"{phase.value.lower()} {share.name}", work, finish)
 
     def _note_recovered(self, found: tuple[str, Mapping[str, Recovered] | None] | None) -> None:
         """Take over the result of the recovery thread, and give a state to each share that was added so far.
@@ -419,7 +415,7 @@ class RunShares:
 
     def _forget(self, share: _Share) -> None:
         """Let the suspender forget a share whose server or programs have ended."""
-        _run_in_thread(f"forget {share.name}", lambda: self.suspender.forget(share.name), lambda _: None)
+        run_in_thread(f"forget {share.name}", lambda: self.suspender.forget(share.name), lambda _: None)
 
 
 def devices_of(placement: Iterable[TaskPlacement]) -> tuple[str, ...]:
@@ -430,19 +426,3 @@ def devices_of(placement: Iterable[TaskPlacement]) -> tuple[str, ...]:
 def _find_programs(share: _Share) -> tuple[ProcessId, ...]:
     """Return the processes of a share without its server, or the job's runner, which use no GPU themselves."""
     return tuple(share.target.find_processes())[1:]
-
-
-def _run_in_thread(name: str, work: Callable[[], T], finish: Callable[[T | None], None]) -> None:
-    """Run `work` in a daemon thread, and `finish` with its result in the loop; None if it raised, which is logged."""
-    loop = asyncio.get_running_loop()
-
-    def run() -> None:
-        result: T | None = None
-        try:
-            result = work()
-        except Exception:  # the last guard of a thread
-            log.exception("%s failed", name)
-        with suppress(RuntimeError):  # the loop is closed: the service has ended, and its successor recovers
-            loop.call_soon_threadsafe(finish, result)
-
-    threading.Thread(target=run, name=name, daemon=True).start()

@@ -40,7 +40,7 @@ class NvmlProbe:
         `now` returns the time in seconds since the epoch; `load` imports pynvml, and tests replace it.
         """
         self._now = now
-        self._load = load or _import_pynvml
+        self._load = load or import_pynvml
         self._opened: Nvml | None = None
 
     def status(self) -> ProbeStatus:
@@ -208,7 +208,8 @@ class NvmlProbe:
         return _named_status(state)
 
 
-def _import_pynvml() -> Nvml:
+def import_pynvml() -> Nvml:
+    """Return the module pynvml; raise `ImportError` if it is not installed."""
     import pynvml
 
     return cast(Nvml, pynvml)

@@ -16,15 +16,17 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.backends.local.control_groups import ParentGroup, find_own_group
+from jupyter_gq.backends.control_groups import ParentGroup, find_own_group
 from jupyter_gq.backends.local.ledger import Ledger, Run
 from jupyter_gq.backends.local.ports import find_free_port
+from jupyter_gq.backends.memory_limits import DriverLimits
 from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.backends.protocol import Outcome, Phase
 from jupyter_gq.devices.processes import boot_id
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import BackendError, StorageFull
 from jupyter_gq.domain.workload import TaskPlacement
+from tests.fakes.driver import DriverThatKeepsLimits
 from tests.kubernetes.waiting import eventually
 
 from .small_disk import fill
@@ -475,3 +477,23 @@ def group_world(local, tmp_path):
         local.clean_up()
     finally:
         subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+async def test_limits_of_the_driver_follow_the_group_of_a_run_until_its_end(group_world):
+    driver, workload = DriverThatKeepsLimits(), group_world.workload()
+    limits = DriverLimits(limiter=driver, parent=None, now=group_world.clock.now, on_change=lambda: None)
+    group_world.backend._limits = limits
+    await group_world.launch(workload)
+    await group_world.running(workload)
+    (group,) = group_world.groups.glob(f"*{workload.id}*")
+
+    def confirmed():
+        limits.want(workload.id, 1, {"a": 1000})
+        return limits.state(workload.id, 1).confirmed
+
+    await eventually(confirmed, "the limit")
+    assert driver.limits == {("a", str(group)): 1000}
+    await group_world.backend.stop(workload.id, 1, group_world.grace)
+    await group_world.end(workload)
+    await eventually(lambda: not group.exists(), "the end of the group")
+    assert driver.calls[-1] == ("a", None)

@@ -18,6 +18,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from jupyter_gq.backends.capabilities import Capabilities
+from jupyter_gq.backends.control_groups import (
+    add_process,
+    describe_limits,
+    find_own_group,
+    kill_group,
+    make_group,
+    prepare_parent,
+    remove_group,
+)
+from jupyter_gq.backends.memory_limits import DriverLimits
 from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, reap
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase, hash_token
@@ -32,15 +42,6 @@ from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 
 from .accounts import UnixAccount, UnixAccounts
-from .control_groups import (
-    add_process,
-    describe_limits,
-    find_own_group,
-    kill_group,
-    make_group,
-    prepare_parent,
-    remove_group,
-)
 from .files import DISK_FULL_ERRORS, is_missing
 from .folders import job_folder, make_service_folders, task_folder
 from .launching import Preparation, TaskLauncher, choose_limits, choose_task_limits
@@ -72,12 +73,14 @@ class LocalRuns:
         now: Callable[[], float],
         service_url: str = "",
         shares: RunShares | None = None,
+        limits: DriverLimits | None = None,
     ) -> None:
         """Make the folders of the service, and read the runs of an earlier service from the ledger.
 
         `now` returns the time in seconds since the epoch; `service_url` is the URL to which runners report. `shares`
-        suspends runs; None = they cannot be suspended.
+        suspends runs; None = they cannot be suspended. `limits` has the driver limit their memory; None = it does not.
         """
+        self._limits = limits
         self._options = options
         self._probe = probe
         self._now = now
@@ -90,17 +93,18 @@ class LocalRuns:
         self._ledger = Ledger(self._root / "runs")
         self._members = Members(self._accounts)
         self._parent_group = prepare_parent(find_own_group())
-        limits = describe_limits(self._parent_group)
-        log.info("%s", limits)
+        group_limits = describe_limits(self._parent_group)
+        log.info("%s", group_limits)
         self._suspension = RunSuspension(shares, self._ledger, self._members, self._record_if_possible)
         self.capabilities = Capabilities(
             keeps_unknown=True,
-            limits=limits,
+            limits=group_limits,
             reached_folders=("/",),
             secrets=LocalSecrets(self._accounts),
             process_signals=self,
             resizing=self,
             suspension=None if shares is None else self._suspension,
+            memory_limits=limits,
         )
         self._sizes = SizeChanges(
             root=self._root,
@@ -177,8 +181,7 @@ class LocalRuns:
             await self._clean_up(self._ledger.get(*run.key) or run)
             raise
         self._suspension.add(run)
-        tasks = len(run.numbers)
-        log.info("run launched: job=%s run=%d tasks=%d", run.job, run.number, tasks, extra=workload.log_fields)
+        log.info("run launched: job=%s run=%d tasks=%d", *run.key, len(run.numbers), extra=workload.log_fields)
 
     async def resize(
         self, workload: Workload, detail: WorkloadDetail, environment: Mapping[str, str], grace: Seconds
@@ -306,7 +309,7 @@ class LocalRuns:
             table.signal(left, signal.SIGKILL)
             await asyncio.sleep(0.02)
             waited += 0.02
-        remove_group(run.group)
+        self._remove_group(run)
         self._members.forget(run.key)
         self._ledger.remove(*run.key)
 
@@ -325,6 +328,8 @@ class LocalRuns:
         left = self._members.find(run, table)
         if not left:
             return self._observe_end(run)
+        if self._limits is not None:
+            self._limits.enter(run.key, run.group)
         self._end_due_processes(run, gone, left, table)
         seen = Observation(
             workload=run.job,
@@ -364,14 +369,8 @@ class LocalRuns:
         )
         self._ended[run.key] = ended
         self._suspension.remove(run.key)
-        remove_group(run.group)
-        log.info(
-            "run ended: job=%s run=%d outcome=%s",
-            run.job,
-            run.number,
-            result.outcome,
-            extra={"workload": run.job, "run": run.number},
-        )
+        self._remove_group(run)
+        log.info("run ended: job=%s run=%d outcome=%s", *run.key, result.outcome, extra=run.log_fields)
         return ended
 
     def _end_due_processes(self, run: Run, gone: Sequence[int], left: set[int], table: ProcessTable) -> None:
@@ -434,13 +433,7 @@ class LocalRuns:
             self._ledger.put(run)
         except OSError as error:
             self._ledger.remember(run)
-            log.warning(
-                "job=%s run=%d could not be recorded: %s",
-                run.job,
-                run.number,
-                error,
-                extra={"workload": run.job, "run": run.number},
-            )
+            log.warning("job=%s run=%d could not be recorded: %s", *run.key, error, extra=run.log_fields)
 
     def _task_result(self, run: Run, task: int) -> Result:
         """Return the result of a dead task: the one that it wrote, else that of `explain_missing_result`."""
@@ -486,6 +479,13 @@ class LocalRuns:
         leaders = {task.pid for task in run.tasks if task is not None}
         others = left - leaders if self._now() < due + _KILL_SECONDS else set()
         table.signal(others or left, signal.SIGKILL)
+
+    def _remove_group(self, run: Run) -> None:
+        """Remove the control group of a run that has no processes, with the limits of the driver."""
+        if self._limits is None:
+            remove_group(run.group)
+        else:
+            self._limits.leave(run.key, run.group)
 
     def _reap_children(self) -> None:
         """Reap ended children and keep their exit codes."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from jupyter_gq.backends.control_groups import RunLimits
 from jupyter_gq.backends.gang import Rendezvous, gang_environment
 from jupyter_gq.backends.protocol import Launch
 from jupyter_gq.backends.run_size import SIZE_FILE
@@ -12,7 +13,6 @@ from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.workload import TaskPlacement, Workload
 
 from .accounts import UnixAccount
-from .control_groups import RunLimits
 from .environment import base_environment
 from .folders import job_folder, run_folder
 from .ledger import Run, TaskProcess

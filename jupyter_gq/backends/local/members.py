@@ -9,11 +9,11 @@ Survivors: if the supervisor is killed, the processes that were seen below it be
 
 from collections.abc import Iterable
 
+from jupyter_gq.backends.control_groups import pids_of
 from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.domain.errors import BackendError
 
 from .accounts import UnixAccounts
-from .control_groups import pids_of
 from .environment import MARK
 from .ledger import Run, TaskProcess
 

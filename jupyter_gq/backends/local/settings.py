@@ -8,7 +8,10 @@ from pathlib import Path
 from traitlets import Bool, Float, Integer, List, TraitError, TraitType, Unicode, default
 from traitlets.config import LoggingConfigurable
 
+from jupyter_gq.backends.control_groups import enable_device_memory, find_own_group, prepare_parent
+from jupyter_gq.backends.memory_limits import DriverLimits
 from jupyter_gq.backends.run_shares import RunShares
+from jupyter_gq.devices.choose import choose_limiter
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.domain.amount import parse_cpus, parse_memory
 from jupyter_gq.domain.errors import InvalidAmount
@@ -89,6 +92,14 @@ class LocalBackend(LoggingConfigurable):
         "Default: 16384.",
     ).tag(config=True)
 
+    driver_memory_limits = Bool(
+        False,
+        help="True: NVIDIA's driver, from version 615 on, limits the GPU memory of each notebook and each job with a "
+        "part of a GPU. The service must be root and have control groups of version 2, and each notebook server gets "
+        "a group of its own. No release has been tried with it on hardware. Takes effect when the Hub starts. "
+        "Default: False.",
+    ).tag(config=True)
+
     @default("command")
     def _default_command(self) -> list[str]:
         # -P: the runner must not import modules from the user's folder, such as a random.py.
@@ -106,10 +117,12 @@ class LocalBackend(LoggingConfigurable):
         now: Callable[[], float],
         service_url: str,
         shares: RunShares | None = None,
+        limits: DriverLimits | None = None,
     ) -> LocalRuns:
         """Build the backend; `now` returns the time in seconds since the epoch, and runners report to `service_url`.
 
-        `shares` suspends runs; None = they cannot be suspended.
+        `shares` suspends runs; None = they cannot be suspended. `limits` has the driver limit the memory of shares;
+        None = the driver is told no limit.
         """
         options = LocalOptions(
             state_dir=state_dir,
@@ -123,7 +136,17 @@ class LocalBackend(LoggingConfigurable):
             cpu_milli=machine.count_cpus() if self.cpus is None else parse_cpus(self.cpus),
             memory=machine.measure_memory() if self.memory is None else parse_memory(self.memory),
         )
-        return LocalRuns(options, probe=probe, now=now, service_url=service_url, shares=shares)
+        return LocalRuns(options, probe=probe, now=now, service_url=service_url, shares=shares, limits=limits)
+
+    def limits(
+        self, *, probe: DeviceProbe, now: Callable[[], float], on_change: Callable[[], None]
+    ) -> DriverLimits | None:
+        """Build what has the driver limit the memory of notebooks and jobs; None if `driver_memory_limits` is off."""
+        if not self.driver_memory_limits:
+            return None
+        parent = prepare_parent(find_own_group())
+        enable_device_memory(parent)
+        return DriverLimits(limiter=choose_limiter(probe), parent=parent, now=now, on_change=on_change)
 
     def bundles(self, *, state_dir: Path) -> LocalBundles:
         """Build the store of the jobs' files below `state_dir`."""

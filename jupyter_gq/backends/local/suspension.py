@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
+from jupyter_gq.backends.control_groups import freeze_group
 from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.backends.protocol import Observation, Phase
 from jupyter_gq.backends.run_shares import RunKey, RunShares, devices_of
@@ -21,7 +22,6 @@ from jupyter_gq.backends.share_suspension import SharePhase
 from jupyter_gq.devices.processes import ProcessId
 from jupyter_gq.devices.suspension import SuspensionTarget
 
-from .control_groups import freeze_group
 from .ledger import Ledger, Run
 from .members import Members
 

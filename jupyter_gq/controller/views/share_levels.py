@@ -1,7 +1,9 @@
 """The level at which the memory limit of each share is enforced; see `domain.share_level`."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
+from jupyter_gq.backends.capabilities import LimitState
 from jupyter_gq.controller.context import Context
 from jupyter_gq.domain.amount import ONE_GPU
 from jupyter_gq.domain.cluster import Device
@@ -26,7 +28,14 @@ def level_of(context: Context, workload: Workload, devices: Mapping[str, Device]
         whole=asked.milli_per_device >= ONE_GPU,
         watched=workload.id in context.watched and context.can_watch(workload.kind, held) if held else None,
     )
-    return decide_level(found)
+    limits = _limits_of(context, workload)
+    limited = bool(held) and {device.id for device in held} <= limits.confirmed
+    return decide_level(replace(found, limited=limited))
+
+
+def describe_missing_limit(context: Context, workload: Workload) -> str:
+    """Return why the driver does not limit the memory of a share although it shall, as a sentence; "" if it does."""
+    return _limits_of(context, workload).trouble
 
 
 def describe_fractions(context: Context) -> str:
@@ -37,6 +46,12 @@ def describe_fractions(context: Context) -> str:
         return ""
     level = decide_level(_enforcement(context, Kind.NOTEBOOK, pool, has_gpu=True, whole=False, watched=None))
     return f"A part of a GPU has a memory limit that is {level.value}. {level.meaning}"
+
+
+def _limits_of(context: Context, workload: Workload) -> LimitState:
+    """Return the state of the driver's limits of a share; nothing is confirmed where the driver is told none."""
+    port = context.backend_of(workload.kind).capabilities.memory_limits
+    return LimitState() if port is None else port.state(workload.id, workload.run)
 
 
 def _in_pool(devices: Iterable[Device], pool: str) -> list[Device]:
