@@ -71,8 +71,16 @@ class RunLimits:
 def find_own_group(proc: Path = _PROC) -> Path | None:
     """Return the folder of the service's control group if this process may make groups in it; None otherwise.
 
-    `proc` is the folder of this process in /proc, or that of another process, whose group is meant then.
+    `proc` is the folder of this process in /proc.
     """
+    folder = find_group(proc)
+    if folder is None:
+        return None
+    return folder if all(os.access(each, os.W_OK) for each in (folder, folder / _PROCESSES)) else None
+
+
+def find_group(proc: Path) -> Path | None:
+    """Return the folder of the control group of a process, `proc` is its folder in /proc; None if that is unknown."""
     try:
         mounts = [line.split() for line in (proc / "mountinfo").read_text().splitlines()]
         groups = (proc / "cgroup").read_text().splitlines()
@@ -81,10 +89,7 @@ def find_own_group(proc: Path = _PROC) -> Path | None:
     # A line of mountinfo: id, parent, device, root, place, options, ..., "-", type, source, options.
     place = next((fields[4] for fields in mounts if fields[fields.index("-") + 1] == "cgroup2"), None)
     own = next((line.removeprefix("0::/") for line in groups if line.startswith("0::/")), None)
-    if place is None or own is None:
-        return None
-    folder = Path(place) / own
-    return folder if all(os.access(each, os.W_OK) for each in (folder, folder / _PROCESSES)) else None
+    return None if place is None or own is None else Path(place) / own
 
 
 def prepare_parent(own: Path | None) -> ParentGroup | None:

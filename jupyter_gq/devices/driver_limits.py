@@ -10,13 +10,14 @@ Rules
 See docs/decisions/0205-let-the-driver-limit-control-groups.md.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from jupyter_gq.domain.amount import MiB
 
 from .nvml import import_pynvml
 from .nvml_library import Handle, Nvml, NvmlError
+from .probe import DeviceInfo
 
 _MIB = 1024 * 1024
 #: MiB by which the limit that the driver shows may be above the one that was set.
@@ -105,6 +106,16 @@ class NoLimiter:
     def read_limit(self, device: str, group: str) -> MiB | None:
         """Raise `LimitError`."""
         raise LimitError(self._why)
+
+
+def describe_obstacle(limiter: MemoryLimiter, devices: Sequence[DeviceInfo], group: str) -> str:
+    """Return why the driver cannot limit memory on the first device, as it says for a group; "" if it can."""
+    try:
+        for device in devices[:1]:
+            limiter.read_limit(device.uuid, group)
+    except LimitError as error:
+        return str(error)
+    return ""
 
 
 def is_kept(wanted: MiB, found: MiB | None) -> bool:

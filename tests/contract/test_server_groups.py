@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jupyter_gq.backends.control_groups import ParentGroup, add_process, find_own_group
+from jupyter_gq.backends.control_groups import ParentGroup, add_process, find_group, find_own_group, pids_of
 from jupyter_gq.backends.memory_limits import DriverLimits
 from jupyter_gq.backends.protocol import Launch
 from jupyter_gq.backends.servers import ServerRuns
@@ -16,6 +16,7 @@ from jupyter_gq.domain.amount import ONE_GPU
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 from tests.fakes.driver import DriverThatKeepsLimits
 from tests.kubernetes.waiting import eventually
+from tests.patience import until
 
 from .worlds import ServersWorld, runs
 
@@ -26,13 +27,17 @@ class LimitedServersWorld(ServersWorld):
     """Notebook servers whose memory the driver limits; the service is in the group of the tests."""
 
     def __init__(self, folder, own):
-        self.own, self.driver = own, DriverThatKeepsLimits()
+        self.own, self.driver, self.workloads = own, DriverThatKeepsLimits(), []
         super().__init__(folder)
 
     def new_backend(self):
         parent = None if self.own is None else ParentGroup(folder=self.own)
         self.limits = DriverLimits(limiter=self.driver, parent=parent, now=self.clock.now, on_change=lambda: None)
         return ServerRuns(stopper=self.hub, now=self.clock.now, hub_processes=lambda: {os.getpid()}, limits=self.limits)
+
+    def workload(self, id=None, run=1, **fields):
+        self.workloads.append(super().workload(id, run, **fields))
+        return self.workloads[-1]
 
     def group(self, workload):
         return self.own / f"jupyter-gq-server-{workload.id}-{workload.run}"
@@ -61,12 +66,13 @@ def limited(tmp_path, own):
     world = LimitedServersWorld(tmp_path, own)
     yield world
     world.clean_up()
-    for group in own.glob("jupyter-gq-server-nb-*"):
+    for group in filter(Path.exists, map(world.group, world.workloads)):
+        until(lambda group=group: not pids_of(str(group)), "the end of the programs")
         group.rmdir()
 
 
 def group_of(pid):
-    return find_own_group(Path(f"/proc/{pid}"))
+    return find_group(Path(f"/proc/{pid}"))
 
 
 async def test_server_and_all_that_it_has_started_get_a_group_with_a_limit(limited):
@@ -124,6 +130,7 @@ async def test_server_in_a_group_of_its_spawner_stays_there(limited, own):
         assert group_of(process.pid) == foreign
     finally:
         limited.clean_up()
+        until(lambda: not pids_of(str(foreign)), "the end of the server")
         foreign.rmdir()
 
 
@@ -143,7 +150,7 @@ async def test_service_without_groups_says_so(tmp_path):
 
 
 async def test_groups_of_servers_that_ended_without_a_service_are_removed(limited):
-    left = limited.own / "jupyter-gq-server-nb-left-1"
+    left = limited.own / f"jupyter-gq-server-nb-{os.getpid()}-1"
     left.mkdir()
     workload = limited.workload()
     await limited.launch(workload)

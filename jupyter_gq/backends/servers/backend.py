@@ -32,7 +32,7 @@ from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import BackendError, Conflict
 from jupyter_gq.domain.workload import Kind, Workload
 
-from .server_groups import enter_group, find_group, remove_left_groups
+from .server_groups import enter_group, find_server_group, remove_left_groups
 from .server_process import find_hub_processes, find_process, may_belong_to
 
 log = logging.getLogger(__name__)
@@ -141,7 +141,7 @@ class ServerRuns:
             # The parent was checked when the process was reported; a Hub that was restarted is not the parent any more.
             accepted = process is not None and may_belong_to(process, workload.owner)
             self._set_process(server, process if process is not None and accepted else _dead_process(pid))
-            self._know_group(server, find_group)
+            self._know_group(server, find_server_group)
         self._servers[key] = server
         if self._shares is not None:
             self._shares.add(workload, partial(_find_processes, server))

@@ -16,7 +16,7 @@ from jupyter_gq.backends.control_groups import (
     ParentGroup,
     RunLimits,
     add_process,
-    find_own_group,
+    find_group,
     make_group,
     remove_group,
 )
@@ -31,7 +31,7 @@ _OLD = "The server was started before its memory could be limited: start it agai
 _REFUSED = "The server could not be moved into a control group of its own."
 
 
-def find_group(parent: ParentGroup | None, name: str, pid: int) -> tuple[str, str]:
+def find_server_group(parent: ParentGroup | None, name: str, pid: int) -> tuple[str, str]:
     """Return the group `name` if the server is in it, and ""; else "" and why it has none, as a sentence."""
     if parent is None:
         return "", _NONE
@@ -44,7 +44,7 @@ def enter_group(parent: ParentGroup | None, name: str, pid: int) -> tuple[str, s
 
     Returns the folder of the group and "", or "" and why the server has none, as a sentence.
     """
-    found, why = find_group(parent, name, pid)
+    found, why = find_server_group(parent, name, pid)
     if found or parent is None:
         return found, why
     if _group_of(pid) not in (parent.folder, parent.folder / LEAF):
@@ -69,5 +69,5 @@ def remove_left_groups(parent: ParentGroup | None) -> None:
 
 
 def _group_of(pid: int) -> Path | None:
-    """Return the folder of the control group of a process; None if it has ended, or if its group cannot be changed."""
-    return find_own_group(Path("/proc") / str(pid))
+    """Return the folder of the control group of a process; None if it has ended."""
+    return find_group(Path("/proc") / str(pid))
