@@ -20,7 +20,7 @@ from jupyter_gq.devices.abilities import Ability, AbilityState, LimitFindings, M
 from jupyter_gq.devices.choose import choose_checkpointer, choose_limiter
 from jupyter_gq.devices.driver_limits import describe_obstacle
 from jupyter_gq.devices.simulated import SimulatedProbe
-from jupyter_gq.machine_devices import add_config_argument, open_probe, read_settings
+from jupyter_gq.machine_devices import add_config_argument, find_mps_devices, open_probe, read_settings
 
 
 class Findings(BaseModel):
@@ -68,6 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
         limits=LimitFindings(
             obstacle=describe_obstacle(choose_limiter(probe), probe.devices(), str(find_group(Path("/proc/self")))),
             on=bool(settings.LocalBackend.get("driver_memory_limits", False)),
+            mps_devices=find_mps_devices(settings),
         ),
     )
     if arguments.output == "json":

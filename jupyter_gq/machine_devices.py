@@ -1,8 +1,7 @@
 """`jupyter-gq devices`: list the GPUs of this machine with their use and their shares."""
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from jupyter_gq.devices.choose import choose_checkpointer, choose_limiter, choos
 from jupyter_gq.devices.driver_limits import LimitError, MemoryLimiter, is_kept
 from jupyter_gq.devices.limits import watched_memory
 from jupyter_gq.devices.local_shares import LocalShare, find_local_shares
+from jupyter_gq.devices.mps import UNDER_MPS
 from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.probe import DeviceInfo, DeviceProbe
 from jupyter_gq.devices.processes import ProcessId
@@ -38,7 +38,7 @@ class ShareOnDevice(BaseModel):
     suspended: bool = Field(description="A program of the share is suspended.")
     level: str = Field(
         description="Level at which the memory limit is enforced, as far as the programs and the driver show it: "
-        "hardware, driver, cooperative or advisory."
+        "hardware, driver, mps, cooperative or advisory."
     )
 
 
@@ -84,8 +84,11 @@ def add_config_argument(parser: argparse._ActionsContainer) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the devices of this machine, and return 0. Raises `CommandRefused` if the file cannot be read."""
-    probe = open_probe(read_settings(arguments.config))
-    found = read_devices(probe, choose_checkpointer(probe), choose_limiter(probe), find_local_shares())
+    settings = read_settings(arguments.config)
+    probe = open_probe(settings)
+    found = read_devices(
+        probe, choose_checkpointer(probe), choose_limiter(probe), find_local_shares(), find_mps_devices(settings)
+    )
     if arguments.output == "json":
         print_json(found)
     else:
@@ -108,12 +111,29 @@ def open_probe(settings: Config) -> DeviceProbe:
     return choose_probe(NvmlProbe(now=now), SimulatedDevices(config=settings), now)
 
 
+def find_mps_devices(settings: Config) -> tuple[str, ...]:
+    """Return the ids of the devices that are shared by MPS, as the settings say."""
+    named = settings.LocalBackend.get("mps_devices", ())
+    return tuple(map(str, named)) if isinstance(named, list | tuple) else ()
+
+
 def read_devices(
-    probe: DeviceProbe, checkpointer: Checkpointer, limiter: MemoryLimiter, shares: Sequence[LocalShare]
+    probe: DeviceProbe,
+    checkpointer: Checkpointer,
+    limiter: MemoryLimiter,
+    shares: Sequence[LocalShare],
+    mps_devices: Collection[str] = (),
 ) -> LocalDevices:
-    """Return the present state of all devices, with those of the shares that are on them."""
+    """Return the present state of all devices, with those of the shares that are on them.
+
+    Nothing on `mps_devices` can be suspended.
+    """
     support = checkpointer.support()
     devices = [_read_device(device, probe, checkpointer, limiter, shares) for device in probe.devices()]
+    devices = [
+        each.model_copy(update={"suspendable": False, "reason": UNDER_MPS}) if each.id in mps_devices else each
+        for each in devices
+    ]
     if not support.available:
         devices = [each.model_copy(update={"suspendable": False, "reason": support.detail}) for each in devices]
     return LocalDevices(detail=probe.status().detail, devices=devices)
@@ -161,7 +181,7 @@ def _read_device(
                 gpus=share.gpus,
                 memory_mib=_memory_of(share, device.uuid, probe),
                 suspended=any(_is_suspended(process, checkpointer) for process in share.processes),
-                level=_level_of(share, device, limiter).value,
+                level=_level_of(share, device, probe, limiter).value,
             )
             for share in own
         ],
@@ -178,11 +198,23 @@ def _memory_of(share: LocalShare, device: str, probe: DeviceProbe) -> int | None
     return sum(usage.memory or 0 for usage in usages)
 
 
-def _level_of(share: LocalShare, device: DeviceInfo, limiter: MemoryLimiter) -> ShareLevel:
+def _level_of(share: LocalShare, device: DeviceInfo, probe: DeviceProbe, limiter: MemoryLimiter) -> ShareLevel:
     """Return the level at which the memory limit of a share is enforced, as its programs and the driver show it."""
     milli = _size_of(share)
-    found = Enforcement(has_gpu=True, whole=milli >= ONE_GPU, capped=share.capped)
-    return decide_level(replace(found, limited=_is_limited(share, device, milli, limiter)))
+    found = Enforcement(
+        has_gpu=True,
+        whole=milli >= ONE_GPU,
+        capped=share.capped,
+        limited=_is_limited(share, device, milli, limiter),
+        through_mps=_is_through_mps(share, device, probe),
+    )
+    return decide_level(found)
+
+
+def _is_through_mps(share: LocalShare, device: DeviceInfo, probe: DeviceProbe) -> bool:
+    """Return whether the programs of a share were told MPS's limits, and all that use the device are its clients."""
+    used = probe.usage(device.uuid, [process.pid for process in share.processes])
+    return share.through_mps and bool(used) and all(each.through_mps for each in used or ())
 
 
 def _size_of(share: LocalShare) -> MilliGpu:

@@ -325,10 +325,10 @@ class SchedulerService(Application):
             local, url = LocalBackend(parent=self), listener.service_url
             journal = state / "suspensions.json"
             suspender = choose_suspender(probe, journal, clock.elapsed, lambda: settings.current.suspension.host_memory)
-            shares = RunShares(suspender=suspender, now=clock.now, on_change=wake)
-            limits = local.limits(probe=probe, now=clock.now, on_change=wake)
+            enforcers = local.enforcers(state_dir=state, probe=probe, now=clock.now, on_change=wake)
+            shares = RunShares(suspender=suspender, now=clock.now, on_change=wake, mps=enforcers.mps)
             jobs = local.backend(
-                state_dir=state, probe=probe, now=clock.now, service_url=url, shares=shares, limits=limits
+                state_dir=state, probe=probe, now=clock.now, service_url=url, shares=shares, enforcers=enforcers
             )
             names = names_by_section(LocalBackend, ServersBackend, SimulatedDevices)
             settings = await self._read_policy(listener, jobs.nodes, names)
@@ -337,7 +337,7 @@ class SchedulerService(Application):
             stopper, servers = HubServerStopper(*_hub_api()), ServersBackend(parent=self)
             controller = Controller(
                 store=store,
-                backends=(servers.backend(stopper=stopper, now=clock.now, shares=shares, limits=limits), jobs),
+                backends=(servers.backend(stopper=stopper, now=clock.now, shares=shares, enforcers=enforcers), jobs),
                 settings=settings,
                 clock=clock,
                 bundles=local.bundles(state_dir=state),

@@ -11,7 +11,7 @@ See docs/decisions/0060-state-the-capabilities-of-a-backend-as-data.md.
 """
 
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -20,8 +20,8 @@ from jupyter_gq.client.agents import AgentOrders, AgentReport
 from jupyter_gq.client.models import NodeDescription
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.devices.processes import ProcessId
-from jupyter_gq.domain.amount import MiB, Seconds
-from jupyter_gq.domain.cluster import NewNodes, NodeRequest
+from jupyter_gq.domain.amount import MiB, MilliGpu, Seconds
+from jupyter_gq.domain.cluster import Device, NewNodes, NodeRequest
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.share_level import ShareLevel
 from jupyter_gq.domain.workload import Workload
@@ -210,6 +210,27 @@ class MemoryLimits(Protocol):
         ...
 
 
+class Partitioning(Protocol):
+    """The devices that are shared by MPS, so that several programs compute on them at the same time."""
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with MPS, as a sentence; "" if it runs, or if that is not known yet."""
+        ...
+
+    def serves(self, devices: Collection[str]) -> bool:
+        """Return whether one of these devices is shared by MPS."""
+        ...
+
+    def environment(self, devices: Sequence[Device], milli: MilliGpu) -> Mapping[str, str]:
+        """Return the variables by which programs with `milli` of each of these devices use MPS; {} = they do not."""
+        ...
+
+    def keep_running(self) -> None:
+        """Begin to start MPS if it does not run. Returns at once; most calls do nothing."""
+        ...
+
+
 class SignalResult(StrEnum):
     """The result of an order to send a signal."""
 
@@ -368,6 +389,8 @@ class Capabilities:
     process_signals: ProcessSignals | None = None
     #: Has the driver limit the memory of runs; None: the driver is not told their limits.
     memory_limits: MemoryLimits | None = None
+    #: Shares devices by MPS; None: there are no such devices.
+    partitioning: Partitioning | None = None
     #: Has single processes of runs signalled by agents; None: there are no agents.
     ordered_signals: OrderedSignals | None = None
     #: Cordons nodes; None: the service itself keeps which nodes and devices are drained.

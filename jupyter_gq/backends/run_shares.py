@@ -25,9 +25,11 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from jupyter_gq.backends.mps import MpsDevices
 from jupyter_gq.backends.share_suspension import SharePhase, ShareState
 from jupyter_gq.backends.threads import run_in_thread
 from jupyter_gq.devices.freezing import Freezer, thaw
+from jupyter_gq.devices.mps import UNDER_MPS
 from jupyter_gq.devices.processes import ProcessId, is_running
 from jupyter_gq.devices.suspension import (
     Recovered,
@@ -90,6 +92,8 @@ class RunShares:
     now: Callable[[], float]
     #: Called after a share has changed its phase.
     on_change: Callable[[], None]
+    #: The devices that are shared by MPS, on which nothing can be suspended; None = there are none.
+    mps: MpsDevices | None = None
     #: Returns whether a process of this machine runs.
     is_alive: Callable[[ProcessId], bool] = is_running
     #: Waits for so many seconds, in a thread.
@@ -114,6 +118,9 @@ class RunShares:
         The reason is that of this machine's driver, or that of an earlier attempt. Right after the start of the service
         neither is known: then the answer is "", because an idle server is stopped if its share cannot be suspended.
         """
+        share = self._shares.get((workload, run))
+        if share is not None and self.mps is not None and self.mps.serves(share.target.devices):
+            return UNDER_MPS
         if self._unsupported is None:
             return ""
         return self._unsupported or self.suspender.unsuspendable(workload) or ""
@@ -129,8 +136,11 @@ class RunShares:
 
     @property
     def can_move(self) -> bool:
-        """Whether the driver can resume a share on another device of the same model; False until that is known."""
-        return self._can_move
+        """Whether a share can be resumed on another device of the same model; False until that is known.
+
+        Never where some devices are shared by MPS: a program that was started without MPS cannot go on there.
+        """
+        return self._can_move and self.mps is None
 
     def resume(self, workload: str, run: int, devices: Sequence[str] = ()) -> None:
         """Begin to resume a suspended share in a thread, or let a suspension under way be undone.

@@ -53,6 +53,7 @@ from .loop.left_outputs import LeftOutputReader
 from .loop.log_limits import LogLimits
 from .loop.memory_limits import want_limits
 from .loop.memory_watch import MemoryWatch
+from .loop.mps import keep_mps_running
 from .loop.name_check import NameCheck
 from .loop.node_requests import request_nodes
 from .loop.observe import Observer
@@ -290,6 +291,7 @@ class Controller:
         self._activity.sample()
         self._memory_watch.check()
         want_limits(self._context)
+        keep_mps_running(self._context)
         self._gpu_use_watch.record()
         self._past_usage.update()
         decision = self._decider.decide()

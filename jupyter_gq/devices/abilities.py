@@ -9,7 +9,7 @@ Rules
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -28,6 +28,11 @@ _SUSPEND_OPT_IN = (
 _LIMITS_OPT_IN = (
     "On one machine, parts of GPUs get such limits with c.LocalBackend.driver_memory_limits = True, if the service is "
     "root. No release has been tried with that on hardware."
+)
+#: What an administrator does to have devices shared by MPS.
+_MPS_OPT_IN = (
+    "On one machine, GPUs are shared by MPS if c.LocalBackend.mps_devices names their ids. Nothing on them can be "
+    "suspended. No release has been tried with that on hardware."
 )
 _VERSION = re.compile(r"\s(\d+)\.\d+(?:\.\d+)?\s")
 _MPS_PROGRAMS = ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server")
@@ -93,12 +98,14 @@ class Machine:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LimitFindings:
-    """The findings on memory limits of the driver beside what the files of a machine show."""
+    """The findings on the limits of the driver and on MPS beside what the files of a machine show."""
 
     #: Why the driver refuses to tell a limit, as a sentence; "" = it tells it, or was not asked.
     obstacle: str = ""
     #: Whether the service shall have the driver limit shares; None = it has no such setting here.
     on: bool | None = None
+    #: Ids of the devices that the service shall share by MPS.
+    mps_devices: tuple[str, ...] = ()
 
 
 def find_abilities(
@@ -107,7 +114,7 @@ def find_abilities(
     """Return what a machine can do for shares of GPUs, one entry each: such as suspend them, or limit their memory.
 
     `status` tells whether GPUs were found, `support` whether the driver can suspend, and `limits` what it says of
-    memory limits. All other entries are read from the files of `machine`. If `simulated`, the GPUs are simulated ones,
+    memory limits, and what is switched on. All other entries are read from the files of `machine`. If `simulated`, the GPUs are simulated ones,
     whose suspension is tested and so counts as WORKS; that of real GPUs counts as UNVERIFIED. The order is that in
     which the entries are shown.
     """
@@ -139,7 +146,7 @@ def _abilities(
     )
     yield _host_memory()
     yield _persistence(machine)
-    yield _mps(machine)
+    yield _mps(machine, limits.mps_devices)
     yield find_memory_limits(machine, limits)
     yield _control_groups(machine)
     yield _processes(machine)
@@ -186,7 +193,7 @@ def _persistence(machine: Machine) -> Ability:
     )
 
 
-def _mps(machine: Machine) -> Ability:
+def _mps(machine: Machine, devices: Sequence[str]) -> Ability:
     missing = [name for name in _MPS_PROGRAMS if machine.which(name) is None]
     if missing:
         return Ability(
@@ -195,7 +202,15 @@ def _mps(machine: Machine) -> Ability:
             found=f"The programs {' and '.join(missing)} are not on the search path.",
             advice="Install the driver's compute utilities. Only shares that are never suspended can use MPS.",
         )
-    return Ability(name="MPS", state=AbilityState.UNVERIFIED, found="Its programs are there.")
+    if devices:
+        found = f"Its programs are there. It is switched on for {', '.join(devices)}."
+        return Ability(name="MPS", state=AbilityState.UNVERIFIED, found=found)
+    return Ability(
+        name="MPS",
+        state=AbilityState.UNVERIFIED,
+        found="Its programs are there.",
+        advice=_MPS_OPT_IN,
+    )
 
 
 def find_memory_limits(machine: Machine, limits: LimitFindings) -> Ability:

@@ -56,8 +56,10 @@ def test_program_cannot_take_what_another_one_holds_until_that_is_suspended(worl
 def test_use_through_mps_is_an_obstacle(world):
     process = world.start(1000)
     assert world.probe.suspension_obstacle(world.devices[0], [process.pid]) is None
+    assert not world.probe.usage(world.devices[0], [process.pid])[0].through_mps
     (world.folder / "mps").write_text(f"{process.pid}\n")
     assert "MPS" in world.probe.suspension_obstacle(world.devices[0], [process.pid])
+    assert world.probe.usage(world.devices[0], [process.pid])[0].through_mps
     assert world.used(process) == 1000
 
 

@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from jupyter_gq.backends.control_groups import ParentGroup, add_process, find_group, find_own_group, pids_of
+from jupyter_gq.backends.enforcers import Enforcers
 from jupyter_gq.backends.memory_limits import DriverLimits
 from jupyter_gq.backends.protocol import Launch
 from jupyter_gq.backends.servers import ServerRuns
@@ -33,7 +34,12 @@ class LimitedServersWorld(ServersWorld):
     def new_backend(self):
         parent = None if self.own is None else ParentGroup(folder=self.own)
         self.limits = DriverLimits(limiter=self.driver, parent=parent, now=self.clock.now, on_change=lambda: None)
-        return ServerRuns(stopper=self.hub, now=self.clock.now, hub_processes=lambda: {os.getpid()}, limits=self.limits)
+        return ServerRuns(
+            stopper=self.hub,
+            now=self.clock.now,
+            hub_processes=lambda: {os.getpid()},
+            enforcers=Enforcers(limits=self.limits),
+        )
 
     def workload(self, id=None, run=1, **fields):
         self.workloads.append(super().workload(id, run, **fields))

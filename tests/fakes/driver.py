@@ -178,7 +178,7 @@ class DriverThatKeepsLimits:
         self.answers.set()
 
     def set_limit(self, device, group, limit):
-        self.answers.wait(60)
+        self.answers.wait()
         self.calls.append((device, limit))
         if self.refusal:
             raise LimitError(self.refusal)

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from jupyter_gq.devices.driver_limits import NoLimiter
 from jupyter_gq.devices.local_shares import LocalShare, find_local_shares
 from jupyter_gq.devices.processes import read_process
 from jupyter_gq.domain.amount import Seconds
-from jupyter_gq.machine_devices import format_devices, open_probe, read_devices, read_settings
+from jupyter_gq.machine_devices import find_mps_devices, format_devices, open_probe, read_devices, read_settings
 from tests.fakes.driver import DriverThatKeepsLimits, FakeDriver
 
 NO_LIMITS = NoLimiter("There are no limits.")
@@ -113,6 +114,41 @@ def test_level_of_a_share_follows_from_what_its_programs_were_told(gpus, capped,
     assert found.devices[0].shares[0].level == level
     header, first = format_devices(found, width=None)[1:3]
     assert first[header.index("LIMITS") :].startswith(level)
+
+
+class SeesClients(FakeDriver):
+    """A driver on which the programs of `clients` use MPS."""
+
+    clients = frozenset()
+
+    def usage(self, device, pids):
+        return tuple(replace(each, through_mps=each.pid in self.clients) for each in super().usage(device, pids))
+
+
+@pytest.mark.parametrize(
+    ("clients", "told", "level"),
+    [({1, 2}, True, "mps"), ({1}, True, "cooperative"), ({1, 2}, False, "cooperative")],
+)
+def test_level_is_mps_if_all_programs_are_its_clients_and_were_told_their_limits(clients, told, level):
+    driver = SeesClients()
+    driver.clients = clients
+    processes = (driver.start(1, 5), driver.start(2, 5))
+    share = LocalShare(name="s", gpus="0.5", devices=("GPU-0",), processes=processes, capped=True, through_mps=told)
+    assert read_devices(driver, driver, NO_LIMITS, [share]).devices[0].shares[0].level == level
+
+
+def test_device_that_is_shared_by_mps_cannot_be_suspended():
+    driver = FakeDriver()
+    found = read_devices(driver, driver, NO_LIMITS, (), ["GPU-1"])
+    assert [(each.suspendable, "MPS" in each.reason) for each in found.devices] == [(True, False), (False, True)]
+
+
+@pytest.mark.parametrize(("line", "found"), [('["GPU-1"]', ("GPU-1",)), ("7", ()), ("[]", ())])
+def test_devices_of_mps_are_read_from_the_configuration(tmp_path, line, found):
+    file = tmp_path / "config.py"
+    file.write_text(f"get_config().LocalBackend.mps_devices = {line}\n")
+    assert find_mps_devices(read_settings(file)) == found
+    assert find_mps_devices(read_settings(None)) == ()
 
 
 @pytest.mark.parametrize(

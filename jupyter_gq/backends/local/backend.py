@@ -27,7 +27,7 @@ from jupyter_gq.backends.control_groups import (
     prepare_parent,
     remove_group,
 )
-from jupyter_gq.backends.memory_limits import DriverLimits
+from jupyter_gq.backends.enforcers import NO_ENFORCERS, Enforcers
 from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, reap
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase, hash_token
@@ -46,7 +46,7 @@ from .files import DISK_FULL_ERRORS, is_missing
 from .folders import job_folder, make_service_folders, task_folder
 from .launching import Preparation, TaskLauncher, choose_limits, choose_task_limits
 from .ledger import Ledger, Run, TaskProcess
-from .members import Members
+from .members import Members, find_gone
 from .options import LocalOptions
 from .ports import find_free_port
 from .results import Result, combine_results, explain_missing_result, read_log_end, read_result
@@ -73,14 +73,14 @@ class LocalRuns:
         now: Callable[[], float],
         service_url: str = "",
         shares: RunShares | None = None,
-        limits: DriverLimits | None = None,
+        enforcers: Enforcers = NO_ENFORCERS,
     ) -> None:
         """Make the folders of the service, and read the runs of an earlier service from the ledger.
 
         `now` returns the time in seconds since the epoch; `service_url` is the URL to which runners report. `shares`
-        suspends runs; None = they cannot be suspended. `limits` has the driver limit their memory; None = it does not.
+        suspends runs; None = they cannot be suspended. `enforcers` are those that limit them beside the watchdog.
         """
-        self._limits = limits
+        self._limits = enforcers.limits
         self._options = options
         self._probe = probe
         self._now = now
@@ -88,7 +88,7 @@ class LocalRuns:
         make_service_folders(self._root, open_path=options.system_users)
         self._accounts = UnixAccounts(options.system_users)
         self._launcher = TaskLauncher(
-            root=self._root, options=options, service_url=service_url, devices=self._known_devices
+            root=self._root, options=options, service_url=service_url, devices=self._known_devices, mps=enforcers.mps
         )
         self._ledger = Ledger(self._root / "runs")
         self._members = Members(self._accounts)
@@ -104,7 +104,8 @@ class LocalRuns:
             process_signals=self,
             resizing=self,
             suspension=None if shares is None else self._suspension,
-            memory_limits=limits,
+            memory_limits=enforcers.limits,
+            partitioning=enforcers.mps,
         )
         self._sizes = SizeChanges(
             root=self._root,
@@ -195,7 +196,7 @@ class LocalRuns:
         if run.is_complete:
             # Only task 0 reports to the service, so that the others need no token.
             launch = Launch(workload=workload, detail=detail, environment=environment)
-            self._sizes.resize(run, launch, grace, closed=self._is_closed(run, _find_gone(run, table)))
+            self._sizes.resize(run, launch, grace, closed=self._is_closed(run, find_gone(run, table)))
 
     async def stop(self, workload: str, run: int, grace: Seconds) -> None:
         """Send SIGTERM to the runners of a run; `observe` kills what is left of it after `grace` seconds.
@@ -324,7 +325,7 @@ class LocalRuns:
         Record processes that were started and not recorded, and stop or kill those that are due.
         """
         run = self._sizes.settle(self._adopt(run, table), table)
-        gone = _find_gone(run, table)
+        gone = find_gone(run, table)
         left = self._members.find(run, table)
         if not left:
             return self._observe_end(run)
@@ -492,9 +493,3 @@ class LocalRuns:
         codes = reap(self._children)
         self._children -= codes.keys()
         self._exit_codes |= codes
-
-
-def _find_gone(run: Run, table: ProcessTable) -> list[int]:
-    """Return the numbers of the tasks of the run whose process is not alive or not known."""
-    tasks = ((number, run.tasks[number]) for number in run.numbers)
-    return [number for number, task in tasks if task is None or not table.alive(task.pid, task.ticks)]

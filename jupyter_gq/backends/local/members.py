@@ -82,3 +82,9 @@ class Members:
         """Forget the processes of a run that has ended."""
         self._seen.pop(key, None)
         self._seen_leaving.pop(key, None)
+
+
+def find_gone(run: Run, table: ProcessTable) -> list[int]:
+    """Return the numbers of the tasks of the run whose process is not alive or not known."""
+    tasks = ((number, run.tasks[number]) for number in run.numbers)
+    return [number for number, task in tasks if task is None or not table.alive(task.pid, task.ticks)]

@@ -19,7 +19,7 @@ from functools import partial
 
 from jupyter_gq.backends.capabilities import Capabilities
 from jupyter_gq.backends.control_groups import ParentGroup
-from jupyter_gq.backends.memory_limits import DriverLimits
+from jupyter_gq.backends.enforcers import NO_ENFORCERS, Enforcers
 from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, user_of
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
@@ -92,18 +92,18 @@ class ServerRuns:
         attach_timeout: float = 180.0,
         hub_processes: Callable[[], Collection[int]] = find_hub_processes,
         shares: RunShares | None = None,
-        limits: DriverLimits | None = None,
+        enforcers: Enforcers = NO_ENFORCERS,
     ) -> None:
         """Create a backend without servers.
 
         `now` returns the time in seconds since the epoch. A server that is not attached within `attach_timeout` seconds
         after its launch counts as lost. `hub_processes` returns the ids of the processes that may be the Hub. `shares`
-        suspends idle shares; None = they cannot be suspended. `limits` has the driver limit the memory of shares;
-        None = the driver is told no limit, and servers stay in the control group of the Hub.
+        suspends idle shares; None = they cannot be suspended. `enforcers` limit shares beside the
+        watchdog; without limits of the driver, servers stay in the control group of the Hub.
         """
-        self._limits = limits
-        if limits is not None:
-            remove_left_groups(limits.parent)
+        self._limits = enforcers.limits
+        if enforcers.limits is not None:
+            remove_left_groups(enforcers.limits.parent)
         self._stopper = stopper
         self._now = now
         self._attach_timeout = attach_timeout
@@ -117,7 +117,8 @@ class ServerRuns:
             process_attachment=self,
             process_signals=self,
             suspension=shares,
-            memory_limits=limits,
+            memory_limits=enforcers.limits,
+            partitioning=enforcers.mps,
         )
 
     def nodes(self) -> tuple[Node, ...]:

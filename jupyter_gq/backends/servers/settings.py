@@ -5,7 +5,7 @@ from collections.abc import Callable
 from traitlets import Float
 from traitlets.config import LoggingConfigurable
 
-from jupyter_gq.backends.memory_limits import DriverLimits
+from jupyter_gq.backends.enforcers import NO_ENFORCERS, Enforcers
 from jupyter_gq.backends.run_shares import RunShares
 from jupyter_gq.backends.server_stopper import ServerStopper
 
@@ -27,11 +27,16 @@ class ServersBackend(LoggingConfigurable):
         stopper: ServerStopper,
         now: Callable[[], float],
         shares: RunShares | None = None,
-        limits: DriverLimits | None = None,
+        enforcers: Enforcers = NO_ENFORCERS,
     ) -> ServerRuns:
         """Build the backend; `stopper` stops servers, and `now` returns the time in seconds since the epoch.
 
-        `shares` suspends idle shares; None = they cannot be suspended. `limits` has the driver limit the memory of
-        shares; None = the driver is told no limit.
+        `shares` suspends idle shares; None = they cannot be suspended. `enforcers` limit shares beside the watchdog.
         """
-        return ServerRuns(stopper=stopper, now=now, attach_timeout=self.attach_timeout, shares=shares, limits=limits)
+        return ServerRuns(
+            stopper=stopper,
+            now=now,
+            attach_timeout=self.attach_timeout,
+            shares=shares,
+            enforcers=enforcers,
+        )

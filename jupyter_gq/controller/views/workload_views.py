@@ -91,7 +91,7 @@ class ViewContext:
     suspendable: bool = False
     #: The level at which the memory limit of the share is enforced.
     level: ShareLevel = ShareLevel.ADVISORY
-    #: Why the driver does not limit the memory of the share although it shall; "" = it does, or it shall not.
+    #: Why the driver or MPS does not limit the memory of the share although it shall; "" = it does, or it shall not.
     missing_limit: str = ""
     #: What is done about a share that holds too much memory; None = nothing.
     over_limit: MemoryExcessView | None = None

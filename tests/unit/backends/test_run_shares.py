@@ -10,10 +10,12 @@ from dataclasses import replace
 
 import pytest
 
+from jupyter_gq.backends.mps import MpsDevices
 from jupyter_gq.backends.run_shares import RunShares
 from jupyter_gq.backends.share_suspension import SharePhase
 from jupyter_gq.devices.checkpointer import CheckpointProblem
 from jupyter_gq.devices.choose import choose_suspender
+from jupyter_gq.devices.mps import MpsDaemon
 from jupyter_gq.devices.processes import identify, is_running, read_process
 from jupyter_gq.devices.share_suspender import ShareSuspender
 from jupyter_gq.devices.suspension import SuspensionError, SuspensionProblem, SuspensionTarget
@@ -407,3 +409,14 @@ async def test_a_job_whose_state_is_lost_at_its_return_cannot_go_on(jobs):
     state = await comes_to(shares, SharePhase.IN_USE)
     assert "Restart the kernel (" not in state.failure
     assert "could not be brought back" in shares.describe_loss(*KEY)
+
+
+async def test_a_share_on_a_device_that_is_shared_by_mps_cannot_be_suspended_and_none_moves(machine):
+    shares = await recovered(machine)
+    assert (shares.describe_refusal(*KEY), shares.can_move) == ("", True)
+    shares.mps = MpsDevices(
+        daemon=MpsDaemon(folder=machine.path.parent, devices=["GPU-1"]), now=lambda: 0.0, on_change=machine.changed
+    )
+    assert (shares.describe_refusal(*KEY), shares.can_move) == ("", False)
+    shares.mps = replace(shares.mps, daemon=replace(shares.mps.daemon, devices=["GPU-0"]))
+    assert "shared by MPS" in shares.describe_refusal(*KEY)

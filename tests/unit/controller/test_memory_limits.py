@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.backends.capabilities import LimitState
+from jupyter_gq.devices.meter import ProbeMeter
+from jupyter_gq.devices.processes import ProcessId
 from jupyter_gq.domain.share_level import ShareLevel
 
-from .test_memory_watch import WatchedWorld
+from .test_memory_watch import HoldsMemory, WatchedWorld
 from .world import ANN
 
 pytestmark = pytest.mark.asyncio
@@ -88,3 +90,99 @@ async def test_new_share_is_not_promised_what_the_driver_has_not_confirmed(world
     world.limits.answer = LimitState(confirmed=frozenset({"GPU-sim-box-0"}))
     await world.step()
     assert "is watched." in world.controller.overview.describe_user(ANN).level_sentence
+
+
+class SharedByMps:
+    """MPS on the first device, with what is wrong with it."""
+
+    def __init__(self):
+        self.trouble, self.kept = "", 0
+
+    def serves(self, devices):
+        return "GPU-sim-box-0" in devices
+
+    def environment(self, devices, milli):
+        return {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(milli // 10)}
+
+    def keep_running(self):
+        self.kept += 1
+
+
+class SeesClients(HoldsMemory):
+    """A probe that shows programs as clients of MPS, or outside of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.clients = set()
+
+    def usage(self, device, pids):
+        return tuple(replace(each, through_mps=each.pid in self.clients) for each in super().usage(device, pids) or ())
+
+
+class MpsWorld(WatchedWorld):
+    """A machine on which the first device is shared by MPS."""
+
+    def _service(self):
+        self.mps = SharedByMps()
+        controller = super()._service()
+        self.probe = SeesClients()
+        controller._context.meter = ProbeMeter(self.probe, identify=lambda pid: ProcessId(pid, 1))
+        for backend in (self.servers, self.backend):
+            backend.capabilities = replace(backend.capabilities, partitioning=self.mps)
+        return controller
+
+
+@pytest.fixture
+def mps_world(tmp_path):
+    made = MpsWorld(tmp_path)
+    yield made
+    made.close()
+
+
+async def test_program_gets_the_variables_of_mps(mps_world):
+    found = (await mps_world.start_server(ANN, "0.5")).environment
+    assert found["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == "50"
+    assert found["CUDA_VISIBLE_DEVICES"] == "GPU-sim-box-0"
+
+
+async def test_daemon_is_kept_running_once_in_each_step(mps_world):
+    before = mps_world.mps.kept
+    await mps_world.step(3)
+    assert mps_world.mps.kept == before + 3
+
+
+async def test_level_is_mps_only_while_all_programs_are_seen_as_its_clients(mps_world):
+    """A program that does not find the daemon runs outside, without any limit and without an error."""
+    await mps_world.start_server(ANN, "0.5")
+    await mps_world.see(10)
+    assert mps_world.notebook(ANN).enforcement == "watched", "nothing is seen yet"
+
+    (pid,) = mps_world.servers.processes
+    mps_world.probe.held, mps_world.probe.clients = {pid: 10, pid + 1: 10}, {pid, pid + 1}
+    await mps_world.see(5)
+    found = mps_world.notebook(ANN)
+    assert (found.enforcement, found.enforcement_sentence) == ("mps", ShareLevel.MPS.meaning)
+
+    mps_world.probe.clients = {pid}
+    await mps_world.see(5)
+    found = mps_world.notebook(ANN)
+    assert (found.enforcement, "outside MPS" in found.enforcement_sentence) == ("watched", True)
+
+
+async def test_programs_under_mps_count_together_for_the_watchdog(mps_world):
+    await mps_world.start_server(ANN, "0.5")
+    await mps_world.see(10)
+    (pid,) = mps_world.servers.processes
+    (run,) = mps_world.servers.runs.values()
+    run.pids = (pid, pid + 1, pid + 2)
+    mps_world.probe.held = {pid + 1: HALF, pid + 2: HALF}
+    mps_world.probe.clients = {pid + 1, pid + 2}
+    await mps_world.see(5)
+    assert mps_world.notebook(ANN).over_limit.used_mib == 2 * HALF
+
+
+async def test_owner_is_told_that_mps_does_not_run(mps_world):
+    await mps_world.start_server(ANN, "0.5")
+    await mps_world.see(10)
+    mps_world.mps.trouble = "MPS cannot run."
+    assert mps_world.notebook(ANN).enforcement_sentence.endswith("MPS cannot run.")

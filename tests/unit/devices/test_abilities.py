@@ -72,6 +72,15 @@ def test_memory_limits_are_found_with_what_the_driver_says(world, limits, state,
     assert bool(shown.advice) == bool(advice)
 
 
+def test_mps_says_whether_it_is_switched_on(world):
+    world.limits = LimitFindings(mps_devices=("GPU-1", "GPU-2"))
+    found = world.find()["MPS"]
+    assert (found.state, found.advice) == (UNVERIFIED, "")
+    assert found.found.endswith("It is switched on for GPU-1, GPU-2.")
+    world.limits = LimitFindings()
+    assert "c.LocalBackend.mps_devices" in world.find()["MPS"].advice
+
+
 def test_simulation_is_verified(world):
     found = world.find(simulated=True)["suspend"]
     assert (found.state, found.advice) == (WORKS, "")
