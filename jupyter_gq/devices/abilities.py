@@ -114,9 +114,9 @@ def find_abilities(
     """Return what a machine can do for shares of GPUs, one entry each: such as suspend them, or limit their memory.
 
     `status` tells whether GPUs were found, `support` whether the driver can suspend, and `limits` what it says of
-    memory limits, and what is switched on. All other entries are read from the files of `machine`. If `simulated`, the GPUs are simulated ones,
-    whose suspension is tested and so counts as WORKS; that of real GPUs counts as UNVERIFIED. The order is that in
-    which the entries are shown.
+    memory limits, and what is switched on. All other entries are read from the files of `machine`. If `simulated`, the
+    GPUs are simulated ones, whose suspension is tested and so counts as WORKS; that of real GPUs counts as UNVERIFIED.
+    The order is that in which the entries are shown.
     """
     return tuple(_abilities(machine, status, support, simulated, limits))
 
