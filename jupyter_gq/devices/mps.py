@@ -62,8 +62,9 @@ class MpsDaemon:
     def _start(self, program: str) -> str:
         """Start the daemon; return what is wrong, as a sentence, or "" if it answers now."""
         for folder in (self.folder, self.pipes, self.folder / "log"):
-            folder.mkdir(parents=True, exist_ok=True)
-            folder.chmod(0o755)  # the programs of other users find the daemon in it
+            if not folder.exists():
+                folder.mkdir(parents=True)
+                folder.chmod(0o755)  # the programs of other users find the daemon in it
         output = self.folder / "start.log"
         # The daemon would keep a pipe open for ever, so that its output goes to a file.
         with output.open("wb") as file:

@@ -20,8 +20,10 @@ from jupyter_gq.backends.control_groups import ParentGroup, find_own_group
 from jupyter_gq.backends.local.ledger import Ledger, Run
 from jupyter_gq.backends.local.ports import find_free_port
 from jupyter_gq.backends.memory_limits import DriverLimits
+from jupyter_gq.backends.mps import MpsDevices
 from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.backends.protocol import Outcome, Phase
+from jupyter_gq.devices.mps import MpsDaemon
 from jupyter_gq.devices.processes import boot_id
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import BackendError, StorageFull
@@ -497,3 +499,16 @@ async def test_limits_of_the_driver_follow_the_group_of_a_run_until_its_end(grou
     await group_world.end(workload)
     await eventually(lambda: not group.exists(), "the end of the group")
     assert driver.calls[-1] == ("a", None)
+
+
+async def test_each_task_is_limited_by_mps_on_its_own_device_only(local):
+    """What MPS told the notebook, from which the job was sent, is not for the job."""
+    daemon = MpsDaemon(folder=local.folder, devices=["GPU-sim-0"])
+    local.backend._launcher._mps = MpsDevices(daemon=daemon, now=local.clock.now, on_change=lambda: None)
+    workload = placed(local.workload(gpus="0.25", tasks=2), ("GPU-sim-0",), ("GPU-sim-1",))
+    local.prepare(workload, {}, {"environment": {"CUDA_MPS_PIPE_DIRECTORY": "/of/the/notebook"}})
+    await local.launch(workload)
+    seen = [environment(local, workload, task) for task in range(2)]
+    assert seen[0]["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] == "GPU-sim-0=10240M"
+    assert seen[0]["CUDA_MPS_PIPE_DIRECTORY"] == str(daemon.pipes)
+    assert not [name for name in seen[1] if name.startswith("CUDA_MPS")]

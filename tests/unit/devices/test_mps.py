@@ -65,6 +65,12 @@ def test_daemon_that_does_not_start_is_told_with_its_words(daemon, folder):
     assert "it says: An instance of this daemon is already running. Its logs are in" in daemon.ensure()
 
 
+def test_folder_that_exists_keeps_its_rights(daemon, folder):
+    folder.mkdir(mode=0o700)
+    daemon.ensure()
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
 def test_too_long_path_is_told(daemon, tmp_path):
     assert "is too long" in replace(daemon, folder=tmp_path / ("x" * 90)).ensure()
 
