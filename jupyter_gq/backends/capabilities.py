@@ -215,7 +215,7 @@ class Partitioning(Protocol):
 
     @property
     def trouble(self) -> str:
-        """What is wrong with MPS, as a sentence; "" if it runs, or if that is not known yet."""
+        """The trouble with MPS, as a sentence; "" if it runs, or if that is not known yet."""
         ...
 
     def serves(self, devices: Collection[str]) -> bool:

@@ -35,7 +35,7 @@ class MpsDevices:
 
     @property
     def trouble(self) -> str:
-        """What is wrong with the daemon, as a sentence; "" if it answers, or was not asked yet."""
+        """The trouble with the daemon, as a sentence; "" if it answers, or was not asked yet."""
         return self._trouble
 
     def serves(self, devices: Collection[str]) -> bool:

@@ -10,25 +10,20 @@ import shutil
 import signal
 import socket
 import stat
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from jupyter_gq.backends.control_groups import ParentGroup, find_own_group
+from jupyter_gq.backends.control_groups import ParentGroup
 from jupyter_gq.backends.local.ledger import Ledger, Run
 from jupyter_gq.backends.local.ports import find_free_port
-from jupyter_gq.backends.memory_limits import DriverLimits
-from jupyter_gq.backends.mps import MpsDevices
 from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.backends.protocol import Outcome, Phase
-from jupyter_gq.devices.mps import MpsDaemon
 from jupyter_gq.devices.processes import boot_id
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import BackendError, StorageFull
 from jupyter_gq.domain.workload import TaskPlacement
-from tests.fakes.driver import DriverThatKeepsLimits
 from tests.kubernetes.waiting import eventually
 
 from .small_disk import fill
@@ -462,53 +457,3 @@ async def test_group_of_a_run_limits_what_its_tasks_request_together(local, tmp_
     names = ("memory.max", "memory.swap.max", "cpu.weight", "pids.max")
     assert [(group / name).read_text().strip() for name in names] == [str(2**30), "0", "157", "32768"]
     assert (group / "cgroup.procs").read_text().split(), "the tasks are in it"
-
-
-@pytest.fixture
-def group_world(local, tmp_path):
-    """A world whose service may make control groups."""
-    folder = tmp_path / "groups"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "cgroup2", "none", str(folder)], capture_output=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"control groups of version 2 cannot be mounted here: {mounted.stderr.decode().strip()}")
-    try:
-        local.groups = find_own_group()
-        local.backend = local.new_backend()
-        yield local
-        local.clean_up()
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-async def test_limits_of_the_driver_follow_the_group_of_a_run_until_its_end(group_world):
-    driver, workload = DriverThatKeepsLimits(), group_world.workload()
-    limits = DriverLimits(limiter=driver, parent=None, now=group_world.clock.now, on_change=lambda: None)
-    group_world.backend._limits = limits
-    await group_world.launch(workload)
-    await group_world.running(workload)
-    (group,) = group_world.groups.glob(f"*{workload.id}*")
-
-    def confirmed():
-        limits.want(workload.id, 1, {"a": 1000})
-        return limits.state(workload.id, 1).confirmed
-
-    await eventually(confirmed, "the limit")
-    assert driver.limits == {("a", str(group)): 1000}
-    await group_world.backend.stop(workload.id, 1, group_world.grace)
-    await group_world.end(workload)
-    await eventually(lambda: not group.exists(), "the end of the group")
-    assert driver.calls[-1] == ("a", None)
-
-
-async def test_each_task_is_limited_by_mps_on_its_own_device_only(local):
-    """What MPS told the notebook, from which the job was sent, is not for the job."""
-    daemon = MpsDaemon(folder=local.folder, devices=["GPU-sim-0"])
-    local.backend._launcher._mps = MpsDevices(daemon=daemon, now=local.clock.now, on_change=lambda: None)
-    workload = placed(local.workload(gpus="0.25", tasks=2), ("GPU-sim-0",), ("GPU-sim-1",))
-    local.prepare(workload, {}, {"environment": {"CUDA_MPS_PIPE_DIRECTORY": "/of/the/notebook"}})
-    await local.launch(workload)
-    seen = [environment(local, workload, task) for task in range(2)]
-    assert seen[0]["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] == "GPU-sim-0=10240M"
-    assert seen[0]["CUDA_MPS_PIPE_DIRECTORY"] == str(daemon.pipes)
-    assert not [name for name in seen[1] if name.startswith("CUDA_MPS")]

@@ -69,6 +69,13 @@ async def test_limits_follow_the_share_to_another_device(machine):
     assert machine.state.confirmed == frozenset("b")
 
 
+async def test_limit_that_grows_is_set_anew(machine):
+    """The old one would hold as well, and be too small."""
+    await machine.settle(a=1000)
+    await machine.settle(a=2000)
+    assert machine.driver.calls == [("a", 1000), ("a", 2000)]
+
+
 async def test_limit_that_somebody_removed_is_set_again(machine):
     await machine.settle(a=1000)
     machine.driver.limits.clear()

@@ -139,6 +139,14 @@ def mps_world(tmp_path):
     made.close()
 
 
+def two_kernels(mps_world):
+    """Let the only server have two kernels; return the ids of their processes."""
+    (run,) = mps_world.servers.runs.values()
+    server = run.pids[0]
+    run.pids = (server, server + 1, server + 2)
+    return run.pids[1:]
+
+
 async def test_program_gets_the_variables_of_mps(mps_world):
     found = (await mps_world.start_server(ANN, "0.5")).environment
     assert found["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == "50"
@@ -157,13 +165,13 @@ async def test_level_is_mps_only_while_all_programs_are_seen_as_its_clients(mps_
     await mps_world.see(10)
     assert mps_world.notebook(ANN).enforcement == "watched", "nothing is seen yet"
 
-    (pid,) = mps_world.servers.processes
-    mps_world.probe.held, mps_world.probe.clients = {pid: 10, pid + 1: 10}, {pid, pid + 1}
+    one, two = two_kernels(mps_world)
+    mps_world.probe.held, mps_world.probe.clients = {one: 10, two: 10}, {one, two}
     await mps_world.see(5)
     found = mps_world.notebook(ANN)
     assert (found.enforcement, found.enforcement_sentence) == ("mps", ShareLevel.MPS.meaning)
 
-    mps_world.probe.clients = {pid}
+    mps_world.probe.clients = {one}
     await mps_world.see(5)
     found = mps_world.notebook(ANN)
     assert (found.enforcement, "outside MPS" in found.enforcement_sentence) == ("watched", True)
@@ -172,11 +180,8 @@ async def test_level_is_mps_only_while_all_programs_are_seen_as_its_clients(mps_
 async def test_programs_under_mps_count_together_for_the_watchdog(mps_world):
     await mps_world.start_server(ANN, "0.5")
     await mps_world.see(10)
-    (pid,) = mps_world.servers.processes
-    (run,) = mps_world.servers.runs.values()
-    run.pids = (pid, pid + 1, pid + 2)
-    mps_world.probe.held = {pid + 1: HALF, pid + 2: HALF}
-    mps_world.probe.clients = {pid + 1, pid + 2}
+    one, two = two_kernels(mps_world)
+    mps_world.probe.held, mps_world.probe.clients = {one: HALF, two: HALF}, {one, two}
     await mps_world.see(5)
     assert mps_world.notebook(ANN).over_limit.used_mib == 2 * HALF
 
