@@ -3,7 +3,7 @@
 Rules
 -----
 - Own group: a limit counts for all processes of a control group together, so it is set only on the group of one run.
-- Confirmed: a limit counts while the driver has shown it after it was set. It is read again every `_CHECK_INTERVAL`.
+- Confirmed: a limit counts if the driver shows it after it was set. The limits are read every `_CHECK_INTERVAL` s.
 - Threads: the driver is called in threads, because it may hang. Each run has one call at most under way.
 - Cleared first: the limits of a group are cleared before the group is removed.
 
