@@ -1,5 +1,6 @@
 """The memory limits that the driver itself shall keep: for each share of a part of a device, told in each step.
 
+Devices that are shared by MPS have none: below such limits, MPS may end one program to make room for another.
 See docs/decisions/0205-let-the-driver-limit-control-groups.md.
 """
 
@@ -22,12 +23,15 @@ def want_limits(context: Context) -> None:
     devices: dict[str, Device] | None = None
     for record in context.records.holding():
         workload = record.workload
-        port = context.backend_of(workload.kind).capabilities.memory_limits
+        able = context.backend_of(workload.kind).capabilities
+        port, mps = able.memory_limits, able.partitioning
         if port is None or workload.state not in _ON_DEVICES:
             continue
         if devices is None:
             devices = {device.id: device for node in context.nodes() for device in node.devices}
-        port.want(workload.id, workload.run, _limits_of(workload, devices))
+        limits = _limits_of(workload, devices)
+        by_driver = {id: limit for id, limit in limits.items() if mps is None or not mps.serves([id])}
+        port.want(workload.id, workload.run, by_driver)
 
 
 def _limits_of(workload: Workload, devices: Mapping[str, Device]) -> dict[str, MiB]:

@@ -41,13 +41,11 @@ def level_of(context: Context, workload: Workload, devices: Mapping[str, Device]
 
 def describe_missing_limit(context: Context, workload: Workload) -> str:
     """Return why the driver or MPS does not limit the memory of a share although it shall, in sentences; "" if not."""
-    troubles = [_limits_of(context, workload).trouble]
     port = context.backend_of(workload.kind).capabilities.partitioning
-    if port is not None and _is_shared_by_mps(port, workload):
-        troubles.append(port.trouble)
-        if not all(_clients(context, workload)):
-            troubles.append(_OUTSIDE_MPS)
-    return " ".join(filter(None, troubles))
+    if port is None or not _is_shared_by_mps(port, workload):
+        return _limits_of(context, workload).trouble
+    outside = "" if all(_clients(context, workload)) else _OUTSIDE_MPS
+    return " ".join(filter(None, [port.trouble, outside]))
 
 
 def _clients(context: Context, workload: Workload) -> list[bool]:

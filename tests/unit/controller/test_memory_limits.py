@@ -65,6 +65,16 @@ async def test_whole_devices_have_no_limits(world):
     assert world.limits.told == {(job, 1): {}}
 
 
+async def test_devices_of_mps_have_no_limit_of_the_driver(world):
+    """MPS may end the programs of others where there are such limits."""
+    for backend in (world.servers, world.backend):
+        backend.capabilities = replace(backend.capabilities, partitioning=SharedByMps())
+    ticket = await world.start_server(ANN, "0.5")
+    job = world.send(ANN, "vision", "0.5")
+    await world.step(2)
+    assert world.limits.told == {(ticket.id, 1): {}, (job, 1): {"GPU-sim-box-1": HALF}}
+
+
 async def test_level_is_that_of_the_driver_only_once_it_has_confirmed_the_limit(world):
     await world.start_server(ANN, "0.5")
     await world.see(10)
