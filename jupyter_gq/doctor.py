@@ -5,19 +5,22 @@ See docs/decisions/0170-ask-agents-what-their-nodes-can-do.md.
 """
 
 import argparse
+from pathlib import Path
 
 from pydantic import BaseModel
 
+from jupyter_gq.backends.control_groups import find_group
 from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.commands.answers import add_output_argument, print_json, print_lines, terminal_width
 from jupyter_gq.commands.connection import add_service_arguments, ask_service
 from jupyter_gq.commands.node_abilities import find_trouble, format_nodes
 from jupyter_gq.commands.refusal import CommandRefused, ExitCode
 from jupyter_gq.commands.tables import format_table
-from jupyter_gq.devices.abilities import Ability, AbilityState, Machine, find_abilities
-from jupyter_gq.devices.choose import choose_checkpointer
+from jupyter_gq.devices.abilities import Ability, AbilityState, LimitFindings, Machine, find_abilities
+from jupyter_gq.devices.choose import choose_checkpointer, choose_limiter
+from jupyter_gq.devices.driver_limits import describe_obstacle
 from jupyter_gq.devices.simulated import SimulatedProbe
-from jupyter_gq.machine_devices import add_config_argument, open_probe
+from jupyter_gq.machine_devices import add_config_argument, find_mps_devices, open_probe, read_settings
 
 
 class Findings(BaseModel):
@@ -54,9 +57,20 @@ def run(arguments: argparse.Namespace) -> int:
         return _run_for_nodes(arguments)
     if arguments.url is not None:
         raise CommandRefused("--url names a service, which is asked with --nodes only. Add --nodes.")
-    probe = open_probe(arguments.config)
+    settings = read_settings(arguments.config)
+    probe = open_probe(settings)
     support = choose_checkpointer(probe).support()
-    abilities = find_abilities(Machine(), probe.status(), support, simulated=isinstance(probe, SimulatedProbe))
+    abilities = find_abilities(
+        Machine(),
+        probe.status(),
+        support,
+        simulated=isinstance(probe, SimulatedProbe),
+        limits=LimitFindings(
+            obstacle=describe_obstacle(choose_limiter(probe), probe.devices(), str(find_group(Path("/proc/self")))),
+            on=bool(settings.LocalBackend.get("driver_memory_limits", False)),
+            mps_devices=find_mps_devices(settings),
+        ),
+    )
     if arguments.output == "json":
         print_json(Findings(abilities=list(abilities)))
     else:

@@ -1,7 +1,7 @@
 """`jupyter-gq devices`: list the GPUs of this machine with their use and their shares."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
@@ -9,17 +9,23 @@ from pydantic import BaseModel, Field
 from traitlets.config import Config
 from traitlets.config.loader import ConfigFileNotFound, PyFileConfigLoader
 
+from jupyter_gq.backends.control_groups import find_group
 from jupyter_gq.commands.answers import add_output_argument, print_json, print_lines, terminal_width
 from jupyter_gq.commands.clock import now
 from jupyter_gq.commands.refusal import CommandRefused
 from jupyter_gq.commands.tables import format_table
 from jupyter_gq.devices.checkpointer import Checkpointer, CheckpointError, CheckpointState
-from jupyter_gq.devices.choose import choose_checkpointer, choose_probe
+from jupyter_gq.devices.choose import choose_checkpointer, choose_limiter, choose_probe
+from jupyter_gq.devices.driver_limits import LimitError, MemoryLimiter, is_kept
+from jupyter_gq.devices.limits import watched_memory
 from jupyter_gq.devices.local_shares import LocalShare, find_local_shares
+from jupyter_gq.devices.mps import UNDER_MPS
 from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.probe import DeviceInfo, DeviceProbe
 from jupyter_gq.devices.processes import ProcessId
 from jupyter_gq.devices.simulated import SimulatedDevices
+from jupyter_gq.domain.amount import ONE_GPU, MilliGpu
+from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.share_level import Enforcement, ShareLevel, decide_level
 
 
@@ -31,8 +37,8 @@ class ShareOnDevice(BaseModel):
     memory_mib: int | None = Field(description="Memory on this device; null: the driver does not tell.")
     suspended: bool = Field(description="A program of the share is suspended.")
     level: str = Field(
-        description="Level at which the memory limit is enforced, as far as the programs show it: hardware, "
-        "cooperative or advisory."
+        description="Level at which the memory limit is enforced, as far as the programs and the driver show it: "
+        "hardware, driver, mps, cooperative or advisory."
     )
 
 
@@ -78,8 +84,11 @@ def add_config_argument(parser: argparse._ActionsContainer) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the devices of this machine, and return 0. Raises `CommandRefused` if the file cannot be read."""
-    probe = open_probe(arguments.config)
-    found = read_devices(probe, choose_checkpointer(probe), find_local_shares())
+    settings = read_settings(arguments.config)
+    probe = open_probe(settings)
+    found = read_devices(
+        probe, choose_checkpointer(probe), choose_limiter(probe), find_local_shares(), find_mps_devices(settings)
+    )
     if arguments.output == "json":
         print_json(found)
     else:
@@ -87,21 +96,44 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def open_probe(config: Path | None) -> DeviceProbe:
-    """Return the probe of this machine's devices, as the configuration file says; raise `CommandRefused`."""
-    settings = Config()
-    if config is not None:
-        try:
-            settings = Config(PyFileConfigLoader(config.name, str(config.parent)).load_config())
-        except (ConfigFileNotFound, OSError, SyntaxError) as error:
-            raise CommandRefused(f"The file {config} cannot be read: {error}.") from None
+def read_settings(config: Path | None) -> Config:
+    """Return the settings of the configuration file, none without a file; raise `CommandRefused`."""
+    if config is None:
+        return Config()
+    try:
+        return Config(PyFileConfigLoader(config.name, str(config.parent)).load_config())
+    except (ConfigFileNotFound, OSError, SyntaxError) as error:
+        raise CommandRefused(f"The file {config} cannot be read: {error}.") from None
+
+
+def open_probe(settings: Config) -> DeviceProbe:
+    """Return the probe of this machine's devices, as the settings say."""
     return choose_probe(NvmlProbe(now=now), SimulatedDevices(config=settings), now)
 
 
-def read_devices(probe: DeviceProbe, checkpointer: Checkpointer, shares: Sequence[LocalShare]) -> LocalDevices:
-    """Return the present state of all devices, with those of the shares that are on them."""
+def find_mps_devices(settings: Config) -> tuple[str, ...]:
+    """Return the ids of the devices that are shared by MPS, as the settings say."""
+    named = settings.LocalBackend.get("mps_devices", ())
+    return tuple(map(str, named)) if isinstance(named, list | tuple) else ()
+
+
+def read_devices(
+    probe: DeviceProbe,
+    checkpointer: Checkpointer,
+    limiter: MemoryLimiter,
+    shares: Sequence[LocalShare],
+    mps_devices: Collection[str] = (),
+) -> LocalDevices:
+    """Return the present state of all devices, with those of the shares that are on them.
+
+    Nothing on `mps_devices` can be suspended.
+    """
     support = checkpointer.support()
-    devices = [_read_device(device, probe, checkpointer, shares) for device in probe.devices()]
+    devices = [_read_device(device, probe, checkpointer, limiter, shares) for device in probe.devices()]
+    devices = [
+        each.model_copy(update={"suspendable": False, "reason": UNDER_MPS}) if each.id in mps_devices else each
+        for each in devices
+    ]
     if not support.available:
         devices = [each.model_copy(update={"suspendable": False, "reason": support.detail}) for each in devices]
     return LocalDevices(detail=probe.status().detail, devices=devices)
@@ -127,7 +159,11 @@ def format_devices(found: LocalDevices, *, width: int | None) -> list[str]:
 
 
 def _read_device(
-    device: DeviceInfo, probe: DeviceProbe, checkpointer: Checkpointer, shares: Sequence[LocalShare]
+    device: DeviceInfo,
+    probe: DeviceProbe,
+    checkpointer: Checkpointer,
+    limiter: MemoryLimiter,
+    shares: Sequence[LocalShare],
 ) -> LocalDevice:
     """Return the present state of one device, as if the driver could suspend."""
     own = [share for share in shares if device.uuid in share.devices]
@@ -145,7 +181,7 @@ def _read_device(
                 gpus=share.gpus,
                 memory_mib=_memory_of(share, device.uuid, probe),
                 suspended=any(_is_suspended(process, checkpointer) for process in share.processes),
-                level=_level_of(share).value,
+                level=_level_of(share, device, probe, limiter).value,
             )
             for share in own
         ],
@@ -162,13 +198,47 @@ def _memory_of(share: LocalShare, device: str, probe: DeviceProbe) -> int | None
     return sum(usage.memory or 0 for usage in usages)
 
 
-def _level_of(share: LocalShare) -> ShareLevel:
-    """Return the level at which the memory limit of a share is enforced, from the variables of its programs."""
+def _level_of(share: LocalShare, device: DeviceInfo, probe: DeviceProbe, limiter: MemoryLimiter) -> ShareLevel:
+    """Return the level at which the memory limit of a share is enforced, as its programs and the driver show it."""
+    milli = _size_of(share)
+    found = Enforcement(
+        has_gpu=True,
+        whole=milli >= ONE_GPU,
+        capped=share.capped,
+        limited=_is_limited(share, device, milli, limiter),
+        through_mps=_is_through_mps(share, device, probe),
+    )
+    return decide_level(found)
+
+
+def _is_through_mps(share: LocalShare, device: DeviceInfo, probe: DeviceProbe) -> bool:
+    """Return whether the programs of a share were told MPS's limits, and all that use the device are its clients."""
+    used = probe.usage(device.uuid, [process.pid for process in share.processes])
+    return share.through_mps and bool(used) and all(each.through_mps for each in used or ())
+
+
+def _size_of(share: LocalShare) -> MilliGpu:
+    """Return the part of each device that a share has; 0 if its programs do not tell."""
     try:
-        whole = Decimal(share.gpus) >= len(share.devices)
+        size = Decimal(share.gpus)
+        if size >= len(share.devices):
+            return ONE_GPU
+        return MilliGpu(int(size * ONE_GPU / len(share.devices))) if size > 0 else MilliGpu(0)
     except InvalidOperation:  # any program can set the variable
-        whole = False
-    return decide_level(Enforcement(has_gpu=True, whole=whole, capped=share.capped))
+        return MilliGpu(0)
+
+
+def _is_limited(share: LocalShare, device: DeviceInfo, milli: MilliGpu, limiter: MemoryLimiter) -> bool:
+    """Return whether the driver limits the control group of a share to no more than its memory on this device."""
+    groups = {find_group(Path("/proc") / str(process.pid)) for process in share.processes}
+    model = Device(id=device.uuid, index=device.index, model=device.model, memory=device.memory, pool="")
+    limit, group = watched_memory(model, milli), next(iter(groups))
+    if limit is None or not milli or group is None or len(groups) > 1:
+        return False
+    try:
+        return is_kept(limit, limiter.read_limit(device.uuid, str(group)))
+    except LimitError:
+        return False
 
 
 def _is_suspended(process: ProcessId, checkpointer: Checkpointer) -> bool:

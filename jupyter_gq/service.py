@@ -325,17 +325,37 @@ class SchedulerService(Application):
             local, url = LocalBackend(parent=self), listener.service_url
             journal = state / "suspensions.json"
             suspender = choose_suspender(probe, journal, clock.elapsed, lambda: settings.current.suspension.host_memory)
-            shares = RunShares(suspender=suspender, now=clock.now, awake=clock.awake, on_change=wake)
-            clocks = {"now": clock.now, "awake": clock.awake}
-            jobs = local.backend(state_dir=state, probe=probe, **clocks, service_url=url, shares=shares)
+            enforcers = local.enforcers(state_dir=state, probe=probe, awake=clock.awake, on_change=wake)
+            shares = RunShares(
+                suspender=suspender,
+                now=clock.now,
+                awake=clock.awake,
+                on_change=wake,
+                partitioned=enforcers.partitioned,
+            )
+            jobs = local.backend(
+                state_dir=state,
+                probe=probe,
+                now=clock.now,
+                awake=clock.awake,
+                service_url=url,
+                shares=shares,
+                enforcers=enforcers,
+            )
+            servers = ServersBackend(parent=self).backend(
+                stopper=HubServerStopper(*_hub_api()),
+                now=clock.now,
+                awake=clock.awake,
+                shares=shares,
+                enforcers=enforcers,
+            )
             names = names_by_section(LocalBackend, ServersBackend, SimulatedDevices)
             settings = await self._read_policy(listener, jobs.nodes, names)
             expect_database(self._url(), state, jobs_with_files(state))
             store = opened.enter_context(contextlib.closing(self._open_store()))
-            stopper, servers = HubServerStopper(*_hub_api()), ServersBackend(parent=self)
             controller = Controller(
                 store=store,
-                backends=(servers.backend(stopper=stopper, **clocks, shares=shares), jobs),
+                backends=(servers, jobs),
                 settings=settings,
                 clock=clock,
                 bundles=local.bundles(state_dir=state),

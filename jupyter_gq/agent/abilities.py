@@ -12,7 +12,7 @@ See docs/decisions/0170-ask-agents-what-their-nodes-can-do.md.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from jupyter_gq.client.agents import AgentAbility
-from jupyter_gq.devices.abilities import Ability, AbilityState, Machine, find_driver, find_memory_limits
+from jupyter_gq.devices.abilities import Ability, AbilityState, LimitFindings, Machine, find_driver, find_memory_limits
 from jupyter_gq.devices.limits import is_simulated
 from jupyter_gq.devices.probe import DeviceInfo, DeviceModes, DeviceProbe, ProbeState, ProbeStatus
 from jupyter_gq.domain.plain_text import strip_controls
@@ -76,7 +76,7 @@ class NodeAbilities:
         yield _find_partitions(modes)
         yield self._find_mps()
         yield _find_persistence(modes)
-        yield find_memory_limits(self._machine)
+        yield find_memory_limits(self._machine, LimitFindings())
 
     def _find_mps(self) -> Ability:
         if not self._runs_program(_MPS_DAEMON):

@@ -42,7 +42,9 @@ def make_pod_shares(probe: DeviceProbe, processes: Processes, signals: PodSignal
         probe, folder / "suspensions.json", clock.monotonic, lambda: shares.most_suspended, host
     )
     shares = PodShares(
-        shares=RunShares(suspender=suspender, now=clock.now, on_change=_wait_for_the_next_report),
+        shares=RunShares(
+            suspender=suspender, now=clock.now, awake=clock.monotonic, on_change=_wait_for_the_next_report
+        ),
         processes=processes,
         explain_missing=partial(_explain_missing, suspender, signals, host, folder),
     )

@@ -11,7 +11,7 @@ See docs/decisions/0060-state-the-capabilities-of-a-backend-as-data.md.
 """
 
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -20,8 +20,8 @@ from jupyter_gq.client.agents import AgentOrders, AgentReport
 from jupyter_gq.client.models import NodeDescription
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.devices.processes import ProcessId
-from jupyter_gq.domain.amount import Seconds
-from jupyter_gq.domain.cluster import NewNodes, NodeRequest
+from jupyter_gq.domain.amount import MiB, MilliGpu, Seconds
+from jupyter_gq.domain.cluster import Device, NewNodes, NodeRequest
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.share_level import ShareLevel
 from jupyter_gq.domain.workload import Workload
@@ -185,6 +185,52 @@ class ProcessSignals(Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LimitState:
+    """The state of the memory limits that the driver keeps for a run."""
+
+    #: Devices on which the driver has confirmed the limit.
+    confirmed: frozenset[str] = frozenset()
+    #: Why there is no limit on the other devices, as a sentence; "" if that is not known, or if there are no others.
+    trouble: str = ""
+
+
+class MemoryLimits(Protocol):
+    """The limits that the driver itself keeps on the device memory of runs."""
+
+    def want(self, workload: str, run: int, limits: Mapping[str, MiB]) -> None:
+        """Let all processes of a run together hold so much of each of these devices, and any amount of others.
+
+        Returns at once; calls that change nothing are cheap. Nothing happens if the run is unknown.
+        """
+        ...
+
+    def state(self, workload: str, run: int) -> LimitState:
+        """Return on which devices the limit is confirmed; on none if the run is unknown."""
+        ...
+
+
+class Partitioning(Protocol):
+    """The devices that are shared by MPS, so that several programs compute on them at the same time."""
+
+    @property
+    def trouble(self) -> str:
+        """The trouble with MPS, as a sentence; "" if it runs, or if that is not known yet."""
+        ...
+
+    def serves(self, devices: Collection[str]) -> bool:
+        """Return whether one of these devices is shared by MPS."""
+        ...
+
+    def environment(self, devices: Sequence[Device], milli: MilliGpu) -> Mapping[str, str]:
+        """Return the variables by which programs with `milli` of each of these devices use MPS; {} = they do not."""
+        ...
+
+    def keep_running(self) -> None:
+        """Begin to start MPS if it does not run. Returns at once; most calls do nothing."""
+        ...
+
+
 class SignalResult(StrEnum):
     """The result of an order to send a signal."""
 
@@ -341,6 +387,10 @@ class Capabilities:
     process_attachment: ProcessAttachment | None = None
     #: Signals single processes of runs; None: the processes are on other machines.
     process_signals: ProcessSignals | None = None
+    #: Has the driver limit the memory of runs; None: the driver is not told their limits.
+    memory_limits: MemoryLimits | None = None
+    #: Shares devices by MPS; None: there are no such devices.
+    partitioning: Partitioning | None = None
     #: Has single processes of runs signalled by agents; None: there are no agents.
     ordered_signals: OrderedSignals | None = None
     #: Cordons nodes; None: the service itself keeps which nodes and devices are drained.

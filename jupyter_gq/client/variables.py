@@ -4,7 +4,10 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
 #: Variables that only we set, whatever a manifest says.
-RESERVED = ("JUPYTERHUB_*", "JPY_*", "GQ_*", "JUPYTER_GQ_*", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+RESERVED = (
+    *("JUPYTERHUB_*", "JPY_*", "GQ_*", "JUPYTER_GQ_*"),
+    *("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_MPS_*"),
+)
 
 #: Variables by which the tasks of a job find each other; the backends set them.
 GANG_VARIABLES = (

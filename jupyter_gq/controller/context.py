@@ -401,7 +401,10 @@ class Context:
         """
         if self.backend_of(workload.kind).capabilities.pod_preparation is not None:
             return {}
-        return share_environment(self.devices_of(workload), workload.request.milli_per_device)
+        devices, milli = self.devices_of(workload), workload.request.milli_per_device
+        port = self.backend_of(workload.kind).capabilities.partitioning
+        through_mps = {} if port is None else port.environment(devices, milli)
+        return {**share_environment(devices, milli), **through_mps}
 
     def last_seq(self, job: str) -> int:
         """Return the number of the last stored piece of a job's output; 0 if there is none."""

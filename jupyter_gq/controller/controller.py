@@ -52,7 +52,9 @@ from .loop.job_notices import JobNotices
 from .loop.leadership import Leadership
 from .loop.left_outputs import LeftOutputReader
 from .loop.log_limits import LogLimits
+from .loop.memory_limits import want_limits
 from .loop.memory_watch import MemoryWatch
+from .loop.mps import keep_mps_running
 from .loop.name_check import NameCheck
 from .loop.node_requests import request_nodes
 from .loop.observe import Observer
@@ -292,6 +294,8 @@ class Controller:
         end_overdue_jobs(self._context)
         self._activity.sample()
         self._memory_watch.check()
+        want_limits(self._context)
+        keep_mps_running(self._context)
         self._gpu_use_watch.record()
         self._past_usage.update()
         decision = self._decider.decide()

@@ -9,21 +9,30 @@ Rules
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from .checkpointer import CheckpointSupport
+from .driver_limits import LIMITS_FROM
 from .host_memory import LinuxHostMemory
 from .probe import ProbeState, ProbeStatus
 
-#: First version of the driver that limits the memory of control groups.
-_LIMITS_FROM = 615
 #: What an administrator does to have shares of real devices suspended.
 _SUSPEND_OPT_IN = (
     "Idle notebooks on real GPUs are suspended only with c.IdlePolicy.suspend = True, because no release has been "
     "tried with that on hardware. Try `make test-gpu` first."
+)
+#: What an administrator does to have the driver limit the memory of shares.
+_LIMITS_OPT_IN = (
+    "On one machine, parts of GPUs get such limits with c.LocalBackend.driver_memory_limits = True, if the service is "
+    "root. No release has been tried with that on hardware."
+)
+#: What an administrator does to have devices shared by MPS.
+_MPS_OPT_IN = (
+    "On one machine, GPUs are shared by MPS if c.LocalBackend.mps_devices names their ids. Nothing on them can be "
+    "suspended. No release has been tried with that on hardware."
 )
 _VERSION = re.compile(r"\s(\d+)\.\d+(?:\.\d+)?\s")
 _MPS_PROGRAMS = ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server")
@@ -87,19 +96,34 @@ class Machine:
         return frozenset(self.text(file).split()) if file.exists() else None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LimitFindings:
+    """The findings on the limits of the driver and on MPS beside what the files of a machine show."""
+
+    #: Why the driver refuses to tell a limit, as a sentence; "" = it tells it, or was not asked.
+    obstacle: str = ""
+    #: Whether the service shall have the driver limit shares; None = it has no such setting here.
+    on: bool | None = None
+    #: Ids of the devices that the service shall share by MPS.
+    mps_devices: tuple[str, ...] = ()
+
+
 def find_abilities(
-    machine: Machine, status: ProbeStatus, support: CheckpointSupport, *, simulated: bool
+    machine: Machine, status: ProbeStatus, support: CheckpointSupport, *, simulated: bool, limits: LimitFindings
 ) -> tuple[Ability, ...]:
     """Return what a machine can do for shares of GPUs, one entry each: such as suspend them, or limit their memory.
 
-    `status` tells whether GPUs were found, and `support` whether the driver can suspend. All other entries are read
-    from the files of `machine`. If `simulated`, the GPUs are simulated ones, whose suspension is tested and so counts
-    as WORKS; that of real GPUs counts as UNVERIFIED. The order is that in which the entries are shown.
+    `status` tells whether GPUs were found, `support` whether the driver can suspend, and `limits` what it says of
+    memory limits, and what is switched on. All other entries are read from the files of `machine`. If `simulated`, the
+    GPUs are simulated ones, whose suspension is tested and so counts as WORKS; that of real GPUs counts as UNVERIFIED.
+    The order is that in which the entries are shown.
     """
-    return tuple(_abilities(machine, status, support, simulated))
+    return tuple(_abilities(machine, status, support, simulated, limits))
 
 
-def _abilities(machine: Machine, status: ProbeStatus, support: CheckpointSupport, simulated: bool) -> Iterator[Ability]:
+def _abilities(
+    machine: Machine, status: ProbeStatus, support: CheckpointSupport, simulated: bool, limits: LimitFindings
+) -> Iterator[Ability]:
     """Yield the abilities in the order in which they are shown."""
     works = AbilityState.WORKS if simulated else AbilityState.UNVERIFIED
     yield Ability(
@@ -122,8 +146,8 @@ def _abilities(machine: Machine, status: ProbeStatus, support: CheckpointSupport
     )
     yield _host_memory()
     yield _persistence(machine)
-    yield _mps(machine)
-    yield find_memory_limits(machine)
+    yield _mps(machine, limits.mps_devices)
+    yield find_memory_limits(machine, limits)
     yield _control_groups(machine)
     yield _processes(machine)
 
@@ -169,7 +193,7 @@ def _persistence(machine: Machine) -> Ability:
     )
 
 
-def _mps(machine: Machine) -> Ability:
+def _mps(machine: Machine, devices: Sequence[str]) -> Ability:
     missing = [name for name in _MPS_PROGRAMS if machine.which(name) is None]
     if missing:
         return Ability(
@@ -178,24 +202,37 @@ def _mps(machine: Machine) -> Ability:
             found=f"The programs {' and '.join(missing)} are not on the search path.",
             advice="Install the driver's compute utilities. Only shares that are never suspended can use MPS.",
         )
-    return Ability(name="MPS", state=AbilityState.UNVERIFIED, found="Its programs are there.")
+    if devices:
+        found = f"Its programs are there. It is switched on for {', '.join(devices)}."
+        return Ability(name="MPS", state=AbilityState.UNVERIFIED, found=found)
+    return Ability(
+        name="MPS",
+        state=AbilityState.UNVERIFIED,
+        found="Its programs are there.",
+        advice=_MPS_OPT_IN,
+    )
 
 
-def find_memory_limits(machine: Machine) -> Ability:
-    """Return the ability of the driver to limit the memory of control groups, from its version and the kernel's."""
+def find_memory_limits(machine: Machine, limits: LimitFindings) -> Ability:
+    """Return the ability of the driver to limit the memory of control groups, from the versions and the findings."""
     version, name = machine.driver_version(), "memory limits of the driver"
-    if version is None or version < _LIMITS_FROM:
+    if version is None or version < LIMITS_FROM:
         return Ability(
             name=name,
             state=AbilityState.MISSING,
             found="The driver cannot limit the GPU memory of control groups.",
-            advice=f"Install version {_LIMITS_FROM} or newer.",
+            advice=f"Install version {LIMITS_FROM} or newer.",
         )
+    if limits.obstacle:
+        found = "The driver is new enough, but tells no limit."
+        return Ability(name=name, state=AbilityState.MISSING, found=found, advice=limits.obstacle)
     kernel = "dmem" in (machine.controllers() or ())
+    found = f"The driver can, {'with' if kernel else 'without'} the controller dmem of the kernel; root sets limits."
     return Ability(
         name=name,
         state=AbilityState.UNVERIFIED,
-        found=f"The driver can, {'with' if kernel else 'without'} the controller dmem of the kernel; root sets limits.",
+        found=f"{found} It is switched on." if limits.on else found,
+        advice=_LIMITS_OPT_IN if limits.on is False else "",
     )
 
 

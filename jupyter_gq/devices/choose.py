@@ -8,6 +8,7 @@ from jupyter_gq.domain.amount import MiB
 
 from .checkpointer import Checkpointer
 from .cuda_checkpointer import CudaCheckpointer
+from .driver_limits import MemoryLimiter, NoLimiter, NvmlLimiter
 from .host_memory import HostMemory, LinuxHostMemory, SimulatedHostMemory
 from .probe import DeviceProbe, ProbeState
 from .processes import boot_id
@@ -47,6 +48,13 @@ def choose_checkpointer(probe: DeviceProbe) -> Checkpointer:
     if isinstance(probe, SimulatedProbe):
         return SimulatedCheckpointer(probe, sleep=time.sleep)
     return CudaCheckpointer(devices=lambda: [device.uuid for device in probe.devices()])
+
+
+def choose_limiter(probe: DeviceProbe) -> MemoryLimiter:
+    """Return what limits the memory of control groups on the devices of this probe: the driver, or nothing."""
+    if isinstance(probe, SimulatedProbe):
+        return NoLimiter("Simulated GPUs have no driver that limits memory.")
+    return NvmlLimiter()
 
 
 def choose_suspender(

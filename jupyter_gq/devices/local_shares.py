@@ -6,16 +6,17 @@ seen.
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psutil
 
 from .processes import ProcessId, read_process
 
-_DEVICES, _GPUS, _CAP, _JOB, _USER, _SERVER = (
+_DEVICES, _GPUS, _CAP, _MPS, _JOB, _USER, _SERVER = (
     "JUPYTER_GQ_DEVICES",
     "JUPYTER_GQ_GPUS",
     "JUPYTER_GQ_MEMORY_FRACTION",
+    "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
     "GQ_JOB_ID",
     "JUPYTERHUB_USER",
     "JUPYTERHUB_SERVER_NAME",
@@ -34,20 +35,27 @@ class LocalShare:
     processes: tuple[ProcessId, ...]
     #: Whether its programs were told the memory limits of frameworks.
     capped: bool = False
+    #: Whether its programs were told the memory limits of MPS.
+    through_mps: bool = False
 
 
 def find_local_shares() -> tuple[LocalShare, ...]:
     """Return the shares of this machine in order of their names, from the environment of all readable processes."""
-    found: dict[tuple[str, str, tuple[str, ...], bool], list[ProcessId]] = {}
+    found: dict[LocalShare, list[ProcessId]] = {}
     for process, environment in _environments():
         devices = tuple(device for device in environment.get(_DEVICES, "").split(",") if device)
         if devices:
-            share = (_name_of(environment), environment.get(_GPUS, ""), devices, bool(environment.get(_CAP)))
+            share = LocalShare(
+                name=_name_of(environment),
+                gpus=environment.get(_GPUS, ""),
+                devices=devices,
+                processes=(),
+                capped=bool(environment.get(_CAP)),
+                through_mps=bool(environment.get(_MPS)),
+            )
             found.setdefault(share, []).append(process)
-    return tuple(
-        LocalShare(name=name, gpus=gpus, devices=devices, processes=tuple(sorted(processes)), capped=capped)
-        for (name, gpus, devices, capped), processes in sorted(found.items())
-    )
+    shares = (replace(share, processes=tuple(sorted(processes))) for share, processes in found.items())
+    return tuple(sorted(shares, key=lambda share: (share.name, share.gpus, share.devices)))
 
 
 def _environments() -> Iterator[tuple[ProcessId, Mapping[str, str]]]:

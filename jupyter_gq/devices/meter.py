@@ -35,6 +35,8 @@ class ProcessUse:
 
     process: ProcessId
     memory: MiB | None
+    #: Whether the process uses the device through MPS.
+    through_mps: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -147,7 +149,7 @@ def _device_use(device: str, pids: Collection[int], sample: _Sample) -> DeviceUs
     return DeviceUse(
         device=device,
         processes=tuple(
-            ProcessUse(process=sample.processes[usage.pid], memory=usage.memory)
+            ProcessUse(process=sample.processes[usage.pid], memory=usage.memory, through_mps=usage.through_mps)
             for usage in sample.usage
             if usage.pid in pids and usage.pid in sample.processes
         ),

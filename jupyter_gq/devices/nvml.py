@@ -40,7 +40,7 @@ class NvmlProbe:
         `now` returns the time in seconds since the epoch; `load` imports pynvml, and tests replace it.
         """
         self._now = now
-        self._load = load or _import_pynvml
+        self._load = load or import_pynvml
         self._opened: Nvml | None = None
 
     def status(self) -> ProbeStatus:
@@ -57,12 +57,18 @@ class NvmlProbe:
             return None
         try:
             handle = self._nvml.nvmlDeviceGetHandleByUUID(device)
-            memory = _memory_by_pid(self._running_processes(handle))
+            clients = self._clients(handle)
+            memory = _memory_by_pid([*self._nvml.nvmlDeviceGetComputeRunningProcesses(handle), *clients])
         except self._nvml.NVMLError:
             return None
-        used = self._utilisation_by_pid(handle)
+        used, through_mps = self._utilisation_by_pid(handle), {each.pid for each in clients}
         return tuple(
-            Usage(pid=pid, memory=memory[pid], utilisation=None if used is None else used.get(pid, 0))
+            Usage(
+                pid=pid,
+                memory=memory[pid],
+                utilisation=None if used is None else used.get(pid, 0),
+                through_mps=pid in through_mps,
+            )
             for pid in pids
             if pid in memory
         )
@@ -94,8 +100,7 @@ class NvmlProbe:
         if self._is_partitioned(device):
             return "The GPU is partitioned (MIG), and the driver suspends no process on a partitioned GPU."
         with suppress(self._nvml.NVMLError):
-            handle = self._nvml.nvmlDeviceGetHandleByUUID(device)
-            clients = {each.pid for each in self._nvml.nvmlDeviceGetMPSComputeRunningProcesses(handle)}
+            clients = {each.pid for each in self._clients(self._nvml.nvmlDeviceGetHandleByUUID(device))}
             if clients & set(pids):
                 return "The program uses the GPU through MPS, and the driver does not suspend programs under MPS."
         return None
@@ -167,12 +172,11 @@ class NvmlProbe:
         except self._nvml.NVMLError:
             return None
 
-    def _running_processes(self, handle: Handle) -> list[RunningProcess]:
-        """Return the processes that use a device, directly or through MPS; raise `NVMLError` if the driver fails."""
-        running = list(self._nvml.nvmlDeviceGetComputeRunningProcesses(handle))
+    def _clients(self, handle: Handle) -> Sequence[RunningProcess]:
+        """Return the processes that use a device through MPS; none if the driver cannot say."""
         with suppress(self._nvml.NVMLError):  # older drivers do not have this function
-            running += self._nvml.nvmlDeviceGetMPSComputeRunningProcesses(handle)
-        return running
+            return self._nvml.nvmlDeviceGetMPSComputeRunningProcesses(handle)
+        return ()
 
     def _utilisation_by_pid(self, handle: Handle) -> dict[int, int] | None:
         """Return each process's highest utilisation in the last 10 seconds, 0 to 100; None if the driver cannot say.
@@ -208,7 +212,8 @@ class NvmlProbe:
         return _named_status(state)
 
 
-def _import_pynvml() -> Nvml:
+def import_pynvml() -> Nvml:
+    """Return the module pynvml; raise `ImportError` if it is not installed."""
     import pynvml
 
     return cast(Nvml, pynvml)

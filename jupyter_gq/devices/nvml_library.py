@@ -1,6 +1,6 @@
-"""The part of the module pynvml (from nvidia-ml-py) that the probe uses, as types, without importing pynvml."""
+"""The part of the module pynvml (from nvidia-ml-py) that is used here, as types, without importing pynvml."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NewType, Protocol
 
 #: A device, as calls of the driver refer to it.
@@ -54,6 +54,17 @@ class UtilisationSample(Protocol):
         """The use of the device's multiprocessors, in per cent."""
 
 
+class GroupLimits(Protocol):
+    """The limits on the memory that the programs of a control group may hold of a device, in bytes."""
+
+    #: Path of the folder of the control group.
+    nameSpace: bytes
+    #: Memory that is kept for the group.
+    softLimit: int
+    #: Memory above which the driver refuses more.
+    hardLimit: int
+
+
 class Nvml(Protocol):
     """The module pynvml. Every function raises `NVMLError` if the driver reports an error."""
 
@@ -67,6 +78,12 @@ class Nvml(Protocol):
     NVML_ERROR_LIB_RM_VERSION_MISMATCH: int
     NVML_ERROR_NO_PERMISSION: int
     NVML_ERROR_GPU_IS_LOST: int
+    NVML_ERROR_NOT_SUPPORTED: int
+    NVML_ERROR_FUNCTION_NOT_FOUND: int
+    #: The limit of a group that has none, in bytes.
+    NVML_DEVICE_MEMORY_LIMIT_MAX: int
+    c_nvmlSetMemoryLimits_v1_t: Callable[[], GroupLimits]
+    c_nvmlGetMemoryLimits_v1_t: Callable[[], GroupLimits]
 
     def nvmlInit(self) -> None:
         """Open the driver; a further call is only counted."""
@@ -106,3 +123,9 @@ class Nvml(Protocol):
 
     def nvmlDeviceGetProcessUtilization(self, handle: Handle, since: int) -> Sequence[UtilisationSample]:
         """Return the samples of each process's use of a device since `since`, in microseconds since the epoch."""
+
+    def nvmlDeviceSetMemoryLimits_v1(self, handle: Handle, limits: GroupLimits) -> None:
+        """Set the limits of a control group on a device; the driver must be of version 615 or newer."""
+
+    def nvmlDeviceGetMemoryLimits_v1(self, handle: Handle, limits: GroupLimits) -> None:
+        """Write the limits of a control group on a device into `limits`, which names the group."""

@@ -49,6 +49,8 @@ class Usage:
     memory: MiB | None
     #: Highest utilisation in the last seconds, 0 to 100.
     utilisation: int | None
+    #: Whether the process uses the device through MPS.
+    through_mps: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,20 +20,17 @@ See `backends.share_suspension` for the guarantees, and
 docs/decisions/0175-end-a-suspended-run-without-all-of-its-processes.md.
 """
 
-import asyncio
 import logging
-import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from jupyter_gq.domain.amount import Instant, MiB, Seconds
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import RunKey, TaskPlacement, Workload
 
 from .freezing import Freezer, thaw
+from .mps import UNDER_MPS
 from .processes import ProcessId, is_running
 from .share_state import SharePhase, ShareState
 from .suspension import (
@@ -44,6 +41,7 @@ from .suspension import (
     SuspensionProblem,
     SuspensionTarget,
 )
+from .threads import run_in_thread
 
 log = logging.getLogger(__name__)
 
@@ -55,8 +53,6 @@ _SLOW_AFTER = 120.0
 _MOST_ATTEMPTS = 3
 _RESTART = 'Restart the kernel ("Kernel > Restart Kernel") to use the GPU again.'
 _TOO_SLOW = "The work of the job on the GPU could not be suspended in time."
-
-T = TypeVar("T")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -98,6 +94,8 @@ class RunShares:
     awake: Callable[[], float]
     #: Called after a share has changed its phase.
     on_change: Callable[[], None]
+    #: The devices that are shared by MPS, on which nothing can be suspended.
+    partitioned: Collection[str] = ()
     #: Returns whether a process of this machine runs.
     is_alive: Callable[[ProcessId], bool] = is_running
     #: Waits for so many seconds, in a thread.
@@ -122,6 +120,9 @@ class RunShares:
         The reason is that of this machine's driver, or that of an earlier attempt. Right after the start of the service
         neither is known: then the answer is "", because an idle server is stopped if its share cannot be suspended.
         """
+        share = self._shares.get((workload, run))
+        if share is not None and not set(share.target.devices).isdisjoint(self.partitioned):
+            return UNDER_MPS
         if self._unsupported is None:
             return ""
         return self._unsupported or self.suspender.unsuspendable(workload) or ""
@@ -137,8 +138,11 @@ class RunShares:
 
     @property
     def can_move(self) -> bool:
-        """Whether the driver can resume a share on another device of the same model; False until that is known."""
-        return self._can_move
+        """Whether a share can be resumed on another device of the same model; False until that is known.
+
+        Never where some devices are shared by MPS: a program that was started without MPS cannot go on there.
+        """
+        return self._can_move and not self.partitioned
 
     def resume(self, workload: str, run: int, devices: Sequence[str] = ()) -> None:
         """Begin to resume a suspended share in a thread, or let a suspension under way be undone.
@@ -221,7 +225,7 @@ class RunShares:
         """
         if not self._recovering:
             self._recovering = True
-            _run_in_thread("recover suspended shares", self._read_support_and_recover, self._note_recovered)
+            run_in_thread("recover suspended shares", self._read_support_and_recover, self._note_recovered)
 
     def state(self, workload: str, run: int) -> ShareState | None:
         """Return the present state of a share; None if it is unknown, or not recovered yet."""
@@ -381,7 +385,7 @@ class RunShares:
                 self._forget(share)
             self.on_change()
 
-        _run_in_thread(f"{phase.value.lower()} {share.name}", work, finish)
+        run_in_thread(f"{phase.value.lower()} {share.name}", work, finish)
 
     def _note_recovered(self, found: tuple[str, Mapping[str, Recovered] | None] | None) -> None:
         """Take over the result of the recovery thread, and give a state to each share that was added so far.
@@ -442,7 +446,7 @@ class RunShares:
 
     def _forget(self, share: _Share) -> None:
         """Let the suspender forget a share whose server or programs have ended."""
-        _run_in_thread(f"forget {share.name}", lambda: self.suspender.forget(share.name), lambda _: None)
+        run_in_thread(f"forget {share.name}", lambda: self.suspender.forget(share.name), lambda _: None)
 
 
 def devices_of(placement: Iterable[TaskPlacement]) -> tuple[str, ...]:
@@ -453,19 +457,3 @@ def devices_of(placement: Iterable[TaskPlacement]) -> tuple[str, ...]:
 def _all_but_the_first(target: SuspensionTarget) -> Callable[[], Collection[ProcessId]]:
     """Return a function that returns the processes of a share without its server, or the job's runner."""
     return lambda: tuple(target.find_processes())[1:]
-
-
-def _run_in_thread(name: str, work: Callable[[], T], finish: Callable[[T | None], None]) -> None:
-    """Run `work` in a daemon thread, and `finish` with its result in the loop; None if it raised, which is logged."""
-    loop = asyncio.get_running_loop()
-
-    def run() -> None:
-        result: T | None = None
-        try:
-            result = work()
-        except Exception:  # the last guard of a thread
-            log.exception("%s failed", name)
-        with suppress(RuntimeError):  # the loop is closed: the service has ended, and its successor recovers
-            loop.call_soon_threadsafe(finish, result)
-
-    threading.Thread(target=run, name=name, daemon=True).start()

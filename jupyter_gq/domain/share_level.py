@@ -16,6 +16,8 @@ class ShareLevel(StrEnum):
     """The level at which the memory limit of a share is enforced, strongest first."""
 
     HARDWARE = "hardware"
+    DRIVER = "driver"
+    MPS = "mps"
     INTERCEPT = "intercept"
     WATCHED = "watched"
     COOPERATIVE = "cooperative"
@@ -30,6 +32,8 @@ class ShareLevel(StrEnum):
 
 _MEANINGS = {
     ShareLevel.HARDWARE: "Nobody else has a share of these GPUs, so the hardware itself is the memory limit.",
+    ShareLevel.DRIVER: "The GPU driver refuses memory above the limit, for all programs of the share together.",
+    ShareLevel.MPS: "MPS limits the memory and the processors of each program; a program can get around that.",
     ShareLevel.INTERCEPT: "Calls of the GPU library above the memory limit fail; a program can get around that.",
     ShareLevel.WATCHED: "A share above the memory limit is warned, then its largest program is interrupted and ended.",
     ShareLevel.COOPERATIVE: "The usual frameworks keep the memory limit; a program that ignores it is not stopped.",
@@ -48,6 +52,10 @@ class Enforcement:
     whole: bool
     #: Level of other software that divides the devices; None = this product divides them.
     divided_by: ShareLevel | None = None
+    #: Whether the driver has confirmed the limit on each device of the share, which then runs.
+    limited: bool = False
+    #: Whether all programs on the devices of the share, which are shared by MPS, were seen as clients of MPS.
+    through_mps: bool = False
     #: Whether the programs are told the limits of frameworks, which needs devices whose memory is known.
     capped: bool = False
     #: Whether the memory of the programs is measured, and programs above the limit are ended.
@@ -62,6 +70,10 @@ def decide_level(found: Enforcement) -> ShareLevel:
         return ShareLevel.HARDWARE
     if found.divided_by is not None:
         return found.divided_by
+    if found.limited:
+        return ShareLevel.DRIVER
+    if found.through_mps:
+        return ShareLevel.MPS
     if found.watched:
         return ShareLevel.WATCHED
     return ShareLevel.COOPERATIVE if found.capped else ShareLevel.ADVISORY

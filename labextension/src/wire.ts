@@ -758,9 +758,9 @@ export interface components {
             memory_used_mib: number | null;
             /** @description Use of the device by the notebook's processes, 0 to 100. */
             utilisation: number | null;
-            /** @description Level at which the memory limit of the share is enforced now: hardware (whole devices), intercept (by HAMi), watched (programs above it are ended), cooperative (by frameworks), advisory (not at all), none (no GPU); "" = unknown. */
+            /** @description Level at which the memory limit of the share is enforced now: hardware (whole devices), driver (NVIDIA's driver refuses more), mps (MPS refuses each program more), intercept (by HAMi), watched (programs above it are ended), cooperative (by frameworks), advisory (not at all), none (no GPU); "" = unknown. */
             enforcement: string;
-            /** @description What the level means, in one sentence. */
+            /** @description What the level means, and why the driver or MPS does not limit the memory although it shall. */
             enforcement_sentence: string;
             /** @description Start of the idleness; None = in use, or unknown. */
             idle_since: number | null;

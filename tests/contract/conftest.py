@@ -1,6 +1,10 @@
 """Worlds for the contract of the backends, databases for that of the store."""
 
+import subprocess
+
 import pytest
+
+from jupyter_gq.backends.control_groups import find_own_group
 
 from .postgresql import PostgresServer, programs_or_skip
 from .small_disk import mounted
@@ -68,3 +72,20 @@ def url(request, tmp_path):
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/state/service.sqlite"
     return request.getfixturevalue("postgresql").new_database()
+
+
+@pytest.fixture
+def group_world(local, tmp_path):
+    """A world whose service may make control groups."""
+    folder = tmp_path / "groups"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "cgroup2", "none", str(folder)], capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"control groups of version 2 cannot be mounted here: {mounted.stderr.decode().strip()}")
+    try:
+        local.groups = find_own_group()
+        local.backend = local.new_backend()
+        yield local
+        local.clean_up()
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)

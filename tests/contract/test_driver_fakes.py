@@ -3,8 +3,10 @@
 import select
 import signal
 
+import pynvml
 import pytest
 
+from jupyter_gq.devices.driver_limits import LimitError
 from jupyter_gq.devices.memory_watchdog import Act, LimitedUse, Watched, WatchRule, judge
 from jupyter_gq.devices.meter import ProbeMeter, Share
 from jupyter_gq.devices.probe import ProbeState
@@ -54,9 +56,46 @@ def test_program_cannot_take_what_another_one_holds_until_that_is_suspended(worl
 def test_use_through_mps_is_an_obstacle(world):
     process = world.start(1000)
     assert world.probe.suspension_obstacle(world.devices[0], [process.pid]) is None
+    assert not world.probe.usage(world.devices[0], [process.pid])[0].through_mps
     (world.folder / "mps").write_text(f"{process.pid}\n")
     assert "MPS" in world.probe.suspension_obstacle(world.devices[0], [process.pid])
+    assert world.probe.usage(world.devices[0], [process.pid])[0].through_mps
     assert world.used(process) == 1000
+
+
+@pytest.fixture
+def limited(world, tmp_path):
+    """Return the driver's limiter, and a control group."""
+    if not hasattr(pynvml, "nvmlDeviceSetMemoryLimits_v1"):
+        pytest.skip("the installed nvidia-ml-py does not know memory limits")
+    group = tmp_path / "group"
+    group.mkdir()
+    return world.machine.driver().limiter, str(group)
+
+
+def test_driver_limits_a_control_group_on_one_device_until_the_limit_is_cleared(world, limited):
+    """The hard limit alone, in bytes: memory that is kept for a group could not be lent."""
+    (limiter, group), (device, other) = limited, world.devices
+    assert limiter.read_limit(device, group) is None
+    limiter.set_limit(device, group, MiB(10_240))
+    assert (world.folder / "limits").read_text() == f"0 0 {10_240 << 20} {group}\n"
+    assert (limiter.read_limit(device, group), limiter.read_limit(other, group)) == (10_240, None)
+    limiter.set_limit(device, group, None)
+    assert limiter.read_limit(device, group) is None
+
+
+@pytest.mark.parametrize(
+    ("mark", "sentence"), [("user", "lets only root"), ("unlimited", "does not limit the memory of this GPU")]
+)
+def test_driver_that_refuses_a_limit_is_told_in_words(world, limited, mark, sentence):
+    (world.folder / mark).touch()
+    with pytest.raises(LimitError, match=sentence):
+        limited[0].set_limit(world.devices[0], limited[1], MiB(10_240))
+
+
+def test_group_without_a_memory_controller_is_told_in_words(world, limited):
+    with pytest.raises(LimitError, match="controller dmem delegated"):
+        limited[0].set_limit(world.devices[0], "/nowhere", MiB(10_240))
 
 
 def test_watchdog_sums_the_programs_of_a_share_and_ends_only_the_largest(world):

@@ -10,15 +10,14 @@ import shutil
 import signal
 import socket
 import stat
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from jupyter_gq.backends import processes
+from jupyter_gq.backends.control_groups import ParentGroup
 from jupyter_gq.backends.local import backend as local_backend
-from jupyter_gq.backends.local.control_groups import ParentGroup, find_own_group
 from jupyter_gq.backends.local.ledger import Ledger, Run
 from jupyter_gq.backends.local.ports import find_free_port
 from jupyter_gq.backends.processes import ProcessTable
@@ -482,20 +481,3 @@ async def test_group_of_a_run_limits_what_its_tasks_request_together(local, tmp_
     names = ("memory.max", "memory.swap.max", "cpu.weight", "pids.max")
     assert [(group / name).read_text().strip() for name in names] == [str(2**30), "0", "157", "32768"]
     assert (group / "cgroup.procs").read_text().split(), "the tasks are in it"
-
-
-@pytest.fixture
-def group_world(local, tmp_path):
-    """A world whose service may make control groups."""
-    folder = tmp_path / "groups"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "cgroup2", "none", str(folder)], capture_output=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"control groups of version 2 cannot be mounted here: {mounted.stderr.decode().strip()}")
-    try:
-        local.groups = find_own_group()
-        local.backend = local.new_backend()
-        yield local
-        local.clean_up()
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.backends.local.control_groups import ParentGroup
+from jupyter_gq.backends.control_groups import ParentGroup
 from jupyter_gq.backends.protocol import Outcome, Phase
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import BackendError

@@ -14,7 +14,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from jupyter_gq.backends.local.control_groups import find_own_group, freeze_group
+from jupyter_gq.backends.control_groups import find_own_group, freeze_group
 from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.models import JobSubmission
 from jupyter_gq.devices.processes import read_process

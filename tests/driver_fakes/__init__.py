@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from jupyter_gq.devices.checkpointer import CheckpointError, CheckpointProblem
+from jupyter_gq.devices.driver_limits import LimitError
 from jupyter_gq.devices.processes import read_process
 
 from .wire import receive, send
@@ -85,7 +86,7 @@ class DriverMachine:
 
 
 class Driver:
-    """The probe and the checkpointer of the product, in a child process."""
+    """The probe, the checkpointer and the limiter of the product, in a child process."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         self._child = subprocess.Popen(
@@ -96,13 +97,16 @@ class Driver:
         )
         self.probe = _Remote(self, "probe")
         self.checkpointer = _Remote(self, "checkpointer")
+        self.limiter = _Remote(self, "limiter")
 
     def call(self, thing: str, name: str, arguments: tuple):
-        """Call a method in the child, and return its result or raise its `CheckpointError`."""
+        """Call a method in the child, and return its result or raise its error."""
         send(self._child.stdin, (thing, name, arguments))
         kind, answer = receive(self._child.stdout)
         if kind == "error":
             raise CheckpointError(CheckpointProblem(answer[0]), answer[1])
+        if kind == "limit error":
+            raise LimitError(answer)
         return answer
 
     def close(self) -> None:

@@ -4,6 +4,7 @@ import sys
 
 from jupyter_gq.devices.checkpointer import CheckpointError
 from jupyter_gq.devices.cuda_checkpointer import CudaCheckpointer
+from jupyter_gq.devices.driver_limits import LimitError, NvmlLimiter
 from jupyter_gq.devices.nvml import NvmlProbe
 
 from .wire import receive, send
@@ -12,7 +13,7 @@ from .wire import receive, send
 def main():
     probe = NvmlProbe(now=lambda: 1000.0)
     checkpointer = CudaCheckpointer(devices=lambda: [device.uuid for device in probe.devices()])
-    things = {"probe": probe, "checkpointer": checkpointer}
+    things = {"probe": probe, "checkpointer": checkpointer, "limiter": NvmlLimiter()}
     while True:
         try:
             thing, name, arguments = receive(sys.stdin.buffer)
@@ -22,6 +23,8 @@ def main():
             answer = ("answer", getattr(things[thing], name)(*arguments))
         except CheckpointError as error:
             answer = ("error", (error.problem.value, error.sentence))
+        except LimitError as error:
+            answer = ("limit error", str(error))
         send(sys.stdout.buffer, answer)
 
 

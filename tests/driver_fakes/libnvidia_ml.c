@@ -3,10 +3,14 @@
 
 typedef int Result;
 typedef size_t Handle; /* the index of a device plus one */
-enum { OK = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, GPU_IS_LOST = 15 };
+enum { OK = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NO_PERMISSION = 4, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, GPU_IS_LOST = 15 };
 typedef struct { u64 total, free, used; } Memory;
 typedef struct { unsigned pid; u64 used; unsigned gpu_instance, compute_instance; } ProcessInfo;
 typedef struct { unsigned pid; u64 time; unsigned sm, memory, encoder, decoder; } Sample;
+
+typedef struct { const char *group; u64 soft, hard; } LimitsToSet;
+typedef struct { const char *group; u64 soft, hard, used; } LimitsFound;
+#define NO_LIMIT 0xFFFFFFFFFFFFFFFFull
 
 static int is_lost(void) { return access(place("lost"), F_OK) == 0; }
 static Result find(Handle handle, Device *device) {
@@ -120,4 +124,42 @@ Result nvmlDeviceGetProcessUtilization(Handle handle, Sample *found, unsigned *s
     (void)handle; (void)found; (void)since;
     *size = 0;
     return NOT_FOUND;
+}
+
+/* Check what both functions for limits need: a device, the ability, and a group that exists. */
+static Result check(Handle handle, const char *group) {
+    Device device;
+    Result result = find(handle, &device);
+    if (result != OK) return result;
+    if (access(place("unlimited"), F_OK) == 0) return NOT_SUPPORTED;
+    return group && access(group, F_OK) == 0 ? OK : NOT_FOUND;
+}
+
+Result nvmlDeviceGetMemoryLimits_v1(Handle handle, LimitsFound *limits) {
+    Result result = check(handle, limits->group);
+    char group[512];
+    size_t index;
+    u64 soft, hard;
+    if (result != OK) return result;
+    limits->soft = limits->used = 0;
+    limits->hard = NO_LIMIT;
+    FILE *file = fopen(place("limits"), "r");
+    while (file && fscanf(file, "%zu %llu %llu %511s", &index, &soft, &hard, group) == 4)
+        if (index + 1 == handle && !strcmp(group, limits->group)) { limits->soft = soft; limits->hard = hard; }
+    if (file) fclose(file);
+    return OK;
+}
+
+Result nvmlDeviceSetMemoryLimits_v1(Handle handle, const LimitsToSet *limits) {
+    Result result = check(handle, limits->group);
+    if (result != OK) return result;
+    if (access(place("user"), F_OK) == 0) return NO_PERMISSION;
+    if (limits->hard < limits->soft) return INVALID_ARGUMENT;
+    if (access(place("forgetful"), F_OK) == 0) return OK;
+    /* The last line of a group counts. Like the driver, keep whole units of 1 GiB. */
+    u64 hard = limits->hard == NO_LIMIT ? NO_LIMIT : limits->hard >> 30 << 30;
+    FILE *file = fopen(place("limits"), "a");
+    fprintf(file, "%zu %llu %llu %s\n", handle - 1, limits->soft, hard, limits->group);
+    fclose(file);
+    return OK;
 }

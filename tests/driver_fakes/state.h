@@ -6,6 +6,10 @@
    PID.managed    the process uses managed memory
    PID.oom        a restore of the process finds too little memory
    mps            ids of processes that use a device through MPS
+   limits         a line for each control group with limits: index of the device, soft and hard limit in bytes, its folder
+   user           only root may set limits, and the caller is not root
+   unlimited      the driver cannot limit the memory of these devices
+   forgetful      the driver accepts limits and keeps none
    lost           NVML has lost the devices
    version        the version of CUDA; 13000 if missing */
 #include <errno.h>

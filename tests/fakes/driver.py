@@ -1,9 +1,11 @@
 """A driver of GPUs in memory, which lives on when the service is killed, with the failures of a real one."""
 
+import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jupyter_gq.devices.checkpointer import CheckpointError, CheckpointProblem, CheckpointState, CheckpointSupport
+from jupyter_gq.devices.driver_limits import LimitError
 from jupyter_gq.devices.host_memory import HostRoom
 from jupyter_gq.devices.probe import DeviceInfo, DeviceModes, ProbeState, ProbeStatus, Usage
 from jupyter_gq.devices.processes import ProcessId
@@ -164,3 +166,24 @@ class JournalOfAServiceThatDies(FileJournal):
         self._fuse.burn()
         super().remove(name)
         self._fuse.burn()
+
+
+class DriverThatKeepsLimits:
+    """A driver in memory; what it does wrong is set by the test."""
+
+    def __init__(self):
+        self.limits, self.calls = {}, []
+        self.refusal, self.forgets = "", False
+        self.answers = threading.Event()
+        self.answers.set()
+
+    def set_limit(self, device, group, limit):
+        self.answers.wait()
+        self.calls.append((device, limit))
+        if self.refusal:
+            raise LimitError(self.refusal)
+        if not self.forgets:
+            self.limits[(device, group)] = limit
+
+    def read_limit(self, device, group):
+        return self.limits.get((device, group))

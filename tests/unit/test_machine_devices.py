@@ -5,17 +5,22 @@ import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from jupyter_gq.app import main
+from jupyter_gq.backends.control_groups import find_group
 from jupyter_gq.devices.choose import choose_checkpointer
+from jupyter_gq.devices.driver_limits import NoLimiter
 from jupyter_gq.devices.local_shares import LocalShare, find_local_shares
 from jupyter_gq.devices.processes import read_process
 from jupyter_gq.domain.amount import Seconds
-from jupyter_gq.machine_devices import format_devices, open_probe, read_devices
-from tests.fakes.driver import FakeDriver
+from jupyter_gq.machine_devices import find_mps_devices, format_devices, open_probe, read_devices, read_settings
+from tests.fakes.driver import DriverThatKeepsLimits, FakeDriver
 
+NO_LIMITS = NoLimiter("There are no limits.")
 #: Of this process, since tests in another one may run at the same time.
 USER = f"eva-of-test-{os.getpid()}"
 SHARE = {
@@ -74,11 +79,11 @@ def test_share_of_a_running_program_is_shown_with_its_memory(kernel, config, cap
 
 
 def test_suspended_share_is_shown_as_such(kernel, config):
-    probe = open_probe(config)
+    probe = open_probe(read_settings(config))
     checkpointer = choose_checkpointer(probe)
     checkpointer.lock(kernel, Seconds(1))
     checkpointer.checkpoint(kernel)
-    found = read_devices(probe, checkpointer, find_local_shares())
+    found = read_devices(probe, checkpointer, NO_LIMITS, find_local_shares())
     assert (own_share(found).suspended, found.devices[0].used_mib) == (True, 0)
     assert "(0.25 GPU, suspended)" in format_devices(found, width=None)[2]
 
@@ -91,11 +96,11 @@ def test_programs_of_one_share_are_one_share(kernel, config):
 def test_device_that_cannot_be_suspended_says_why():
     driver = FakeDriver()
     driver.obstacle_of["GPU-1"] = "The GPU is partitioned (MIG)."
-    found = read_devices(driver, driver, ())
+    found = read_devices(driver, driver, NO_LIMITS, ())
     assert [each.suspendable for each in found.devices] == [True, False]
     assert format_devices(found, width=None)[-1] == "Not suspendable: The GPU is partitioned (MIG)."
     driver.available = False
-    assert {each.reason for each in read_devices(driver, driver, ()).devices} == {"The driver is too old."}
+    assert {each.reason for each in read_devices(driver, driver, NO_LIMITS, ()).devices} == {"The driver is too old."}
 
 
 @pytest.mark.parametrize(
@@ -105,20 +110,77 @@ def test_device_that_cannot_be_suspended_says_why():
 def test_level_of_a_share_follows_from_what_its_programs_were_told(gpus, capped, level):
     driver = FakeDriver()
     share = LocalShare(name="s", gpus=gpus, devices=("GPU-0",), processes=(driver.start(1, 5),), capped=capped)
-    found = read_devices(driver, driver, [share])
+    found = read_devices(driver, driver, NO_LIMITS, [share])
     assert found.devices[0].shares[0].level == level
     header, first = format_devices(found, width=None)[1:3]
     assert first[header.index("LIMITS") :].startswith(level)
+
+
+class SeesClients(FakeDriver):
+    """A driver on which the programs of `clients` use MPS."""
+
+    clients = frozenset()
+
+    def usage(self, device, pids):
+        return tuple(replace(each, through_mps=each.pid in self.clients) for each in super().usage(device, pids))
+
+
+@pytest.mark.parametrize(
+    ("clients", "told", "level"),
+    [({1, 2}, True, "mps"), ({1}, True, "cooperative"), ({1, 2}, False, "cooperative")],
+)
+def test_level_is_mps_if_all_programs_are_its_clients_and_were_told_their_limits(clients, told, level):
+    driver = SeesClients()
+    driver.clients = clients
+    processes = (driver.start(1, 5), driver.start(2, 5))
+    share = LocalShare(name="s", gpus="0.5", devices=("GPU-0",), processes=processes, capped=True, through_mps=told)
+    assert read_devices(driver, driver, NO_LIMITS, [share]).devices[0].shares[0].level == level
+
+
+def test_device_that_is_shared_by_mps_cannot_be_suspended():
+    driver = FakeDriver()
+    found = read_devices(driver, driver, NO_LIMITS, (), ["GPU-1"])
+    assert [(each.suspendable, "MPS" in each.reason) for each in found.devices] == [(True, False), (False, True)]
+
+
+@pytest.mark.parametrize(("line", "found"), [('["GPU-1"]', ("GPU-1",)), ("7", ()), ("[]", ())])
+def test_devices_of_mps_are_read_from_the_configuration(tmp_path, line, found):
+    file = tmp_path / "config.py"
+    file.write_text(f"get_config().LocalBackend.mps_devices = {line}\n")
+    assert find_mps_devices(read_settings(file)) == found
+    assert find_mps_devices(read_settings(None)) == ()
+
+
+@pytest.mark.parametrize(
+    ("gpus", "limit", "level"),
+    [
+        ("0.5", 5000, "driver"),
+        ("0.5", None, "cooperative"),
+        ("0.5", 9000, "cooperative"),
+        ("1", 5000, "hardware"),
+        ("-1e99999999", 5000, "cooperative"),
+        ("1e99999999", 5000, "hardware"),
+    ],
+)
+def test_limit_of_the_driver_is_shown_if_it_is_not_above_the_share(gpus, limit, level):
+    """Of a device with 10,000 MiB; the program is this process."""
+    limiter, driver = DriverThatKeepsLimits(), FakeDriver()
+    group = find_group(Path("/proc/self"))
+    if group is None:
+        pytest.skip("this process is in no control group of version 2")
+    limiter.limits = {("GPU-0", str(group)): limit}
+    share = LocalShare(name="s", gpus=gpus, devices=("GPU-0",), processes=(driver.start(os.getpid(), 5),), capped=True)
+    assert read_devices(driver, driver, limiter, [share]).devices[0].shares[0].level == level
 
 
 def test_memory_that_the_driver_does_not_tell_is_unknown():
     driver = FakeDriver()
     driver.blind = True
     share = LocalShare(name="s", gpus="1", devices=("GPU-0",), processes=(driver.start(1, 5),))
-    first, second = read_devices(driver, driver, [share]).devices
+    first, second = read_devices(driver, driver, NO_LIMITS, [share]).devices
     assert (first.used_mib, first.shares[0].memory_mib) == (None, None)
     assert second.shares == []
-    assert "unknown" in format_devices(read_devices(driver, driver, [share]), width=None)[2]
+    assert "unknown" in format_devices(read_devices(driver, driver, NO_LIMITS, [share]), width=None)[2]
 
 
 def test_file_that_cannot_be_read_is_refused(capsys, tmp_path):

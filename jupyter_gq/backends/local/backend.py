@@ -20,6 +20,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from jupyter_gq.backends.capabilities import Capabilities
+from jupyter_gq.backends.control_groups import (
+    add_process,
+    describe_limits,
+    find_own_group,
+    kill_group,
+    make_group,
+    prepare_parent,
+    remove_group,
+)
+from jupyter_gq.backends.enforcers import NO_ENFORCERS, Enforcers
 from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, reap
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase, hash_token
@@ -34,20 +44,11 @@ from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 
 from .accounts import UnixAccount, UnixAccounts
-from .control_groups import (
-    add_process,
-    describe_limits,
-    find_own_group,
-    kill_group,
-    make_group,
-    prepare_parent,
-    remove_group,
-)
 from .files import DISK_FULL_ERRORS
 from .folders import job_folder, make_service_folders
 from .launching import Preparation, TaskLauncher, choose_limits, choose_task_limits
 from .ledger import Ledger, Run, TaskProcess
-from .members import Members
+from .members import Members, find_gone
 from .options import LocalOptions
 from .ports import find_free_port
 from .results import Result, combine_results
@@ -77,13 +78,15 @@ class LocalRuns:
         awake: Callable[[], float],
         service_url: str = "",
         shares: RunShares | None = None,
+        enforcers: Enforcers = NO_ENFORCERS,
     ) -> None:
         """Make the folders of the service, and read the runs of an earlier service from the ledger.
 
         `now` returns the time in seconds since the epoch, and `awake` the seconds for which the machine has been awake
         since its start, by which all deadlines are; `service_url` is the URL to which runners report. `shares`
-        suspends runs; None = they cannot be suspended.
+        suspends runs; None = they cannot be suspended. `enforcers` are those that limit them beside the watchdog.
         """
+        self._limits = enforcers.limits
         self._options = options
         self._probe = probe
         self._now, self._awake = now, awake
@@ -91,22 +94,24 @@ class LocalRuns:
         make_service_folders(self._root, open_path=options.system_users)
         self._accounts = UnixAccounts(options.system_users)
         self._launcher = TaskLauncher(
-            root=self._root, options=options, service_url=service_url, devices=self._known_devices
+            root=self._root, options=options, service_url=service_url, devices=self._known_devices, mps=enforcers.mps
         )
         self._ledger = Ledger(self._root / "runs")
         self._members = Members(self._accounts)
         self._parent_group = prepare_parent(find_own_group())
-        limits = describe_limits(self._parent_group)
-        log.info("%s", limits)
+        group_limits = describe_limits(self._parent_group)
+        log.info("%s", group_limits)
         self._suspension = RunSuspension(shares, self._ledger, self._members, self._record_if_possible)
         self.capabilities = Capabilities(
             keeps_unknown=True,
-            limits=limits,
+            limits=group_limits,
             reached_folders=("/",),
             secrets=LocalSecrets(self._accounts),
             process_signals=self,
             resizing=self,
             suspension=None if shares is None else self._suspension,
+            memory_limits=enforcers.limits,
+            partitioning=enforcers.mps,
         )
         self._sizes = SizeChanges(
             root=self._root,
@@ -187,8 +192,7 @@ class LocalRuns:
                 raise
             return
         self._suspension.add(run)
-        tasks = len(run.numbers)
-        log.info("run launched: job=%s run=%d tasks=%d", run.job, run.number, tasks, extra=workload.log_fields)
+        log.info("run launched: job=%s run=%d tasks=%d", *run.key, len(run.numbers), extra=workload.log_fields)
 
     async def resize(
         self, workload: Workload, detail: WorkloadDetail, environment: Mapping[str, str], grace: Seconds
@@ -202,7 +206,7 @@ class LocalRuns:
         if run.is_complete:
             # Only task 0 reports to the service, so that the others need no token.
             launch = Launch(workload=workload, detail=detail, environment=environment)
-            self._sizes.resize(run, launch, grace, closed=self._is_closed(run, _find_gone(run, table)))
+            self._sizes.resize(run, launch, grace, closed=self._is_closed(run, find_gone(run, table)))
 
     async def stop(self, workload: str, run: int, grace: Seconds) -> None:
         """Send SIGTERM to the runners of a run; `observe` kills what is left of it after `grace` seconds.
@@ -322,7 +326,7 @@ class LocalRuns:
             table.signal(left, signal.SIGKILL)
             await asyncio.sleep(0.02)
             waited += 0.02
-        remove_group(run.group)
+        self._remove_group(run)
         self._members.forget(run.key)
         self._ledger.remove(*run.key)
         return True
@@ -338,10 +342,12 @@ class LocalRuns:
         Record processes that were started and not recorded, and stop or kill those that are due.
         """
         run = self._sizes.settle(self._adopt(run, table), table)
-        gone = _find_gone(run, table)
+        gone = find_gone(run, table)
         left = self._members.find(run, table)
         if not left:
             return self._observe_end(run)
+        if self._limits is not None:
+            self._limits.enter(run.key, run.group)
         self._end_due_processes(run, gone, left, table)
         seen = Observation(
             workload=run.job,
@@ -381,14 +387,8 @@ class LocalRuns:
         )
         self._ended[run.key] = ended
         self._suspension.remove(run.key)
-        remove_group(run.group)
-        log.info(
-            "run ended: job=%s run=%d outcome=%s",
-            run.job,
-            run.number,
-            result.outcome,
-            extra={"workload": run.job, "run": run.number},
-        )
+        self._remove_group(run)
+        log.info("run ended: job=%s run=%d outcome=%s", *run.key, result.outcome, extra=run.log_fields)
         return ended
 
     def _end_due_processes(self, run: Run, gone: Sequence[int], left: set[int], table: ProcessTable) -> None:
@@ -454,13 +454,7 @@ class LocalRuns:
             self._ledger.put(run)
         except OSError as error:
             self._ledger.remember(run)
-            log.warning(
-                "job=%s run=%d could not be recorded: %s",
-                run.job,
-                run.number,
-                error,
-                extra={"workload": run.job, "run": run.number},
-            )
+            log.warning("job=%s run=%d could not be recorded: %s", *run.key, error, extra=run.log_fields)
 
     def _kill(self, run: Run, left: set[int], table: ProcessTable, due: float) -> None:
         """Kill the processes `left` of a run, whose deadline `due` has passed.
@@ -472,14 +466,15 @@ class LocalRuns:
         others = left - leaders if self._awake() < due + _KILL_SECONDS else set()
         table.signal(others or left, signal.SIGKILL)
 
+    def _remove_group(self, run: Run) -> None:
+        """Remove the control group of a run that has no processes, with the limits of the driver."""
+        if self._limits is None:
+            remove_group(run.group)
+        else:
+            self._limits.leave(run.key, run.group)
+
     def _reap_children(self) -> None:
         """Reap ended children and keep their exit codes."""
         codes = reap(self._children)
         self._children -= codes.keys()
         self._exit_codes |= codes
-
-
-def _find_gone(run: Run, table: ProcessTable) -> list[int]:
-    """Return the numbers of the tasks of the run whose process is not alive or not known."""
-    tasks = ((number, run.tasks[number]) for number in run.numbers)
-    return [number for number, task in tasks if task is None or not table.alive(task.pid, task.ticks)]

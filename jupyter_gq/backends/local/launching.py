@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from jupyter_gq.backends.control_groups import RunLimits
 from jupyter_gq.backends.gang import Rendezvous, gang_environment
+from jupyter_gq.backends.mps import MpsDevices
 from jupyter_gq.backends.protocol import Launch
 from jupyter_gq.backends.run_size import SIZE_FILE
 from jupyter_gq.devices.limits import share_environment
@@ -12,7 +14,6 @@ from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.workload import TaskPlacement, Workload
 
 from .accounts import UnixAccount
-from .control_groups import RunLimits
 from .environment import base_environment
 from .folders import job_folder, run_folder
 from .ledger import Run, TaskProcess
@@ -36,9 +37,19 @@ class TaskLauncher:
     """The starts of the tasks of runs, each with its own environment."""
 
     def __init__(
-        self, *, root: Path, options: LocalOptions, service_url: str, devices: Callable[[], tuple[Device, ...]]
+        self,
+        *,
+        root: Path,
+        options: LocalOptions,
+        service_url: str,
+        devices: Callable[[], tuple[Device, ...]],
+        mps: MpsDevices | None,
     ) -> None:
-        """Create a launcher for the state folder `root`; `devices` returns the devices of this machine."""
+        """Create a launcher for the state folder `root`; `devices` returns the devices of this machine.
+
+        `mps` shares some devices by MPS; None = there are none.
+        """
+        self._mps = mps
         self._root, self._options, self._service_url, self._devices = root, options, service_url, devices
         self._starter = TaskStarter(state_dir=root, command=options.command)
 
@@ -78,7 +89,9 @@ class TaskLauncher:
         """Return the variables that tell a task at this place its own devices."""
         held = set(place.devices)
         devices = tuple(device for device in self._devices() if device.id in held)
-        return share_environment(devices, workload.request.milli_per_device)
+        milli = workload.request.milli_per_device
+        through_mps = {} if self._mps is None else self._mps.environment(devices, milli)
+        return {**share_environment(devices, milli), **through_mps}
 
 
 def choose_limits(workload: Workload, options: LocalOptions) -> RunLimits:

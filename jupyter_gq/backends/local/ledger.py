@@ -13,13 +13,13 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from jupyter_gq.backends.control_groups import RunLimits
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.user_files import SMALL_FILE, read_json
 from jupyter_gq.devices.processes import boot_id
 from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.workload import TaskPlacement
 
-from .control_groups import RunLimits
 from .folders import require_safe_id
 
 log = logging.getLogger(__name__)
@@ -98,6 +98,11 @@ class Run:
     def key(self) -> tuple[str, int]:
         """The job and the number of the run."""
         return (self.job, self.number)
+
+    @property
+    def log_fields(self) -> dict[str, object]:
+        """The fields of the service's log that name the run."""
+        return {"workload": self.job, "run": self.number}
 
     @property
     def numbers(self) -> tuple[int, ...]:

@@ -9,11 +9,11 @@ Survivors: if the supervisor is killed, the processes that were seen below it be
 
 from collections.abc import Iterable
 
+from jupyter_gq.backends.control_groups import pids_of
 from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.domain.errors import BackendError
 
 from .accounts import UnixAccounts
-from .control_groups import pids_of
 from .environment import MARK
 from .ledger import Run, TaskProcess
 
@@ -82,3 +82,9 @@ class Members:
         """Forget the processes of a run that has ended."""
         self._seen.pop(key, None)
         self._seen_leaving.pop(key, None)
+
+
+def find_gone(run: Run, table: ProcessTable) -> list[int]:
+    """Return the numbers of the tasks of the run whose process is not alive or not known."""
+    tasks = ((number, run.tasks[number]) for number in run.numbers)
+    return [number for number, task in tasks if task is None or not table.alive(task.pid, task.ticks)]

@@ -1,17 +1,26 @@
 """Settings of the local backend."""
 
+import os
 import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from traitlets import Bool, Float, Integer, List, TraitError, TraitType, Unicode, default
+from traitlets import Bool, Float, Integer, List, TraitError, TraitType, Unicode, default, validate
 from traitlets.config import LoggingConfigurable
+from traitlets.utils.bunch import Bunch
 
+from jupyter_gq.backends.control_groups import enable_device_memory, find_own_group, prepare_parent
+from jupyter_gq.backends.enforcers import NO_ENFORCERS, Enforcers
+from jupyter_gq.backends.memory_limits import DriverLimits
+from jupyter_gq.backends.mps import MpsDevices
+from jupyter_gq.devices.choose import choose_limiter
+from jupyter_gq.devices.mps import MpsDaemon
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.devices.run_shares import RunShares
 from jupyter_gq.domain.amount import parse_cpus, parse_memory
 from jupyter_gq.domain.errors import InvalidAmount
+from jupyter_gq.domain.plain_text import quoted
 
 from . import machine
 from .backend import LocalRuns
@@ -89,6 +98,40 @@ class LocalBackend(LoggingConfigurable):
         "Default: 16384.",
     ).tag(config=True)
 
+    driver_memory_limits = Bool(
+        False,
+        help="True: NVIDIA's driver, from version 615 on, limits the GPU memory of each notebook and each job with a "
+        "part of a GPU. The service must be root and have control groups of version 2, and each notebook server gets "
+        "a group of its own. No release has been tried with it on hardware. Takes effect when the Hub starts. "
+        "Default: False.",
+    ).tag(config=True)
+
+    mps_devices = List(
+        Unicode(),
+        help='Ids of the GPUs of this machine that are shared by NVIDIA\'s MPS, such as `["GPU-5c1e..."]`, as '
+        "`jupyter-gq devices` shows them. Programs with a part of such a GPU compute at the same time. Nothing on it "
+        "can be suspended. No release has been tried with it on hardware. Takes effect when the Hub starts. "
+        "Default: none.",
+    ).tag(config=True)
+    mps_dir = Unicode(
+        help="Folder of the daemon of MPS, with a short path. All users whose programs use MPS must be able to enter "
+        "it. Default: `/run/jupyter-gq-mps` if the service is root, else `mps` in the state folder.",
+    ).tag(config=True)
+
+    @default("mps_dir")
+    def _default_mps_dir(self) -> str:
+        return "/run/jupyter-gq-mps" if os.geteuid() == 0 else ""
+
+    @validate("mps_devices")
+    def _check_mps_devices(self, proposal: Bunch) -> list[str]:
+        for name in proposal["value"]:
+            if not name.startswith("GPU-"):
+                raise TraitError(
+                    f"c.LocalBackend.mps_devices = {quoted(proposal['value'])}: {quoted(name)} is not the id of a GPU; "
+                    "use ids such as GPU-5c1e..., as `jupyter-gq devices` shows them."
+                )
+        return list(proposal["value"])
+
     @default("command")
     def _default_command(self) -> list[str]:
         # -P: the runner must not import modules from the user's folder, such as a random.py.
@@ -107,11 +150,12 @@ class LocalBackend(LoggingConfigurable):
         awake: Callable[[], float],
         service_url: str,
         shares: RunShares | None = None,
+        enforcers: Enforcers = NO_ENFORCERS,
     ) -> LocalRuns:
         """Build the backend, of which runners report to `service_url`.
 
         `now` returns the time in seconds since the epoch, and `awake` the seconds for which the machine has been awake.
-        `shares` suspends runs; None = they cannot be suspended.
+        `shares` suspends runs; None = they cannot be suspended. `enforcers` limit shares beside the watchdog.
         """
         options = LocalOptions(
             state_dir=state_dir,
@@ -125,7 +169,41 @@ class LocalBackend(LoggingConfigurable):
             cpu_milli=machine.count_cpus() if self.cpus is None else parse_cpus(self.cpus),
             memory=machine.measure_memory() if self.memory is None else parse_memory(self.memory),
         )
-        return LocalRuns(options, probe=probe, now=now, awake=awake, service_url=service_url, shares=shares)
+        return LocalRuns(
+            options,
+            probe=probe,
+            now=now,
+            awake=awake,
+            service_url=service_url,
+            shares=shares,
+            enforcers=enforcers,
+        )
+
+    def enforcers(
+        self, *, state_dir: Path, probe: DeviceProbe, awake: Callable[[], float], on_change: Callable[[], None]
+    ) -> Enforcers:
+        """Build the enforcers that are switched on.
+
+        `awake` returns the seconds for which the machine has been awake. `on_change` is called after the state of one
+        has changed.
+        """
+        limits = None
+        if self.driver_memory_limits:
+            parent = prepare_parent(find_own_group())
+            enable_device_memory(parent)
+            limits = DriverLimits(limiter=choose_limiter(probe), parent=parent, awake=awake, on_change=on_change)
+        devices, mps = self._present_mps_devices(probe), None
+        if devices:
+            folder = Path(self.mps_dir) if self.mps_dir else state_dir.resolve() / "mps"
+            mps = MpsDevices(daemon=MpsDaemon(folder=folder, devices=devices), awake=awake, on_change=on_change)
+        return Enforcers(limits=limits, mps=mps)
+
+    def _present_mps_devices(self, probe: DeviceProbe) -> tuple[str, ...]:
+        """Return which of `mps_devices` this machine has; others are logged."""
+        named, present = dict.fromkeys(self.mps_devices), {device.uuid for device in probe.devices()}
+        for name in named.keys() - present:
+            self.log.warning("c.LocalBackend.mps_devices names %s, which this machine does not have.", name)
+        return tuple(name for name in named if name in present)
 
     def bundles(self, *, state_dir: Path) -> LocalBundles:
         """Build the store of the jobs' files below `state_dir`."""

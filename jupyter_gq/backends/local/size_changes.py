@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from jupyter_gq.backends.control_groups import ParentGroup, RunLimits, set_limits
 from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.backends.protocol import Launch
 from jupyter_gq.backends.run_size import SIZE_FILE, describe_size, plan_resize
@@ -22,7 +23,6 @@ from jupyter_gq.domain.errors import BackendError, StorageFull
 from jupyter_gq.domain.workload import TaskPlacement
 
 from .accounts import UnixAccount, UnixAccounts
-from .control_groups import ParentGroup, RunLimits, set_limits
 from .files import write_private
 from .folders import run_folder
 from .launching import Preparation, TaskLauncher

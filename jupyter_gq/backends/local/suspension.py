@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
+from jupyter_gq.backends.control_groups import freeze_group
 from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.backends.protocol import Observation, Phase
 from jupyter_gq.devices.processes import ProcessId
@@ -22,7 +23,6 @@ from jupyter_gq.devices.share_state import SharePhase
 from jupyter_gq.devices.suspension import SuspensionTarget
 from jupyter_gq.domain.workload import RunKey
 
-from .control_groups import freeze_group
 from .ledger import Ledger, Run
 from .members import Members
 

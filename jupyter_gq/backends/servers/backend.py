@@ -18,6 +18,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from jupyter_gq.backends.capabilities import Capabilities
+from jupyter_gq.backends.control_groups import ParentGroup
+from jupyter_gq.backends.enforcers import NO_ENFORCERS, Enforcers
 from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, user_of
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
@@ -25,11 +27,12 @@ from jupyter_gq.backends.server_stopper import ServerStopper
 from jupyter_gq.devices.processes import Process, ProcessId, read_process
 from jupyter_gq.devices.run_shares import RunShares
 from jupyter_gq.devices.signals import send_signal
-from jupyter_gq.domain.amount import Instant, Seconds
+from jupyter_gq.domain.amount import ONE_GPU, Instant, Seconds
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import BackendError, Conflict
 from jupyter_gq.domain.workload import Kind, Workload
 
+from .server_groups import enter_group, find_server_group, remove_left_groups
 from .server_process import find_hub_processes, find_process, may_belong_to
 
 log = logging.getLogger(__name__)
@@ -55,6 +58,8 @@ class _Server:
     process: Process | None = None
     #: User of that process.
     uid: int | None = None
+    #: Folder of the control group of its own; "" = it has none.
+    group: str = ""
     #: When the processes that are left are killed; None if the server was not told to stop.
     kill_by: float | None = None
     #: The request to the Hub that is under way.
@@ -90,14 +95,19 @@ class ServerRuns:
         attach_timeout: float = 180.0,
         hub_processes: Callable[[], Collection[int]] = find_hub_processes,
         shares: RunShares | None = None,
+        enforcers: Enforcers = NO_ENFORCERS,
     ) -> None:
         """Create a backend without servers.
 
         `now` returns the time in seconds since the epoch, and `awake` the seconds for which the machine has been awake.
         A server that is not attached within `attach_timeout` seconds after its launch counts as lost. `hub_processes`
         returns the ids of the processes that may be the Hub. `shares` suspends idle shares; None = they cannot be
-        suspended.
+        suspended. `enforcers` limit shares beside the watchdog; without limits of the driver, servers stay in the
+        control group of the Hub.
         """
+        self._limits = enforcers.limits
+        if enforcers.limits is not None:
+            remove_left_groups(enforcers.limits.parent)
         self._stopper = stopper
         self._now, self._awake = now, awake
         self._attach_timeout = attach_timeout
@@ -107,7 +117,12 @@ class ServerRuns:
         self._observer = RunObserver()
         self._servers: dict[tuple[str, int], _Server] = {}
         self.capabilities = Capabilities(
-            forgetful=True, process_attachment=self, process_signals=self, suspension=shares
+            forgetful=True,
+            process_attachment=self,
+            process_signals=self,
+            suspension=shares,
+            memory_limits=enforcers.limits,
+            partitioning=enforcers.mps,
         )
 
     def nodes(self) -> tuple[Node, ...]:
@@ -131,6 +146,7 @@ class ServerRuns:
             # The parent was checked when the process was reported; a Hub that was restarted is not the parent any more.
             accepted = process is not None and may_belong_to(process, workload.owner)
             self._set_process(server, process if process is not None and accepted else _dead_process(pid))
+            self._know_group(server, find_server_group)
         self._servers[key] = server
         if self._shares is not None:
             self._shares.add(workload, partial(_find_processes, server))
@@ -153,6 +169,8 @@ class ServerRuns:
         if known is not None and (known.pid, known.ticks) != (process.pid, process.ticks) and _is_alive(known):
             raise Conflict(f"Another process holds the share of {workload}.")
         self._set_process(server, process)
+        if known is None or known.id != process.id:
+            self._know_group(server, enter_group)
 
     def signal_process(self, workload: str, run: int, process: ProcessId, number: signal.Signals) -> bool:
         """Send a signal to a process that the server has started, if it runs; return whether it was sent.
@@ -210,6 +228,15 @@ class ServerRuns:
         server.process = process
         server.uid = None if process.dead else user_of(process.pid)
 
+    def _know_group(self, server: _Server, find: Callable[[ParentGroup | None, str, int], tuple[str, str]]) -> None:
+        """Let the driver's limits know the control group of a server with a part of a device, which `find` returns."""
+        workload, process = server.workload, server.process
+        is_part = workload.request.devices > 0 and workload.request.milli_per_device < ONE_GPU
+        if self._limits is None or process is None or process.dead or not is_part:
+            return
+        server.group, why = find(self._limits.parent, f"{workload.id}-{workload.run}", process.pid)
+        self._limits.enter((workload.id, workload.run), server.group, why)
+
     def _observe_alone(self, server: _Server, table: ProcessTable) -> Observation:
         key = (server.workload.id, server.workload.run)
         return self._observer.observe(key, Instant(server.launched_at), lambda: self._observe(server, table))
@@ -255,8 +282,11 @@ class ServerRuns:
             sentence = "The server was told to end, did not end in time, and was killed."
         ended = _observation(server, phase=Phase.ENDED, since=Instant(self._now()), outcome=outcome, sentence=sentence)
         server.ended = ended
+        key = (server.workload.id, server.workload.run)
         if self._shares is not None:
-            self._shares.remove(server.workload.id, server.workload.run)
+            self._shares.remove(*key)
+        if self._limits is not None:
+            self._limits.leave(key, server.group)
         log.info("server ended: %s outcome=%s", server.label, outcome, extra=server.workload.log_fields)
         return ended
 

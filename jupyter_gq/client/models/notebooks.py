@@ -69,10 +69,14 @@ class NotebookView(BaseModel):
     enforcement: str = Field(
         default="",
         description="Level at which the memory limit of the share is enforced now: hardware (whole devices), "
+        "driver (NVIDIA's driver refuses more), mps (MPS refuses each program more), "
         "intercept (by HAMi), watched (programs above it are ended), "
         'cooperative (by frameworks), advisory (not at all), none (no GPU); "" = unknown.',
     )
-    enforcement_sentence: str = Field(default="", description="What the level means, in one sentence.")
+    enforcement_sentence: str = Field(
+        default="",
+        description="What the level means, and why the driver or MPS does not limit the memory although it shall.",
+    )
     idle_since: float | None = Field(default=None, description="Start of the idleness; None = in use, or unknown.")
     warning: IdleWarning | None = None
     kept_until: float | None = Field(

@@ -20,7 +20,7 @@ from . import workload_views
 from .announcements import Announcements
 from .gpu_use_views import memory_limit, unused_view, usage_view
 from .overview import over_quota_by_job
-from .share_levels import level_of
+from .share_levels import describe_missing_limit, level_of
 from .workload_views import ViewContext
 
 Shown = TypeVar("Shown")
@@ -161,6 +161,7 @@ class Presenter:
             trouble=context.set_aside.describe(workload.id) or _describe_trouble(context, workload.id),
             over_limit=_view_excess(context, workload.id),
             level=level_of(context, workload, devices),
+            missing_limit=describe_missing_limit(context, workload),
         )
 
     def _known_devices(self) -> Mapping[str, Device]:

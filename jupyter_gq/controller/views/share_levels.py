@@ -1,12 +1,19 @@
 """The level at which the memory limit of each share is enforced; see `domain.share_level`."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
+from jupyter_gq.backends.capabilities import LimitState, Partitioning
 from jupyter_gq.controller.context import Context
 from jupyter_gq.domain.amount import ONE_GPU
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.share_level import Enforcement, ShareLevel, decide_level
 from jupyter_gq.domain.workload import Kind, Workload
+
+_OUTSIDE_MPS = (
+    "A program of the share uses the GPU outside MPS, so that neither its memory nor its part of the processors is "
+    "limited. Restart its kernel."
+)
 
 
 def level_of(context: Context, workload: Workload, devices: Mapping[str, Device]) -> ShareLevel:
@@ -26,7 +33,33 @@ def level_of(context: Context, workload: Workload, devices: Mapping[str, Device]
         whole=asked.milli_per_device >= ONE_GPU,
         watched=workload.id in context.watched and context.can_watch(workload.kind, held) if held else None,
     )
-    return decide_level(found)
+    limits = _limits_of(context, workload)
+    limited = bool(held) and {device.id for device in held} <= limits.confirmed
+    clients = _clients(context, workload)
+    return decide_level(replace(found, limited=limited, through_mps=bool(clients) and all(clients)))
+
+
+def describe_missing_limit(context: Context, workload: Workload) -> str:
+    """Return why the driver or MPS does not limit the memory of a share although it shall, in sentences; "" if not."""
+    port = context.backend_of(workload.kind).capabilities.partitioning
+    if port is None or not _is_shared_by_mps(port, workload):
+        return _limits_of(context, workload).trouble
+    outside = "" if all(_clients(context, workload)) else _OUTSIDE_MPS
+    return " ".join(filter(None, [port.trouble, outside]))
+
+
+def _clients(context: Context, workload: Workload) -> list[bool]:
+    """Return whether each program on the devices of a share uses MPS; empty unless all of them shall, or if unknown."""
+    port, use = context.backend_of(workload.kind).capabilities.partitioning, context.usage.get(workload.id)
+    if port is None or use is None or not _is_shared_by_mps(port, workload):
+        return []
+    return [process.through_mps for device in use.devices for process in device.processes or ()]
+
+
+def _is_shared_by_mps(port: Partitioning, workload: Workload) -> bool:
+    """Return whether the share is a part of devices of which one is shared by MPS."""
+    is_part = workload.request.milli_per_device < ONE_GPU
+    return is_part and port.serves([device for task in workload.placement for device in task.devices])
 
 
 def describe_fractions(context: Context) -> str:
@@ -37,6 +70,12 @@ def describe_fractions(context: Context) -> str:
         return ""
     level = decide_level(_enforcement(context, Kind.NOTEBOOK, pool, has_gpu=True, whole=False, watched=None))
     return f"A part of a GPU has a memory limit that is {level.value}. {level.meaning}"
+
+
+def _limits_of(context: Context, workload: Workload) -> LimitState:
+    """Return the state of the driver's limits of a share; nothing is confirmed where the driver is told none."""
+    port = context.backend_of(workload.kind).capabilities.memory_limits
+    return LimitState() if port is None else port.state(workload.id, workload.run)
 
 
 def _in_pool(devices: Iterable[Device], pool: str) -> list[Device]:

@@ -91,6 +91,8 @@ class ViewContext:
     suspendable: bool = False
     #: The level at which the memory limit of the share is enforced.
     level: ShareLevel = ShareLevel.ADVISORY
+    #: Why the driver or MPS does not limit the memory of the share although it shall; "" = it does, or it shall not.
+    missing_limit: str = ""
     #: What is done about a share that holds too much memory; None = nothing.
     over_limit: MemoryExcessView | None = None
 
@@ -246,7 +248,7 @@ def notebook_view(record: Record, context: ViewContext) -> NotebookView:
         memory_used_mib=context.usage.memory if context.usage else None,
         utilisation=context.usage.utilisation if context.usage else None,
         enforcement=context.level.value,
-        enforcement_sentence=context.level.meaning,
+        enforcement_sentence=" ".join(filter(None, [context.level.meaning, context.missing_limit])),
         idle_since=_idle_since(workload),
         warning=warning,
         kept_until=_kept_until(workload),

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from jupyter_gq.backends.local import control_groups
-from jupyter_gq.backends.local.control_groups import (
+from jupyter_gq.backends import control_groups
+from jupyter_gq.backends.control_groups import (
     ParentGroup,
     RunLimits,
     describe_limits,

@@ -3,9 +3,12 @@
 import os
 
 import pytest
+from traitlets import TraitError
 
+from jupyter_gq.backends.enforcers import Enforcers
 from jupyter_gq.backends.local import machine
 from jupyter_gq.backends.local.settings import LocalBackend
+from tests.fakes.driver import FakeDriver
 
 CORES = len(os.sched_getaffinity(0)) * 1000
 
@@ -56,6 +59,29 @@ def test_settings_override_the_measured_amounts(tmp_path):
 def test_malformed_amount_is_refused_with_the_setting_and_the_value(trait, value):
     with pytest.raises(Exception, match=rf"c\.LocalBackend\.{trait} = '{value}': it is not a number; write"):
         LocalBackend(**{trait: value})
+
+
+@pytest.mark.parametrize("value", [["0"], ["GPU-1", "MIG-5"], [""]])
+def test_device_of_mps_that_is_no_id_of_a_gpu_is_refused(value):
+    with pytest.raises(TraitError, match="is not the id of a GPU; use ids such as"):
+        LocalBackend(mps_devices=value)
+
+
+def test_only_present_devices_are_shared_by_mps(tmp_path, caplog):
+    probe = FakeDriver(devices=2)
+    backend = LocalBackend(mps_devices=["GPU-1", "GPU-7", "GPU-1"], mps_dir="")
+    mps = build(backend, tmp_path, probe).mps
+    assert (mps.daemon.devices, mps.daemon.folder) == (("GPU-1",), tmp_path / "mps")
+    assert "names GPU-7, which this machine does not have" in caplog.text
+    assert build(LocalBackend(mps_devices=["GPU-7"]), tmp_path, probe).mps is None
+
+
+def test_enforcers_are_off_unless_they_are_switched_on(tmp_path):
+    assert build(LocalBackend(), tmp_path, FakeDriver()) == Enforcers()
+
+
+def build(backend, folder, probe):
+    return backend.enforcers(state_dir=folder, probe=probe, awake=lambda: 0.0, on_change=lambda: None)
 
 
 class _NoDevices:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.devices.abilities import AbilityState, Machine, find_abilities
+from jupyter_gq.devices.abilities import AbilityState, LimitFindings, Machine, find_abilities
 from jupyter_gq.devices.checkpointer import CheckpointSupport
 from jupyter_gq.devices.probe import ProbeState, ProbeStatus
 
@@ -19,6 +19,7 @@ class World:
         self.programs = {"nvidia-cuda-mps-control", "nvidia-cuda-mps-server"}
         self.status = ProbeStatus(state=ProbeState.OK, detail="2x A100.")
         self.support = CheckpointSupport(available=True, can_move=True, detail="It works.")
+        self.limits = LimitFindings(on=True)
         self.write("proc/driver/nvidia/version", DRIVER.format(615))
         self.write("proc/self/uid_map", "         0          0 4294967295\n")
         self.write("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory pids dmem\n")
@@ -35,7 +36,8 @@ class World:
             run=self.root / "run",
             which=lambda name: name if name in self.programs else None,
         )
-        return {each.name: each for each in find_abilities(machine, self.status, self.support, simulated=simulated)}
+        found = find_abilities(machine, self.status, self.support, simulated=simulated, limits=self.limits)
+        return {each.name: each for each in found}
 
 
 @pytest.fixture
@@ -53,6 +55,30 @@ def test_machine_with_everything_lacks_nothing_and_is_unverified(world):
         "memory limits of the driver",
         "programs of other users",
     }
+
+
+@pytest.mark.parametrize(
+    ("limits", "state", "found", "advice"),
+    [
+        (LimitFindings(on=True), UNVERIFIED, "It is switched on.", ""),
+        (LimitFindings(on=False), UNVERIFIED, "root sets limits.", "c.LocalBackend.driver_memory_limits = True"),
+        (LimitFindings(obstacle="No dmem.", on=True), MISSING, "tells no limit.", "No dmem."),
+    ],
+)
+def test_memory_limits_are_found_with_what_the_driver_says(world, limits, state, found, advice):
+    world.limits = limits
+    shown = world.find()["memory limits of the driver"]
+    assert (shown.state, found in shown.found, advice in shown.advice) == (state, True, True)
+    assert bool(shown.advice) == bool(advice)
+
+
+def test_mps_says_whether_it_is_switched_on(world):
+    world.limits = LimitFindings(mps_devices=("GPU-1", "GPU-2"))
+    found = world.find()["MPS"]
+    assert (found.state, found.advice) == (UNVERIFIED, "")
+    assert found.found.endswith("It is switched on for GPU-1, GPU-2.")
+    world.limits = LimitFindings()
+    assert "c.LocalBackend.mps_devices" in world.find()["MPS"].advice
 
 
 def test_simulation_is_verified(world):

@@ -411,3 +411,12 @@ async def test_a_job_whose_state_is_lost_at_its_return_cannot_go_on(jobs):
     state = await comes_to(shares, SharePhase.IN_USE)
     assert "Restart the kernel (" not in state.failure
     assert "could not be brought back" in shares.describe_loss(*KEY)
+
+
+async def test_a_share_on_a_device_that_is_shared_by_mps_cannot_be_suspended_and_none_moves(machine):
+    shares = await recovered(machine)
+    assert (shares.describe_refusal(*KEY), shares.can_move) == ("", True)
+    shares.partitioned = {"GPU-1"}
+    assert (shares.describe_refusal(*KEY), shares.can_move) == ("", False)
+    shares.partitioned = {"GPU-0"}
+    assert "shared by MPS" in shares.describe_refusal(*KEY)

@@ -27,7 +27,7 @@ _PROCESSES, _CONTROL = "cgroup.procs", "cgroup.subtree_control"
 #: What a group may limit.
 _CONTROLLERS = ("cpu", "memory", "pids")
 #: Name of the group into which the processes of a delegated group are moved.
-_LEAF = "jupyter-gq-hub"
+LEAF = "jupyter-gq-hub"
 #: Attributes by which systemd marks a delegated group.
 _MARKS = ("user.delegate", "trusted.delegate")
 _MEBIBYTE = 2**20
@@ -73,6 +73,14 @@ def find_own_group(proc: Path = _PROC) -> Path | None:
 
     `proc` is the folder of this process in /proc.
     """
+    folder = find_group(proc)
+    if folder is None:
+        return None
+    return folder if all(os.access(each, os.W_OK) for each in (folder, folder / _PROCESSES)) else None
+
+
+def find_group(proc: Path) -> Path | None:
+    """Return the folder of the control group of a process, `proc` is its folder in /proc; None if that is unknown."""
     try:
         mounts = [line.split() for line in (proc / "mountinfo").read_text().splitlines()]
         groups = (proc / "cgroup").read_text().splitlines()
@@ -81,10 +89,7 @@ def find_own_group(proc: Path = _PROC) -> Path | None:
     # A line of mountinfo: id, parent, device, root, place, options, ..., "-", type, source, options.
     place = next((fields[4] for fields in mounts if fields[fields.index("-") + 1] == "cgroup2"), None)
     own = next((line.removeprefix("0::/") for line in groups if line.startswith("0::/")), None)
-    if place is None or own is None:
-        return None
-    folder = Path(place) / own
-    return folder if all(os.access(each, os.W_OK) for each in (folder, folder / _PROCESSES)) else None
+    return None if place is None or own is None else Path(place) / own
 
 
 def prepare_parent(own: Path | None) -> ParentGroup | None:
@@ -94,12 +99,22 @@ def prepare_parent(own: Path | None) -> ParentGroup | None:
     """
     if own is None:
         return None
-    folder = own.parent if own.name == _LEAF else own
+    folder = own.parent if own.name == LEAF else own
     controllers = _enable(folder)
     if not controllers and _is_delegated(folder):
         _move_processes(folder)
         controllers = _enable(folder)
     return ParentGroup(folder=folder, controllers=controllers)
+
+
+def enable_device_memory(parent: ParentGroup | None) -> None:
+    """Let the groups below `parent` limit the memory of devices, if the kernel can and the delegation allows it.
+
+    A driver that counts without the kernel does not need that.
+    """
+    if parent is not None:
+        with suppress(OSError):
+            (parent.folder / _CONTROL).write_text("+dmem\n")
 
 
 def describe_limits(parent: ParentGroup | None) -> str:
@@ -213,8 +228,8 @@ def _is_delegated(folder: Path) -> bool:
 
 
 def _move_processes(folder: Path) -> None:
-    """Move all processes of a group into the group `_LEAF` below it; those that cannot be moved stay."""
-    leaf = folder / _LEAF
+    """Move all processes of a group into the group `LEAF` below it; those that cannot be moved stay."""
+    leaf = folder / LEAF
     try:
         leaf.mkdir(exist_ok=True)
         pids = (folder / _PROCESSES).read_text().split()

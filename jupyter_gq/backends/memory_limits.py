@@ -1,0 +1,140 @@
+"""The limits of the driver on the device memory of runs; the port `capabilities.memory_limits` of local backends.
+
+Rules
+-----
+- Own group: a limit counts for all processes of a control group together, so it is set only on the group of one run.
+- Confirmed: a limit counts if the driver shows it after it was set. The limits are read every `_CHECK_INTERVAL` s.
+- Threads: the driver is called in threads, because it may hang. Each run has one call at most under way.
+- Cleared first: the limits of a group are cleared before the group is removed.
+
+See docs/decisions/0205-let-the-driver-limit-control-groups.md.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from jupyter_gq.backends.capabilities import LimitState
+from jupyter_gq.devices.driver_limits import LimitError, MemoryLimiter, is_kept
+from jupyter_gq.devices.threads import run_in_thread
+from jupyter_gq.domain.amount import MiB
+
+from .control_groups import ParentGroup, remove_group
+
+log = logging.getLogger(__name__)
+
+RunKey = tuple[str, int]
+
+#: Seconds after which the limits of a run are read again.
+_CHECK_INTERVAL = 30.0
+_NO_GROUP = "The run has no control group of its own: with systemd, set Delegate=yes in the unit of the Hub."
+
+
+@dataclass(kw_only=True, slots=True)
+class _Run:
+    """The limits of one run."""
+
+    #: Folder of its control group; "" = it has none.
+    group: str
+    #: The limits that the run shall have, and those that were set, by device.
+    wanted: dict[str, MiB] = field(default_factory=dict)
+    set: dict[str, MiB] = field(default_factory=dict)
+    state: LimitState = field(default_factory=LimitState)
+    #: When the limits were read last.
+    checked_at: float | None = None
+    #: Whether a call of the driver is under way.
+    busy: bool = False
+
+
+@dataclass(kw_only=True)
+class DriverLimits:
+    """The memory limits of all runs of this machine, set by the driver on their control groups."""
+
+    limiter: MemoryLimiter
+    #: The group below which runs have groups of their own; None = they have none.
+    parent: ParentGroup | None
+    #: Returns the seconds for which the machine has been awake.
+    awake: Callable[[], float]
+    #: Called after the state of a run has changed.
+    on_change: Callable[[], None]
+    _runs: dict[RunKey, _Run] = field(init=False, default_factory=dict)
+
+    # --- the port
+
+    def want(self, workload: str, run: int, limits: Mapping[str, MiB]) -> None:
+        """Begin to set these limits, by device, unless the run has them; see `capabilities.MemoryLimits`."""
+        found = self._runs.get((workload, run))
+        if found is None or not found.group:
+            return
+        found.wanted = dict(limits)
+        due = found.checked_at is None or self.awake() - found.checked_at >= _CHECK_INTERVAL
+        if not found.busy and (found.wanted != found.set or (found.wanted and due)):
+            self._apply(found, f"limits of {workload}")
+
+    def state(self, workload: str, run: int) -> LimitState:
+        """Return the devices on which the limit of a run is confirmed, and what is wrong with the others."""
+        found = self._runs.get((workload, run))
+        return LimitState() if found is None else found.state
+
+    # --- for the backends
+
+    def enter(self, key: RunKey, group: str, why: str = _NO_GROUP) -> None:
+        """Know the control group of a run; do nothing if it is known. "" = it has none, for the reason `why`."""
+        if key not in self._runs:
+            self._runs[key] = _Run(group=group, state=LimitState(trouble="" if group else why))
+
+    def leave(self, key: RunKey, group: str) -> None:
+        """Clear the limits of a run that has ended, then remove its control group."""
+        found = self._runs.pop(key, None)
+        if found is None or not (found.set or found.busy):
+            remove_group(group)
+            return
+
+        def work() -> None:
+            for device in {*found.set, *found.wanted}:
+                self._clear(device, group)
+            remove_group(group)
+
+        run_in_thread(f"clear limits of {key[0]}", work, lambda _: None)
+
+    # --- inside
+
+    def _apply(self, found: _Run, name: str) -> None:
+        """Set the wanted limits of a run in a thread, and read them back."""
+        wanted, before, now = dict(found.wanted), dict(found.set), self.awake()
+        found.busy = True
+
+        def finish(state: LimitState | None) -> None:
+            found.busy, found.set, found.checked_at = False, wanted, now
+            changed, found.state = state != found.state, state or LimitState()
+            if changed:
+                if found.state.trouble:
+                    log.warning("%s: %s", name, found.state.trouble)
+                self.on_change()
+
+        run_in_thread(name, lambda: self._set_all(found.group, wanted, before), finish)
+
+    def _set_all(self, group: str, wanted: Mapping[str, MiB], before: Mapping[str, MiB]) -> LimitState:
+        """Set the limits that differ from those before, read all, and return what is confirmed."""
+        for device in before.keys() - wanted.keys():
+            self._clear(device, group)
+        confirmed, troubles = set(), []
+        for device, limit in wanted.items():
+            try:
+                if before.get(device) != limit or not is_kept(limit, self.limiter.read_limit(device, group)):
+                    self.limiter.set_limit(device, group, limit)
+                shown = self.limiter.read_limit(device, group)
+            except LimitError as error:
+                troubles.append(str(error))
+                continue
+            if is_kept(limit, shown):
+                confirmed.add(device)
+            else:
+                troubles.append(f"NVIDIA's driver was told the limit {limit} MiB, and does not show it.")
+        return LimitState(confirmed=frozenset(confirmed), trouble=" ".join(dict.fromkeys(troubles)))
+
+    def _clear(self, device: str, group: str) -> None:
+        try:
+            self.limiter.set_limit(device, group, None)
+        except LimitError as error:
+            log.info("the memory limit of the control group %s was not cleared: %s", group, error)

@@ -1,0 +1,63 @@
+"""The devices of this machine that are shared by MPS; the port `capabilities.partitioning` of local backends.
+
+The daemon is asked every `_CHECK_INTERVAL`, in a thread, and is started again if it does not answer.
+See docs/decisions/0206-share-named-gpus-by-mps.md.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jupyter_gq.devices.mps import MpsDaemon, mps_environment
+from jupyter_gq.devices.threads import run_in_thread
+from jupyter_gq.domain.amount import MilliGpu
+from jupyter_gq.domain.cluster import Device
+
+log = logging.getLogger(__name__)
+
+#: Seconds after which the daemon is asked again whether it runs.
+_CHECK_INTERVAL = 10.0
+
+
+@dataclass(kw_only=True)
+class MpsDevices:
+    """The devices that one daemon of MPS serves."""
+
+    daemon: MpsDaemon
+    #: Returns the seconds for which the machine has been awake.
+    awake: Callable[[], float]
+    #: Called after the daemon has begun or ceased to answer.
+    on_change: Callable[[], None]
+    _trouble: str = field(init=False, default="")
+    _checked_at: float | None = field(init=False, default=None)
+    _busy: bool = field(init=False, default=False)
+
+    @property
+    def trouble(self) -> str:
+        """The trouble with the daemon, as a sentence; "" if it answers, or was not asked yet."""
+        return self._trouble
+
+    def serves(self, devices: Collection[str]) -> bool:
+        """Return whether one of these devices is shared by MPS."""
+        return not set(devices).isdisjoint(self.daemon.devices)
+
+    def environment(self, devices: Sequence[Device], milli: MilliGpu) -> Mapping[str, str]:
+        """Return the variables of programs that have `milli` of each of these devices; see `mps_environment`."""
+        return mps_environment(devices, milli, served=self.daemon.devices, pipes=self.daemon.pipes)
+
+    def keep_running(self) -> None:
+        """Begin to start the daemon if it does not answer; does nothing if it was asked lately."""
+        due = self._checked_at is None or self.awake() - self._checked_at >= _CHECK_INTERVAL
+        if not due or self._busy:
+            return
+        self._busy = True
+        run_in_thread("keep MPS running", self.daemon.ensure, self._note)
+
+    def _note(self, trouble: str | None) -> None:
+        """Take over what is wrong with the daemon; None = the attempt has failed, which the log explains."""
+        self._busy, self._checked_at = False, self.awake()
+        found = "MPS could not be started; the service's log says why." if trouble is None else trouble
+        if found != self._trouble:
+            self._trouble = found
+            log.warning("%s", found or "MPS runs again.")
+            self.on_change()

@@ -1,0 +1,125 @@
+"""NVIDIA's MPS on devices of this machine: its control daemon, and the variables by which programs use it.
+
+Rules
+-----
+- Own daemon: it has a folder of its own, serves the named devices only, and lives on when the service ends, because
+  its clients do. A later service finds it by the folder.
+- Named by UUID: an entry for a device that a program does not see would drop all of its memory limits.
+- All or nothing: a program gets the variables only if the daemon serves every device that it sees, since the daemon
+  hides the others.
+
+See docs/decisions/0206-share-named-gpus-by-mps.md.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jupyter_gq.domain.amount import ONE_GPU, MilliGpu
+from jupyter_gq.domain.cluster import Device
+
+from .limits import watched_memory
+
+PROGRAM = "nvidia-cuda-mps-control"
+UNDER_MPS = "The GPU is shared by MPS, and the driver does not suspend programs under MPS."
+#: Seconds within which the daemon answers or starts.
+_TIMEOUT = 20
+_NO_PROGRAM = f"MPS cannot run: {PROGRAM} is not on the search path. Install the driver's compute utilities."
+#: Longest path of a Unix socket in Linux, less the longest name of one in the folder.
+_LONGEST = 90
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MpsDaemon:
+    """The control daemon of MPS in a folder."""
+
+    folder: Path
+    #: Ids of the devices that it serves.
+    devices: Sequence[str]
+    #: Function that returns the path of the program with a name; None if it is not installed.
+    which: Callable[[str], str | None] = shutil.which
+
+    @property
+    def pipes(self) -> Path:
+        """The folder by which clients find the daemon."""
+        return self.folder / "pipe"
+
+    def ensure(self) -> str:
+        """Start the daemon unless it answers; return what is wrong, as a sentence, or "" if it answers now."""
+        program = self.which(PROGRAM)
+        if program is None:
+            return _NO_PROGRAM
+        if len(str(self.pipes)) > _LONGEST:
+            return f"MPS cannot run: the path {self.pipes} is too long for its sockets. Set c.LocalBackend.mps_dir."
+        try:
+            return "" if self._answers(program) else self._start(program)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"MPS cannot run: {error}."
+
+    def _start(self, program: str) -> str:
+        """Start the daemon; return what is wrong, as a sentence, or "" if it answers now."""
+        for folder in (self.folder, self.pipes, self.folder / "log"):
+            if not folder.exists():
+                folder.mkdir(parents=True)
+                folder.chmod(0o755)  # the programs of other users find the daemon in it
+        output = self.folder / "start.log"
+        # The daemon would keep a pipe open for ever, so that its output goes to a file.
+        with output.open("wb") as file:
+            subprocess.run(  # noqa: S603 - the program of the driver
+                [program, "-d", *(["--multiuser-server"] if os.geteuid() == 0 else [])],
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                timeout=_TIMEOUT,
+                check=False,
+                umask=0o022,
+            )
+        if self._answers(program):
+            return ""
+        said = output.read_text(encoding="utf-8", errors="replace").strip()[:300]
+        return f"MPS does not start; it says: {said or 'nothing'}. Its logs are in {self.folder / 'log'}."
+
+    def _answers(self, program: str) -> bool:
+        asked = subprocess.run(  # noqa: S603 - the program of the driver
+            [program],
+            input=b"get_server_list\n",
+            env=self._environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=_TIMEOUT,
+            check=False,
+        )
+        return asked.returncode == 0
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "CUDA_VISIBLE_DEVICES": ",".join(self.devices),
+            "CUDA_MPS_PIPE_DIRECTORY": str(self.pipes),
+            "CUDA_MPS_LOG_DIRECTORY": str(self.folder / "log"),
+        }
+
+
+def mps_environment(
+    devices: Sequence[Device], milli: MilliGpu, *, served: Collection[str], pipes: Path
+) -> dict[str, str]:
+    """Return the variables by which the programs of a part of each of these devices are clients of MPS.
+
+    `served` are the ids of the devices of the daemon, and `pipes` is its folder. There are no variables for whole
+    devices, or if the daemon does not serve all of them.
+    """
+    if milli >= ONE_GPU or not devices or not all(device.id in served for device in devices):
+        return {}
+    limits = {device.id: watched_memory(device, milli) for device in devices}
+    environment = {
+        "CUDA_MPS_PIPE_DIRECTORY": str(pipes),
+        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(max(1, milli * 100 // ONE_GPU)),
+    }
+    if all(limits.values()):
+        named = ",".join(f"{id}={limit}M" for id, limit in limits.items())
+        environment["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = named
+    return environment

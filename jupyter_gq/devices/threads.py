@@ -1,0 +1,28 @@
+"""The daemon threads in which the driver is called, which may hang."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+def run_in_thread(name: str, work: Callable[[], T], finish: Callable[[T | None], None]) -> None:
+    """Run `work` in a daemon thread, and `finish` with its result in the loop; None if it raised, which is logged."""
+    loop = asyncio.get_running_loop()
+
+    def run() -> None:
+        result: T | None = None
+        try:
+            result = work()
+        except Exception:  # the last guard of a thread
+            log.exception("%s failed", name)
+        with suppress(RuntimeError):  # the loop is closed: the service has ended, and its successor recovers
+            loop.call_soon_threadsafe(finish, result)
+
+    threading.Thread(target=run, name=name, daemon=True).start()

@@ -1,0 +1,128 @@
+"""Limits of the driver on runs: set once, read again, cleared with the group, and claimed only while they are shown."""
+
+import pytest
+
+from jupyter_gq.backends.capabilities import LimitState
+from jupyter_gq.backends.memory_limits import DriverLimits
+from tests.fakes import FixedClock
+from tests.fakes.driver import DriverThatKeepsLimits
+from tests.patience import eventually
+
+pytestmark = pytest.mark.asyncio
+
+KEY = ("nb-1", 1)
+
+
+class Machine:
+    """The limits of one run, whose control group is a folder."""
+
+    def __init__(self, folder):
+        self.driver, self.clock, self.changes = DriverThatKeepsLimits(), FixedClock(), 0
+        self.group = folder / "group"
+        self.group.mkdir()
+        self.limits = DriverLimits(limiter=self.driver, parent=None, awake=self.clock.awake, on_change=self.changed)
+
+    def changed(self):
+        self.changes += 1
+
+    @property
+    def state(self):
+        return self.limits.state(*KEY)
+
+    async def settle(self, **wanted):
+        """Want limits until nothing is under way."""
+
+        def settled():
+            self.limits.want(*KEY, wanted)
+            found = self.limits._runs[KEY]
+            return not found.busy and found.set == wanted
+
+        await eventually(settled, "the limits")
+
+    async def see_again(self, **wanted):
+        """Let the limits be read again after a while."""
+        self.clock.forward(31)
+        self.limits.want(*KEY, wanted)
+        await eventually(lambda: not self.limits._runs[KEY].busy, "the second reading")
+
+
+@pytest.fixture
+def machine(tmp_path):
+    made = Machine(tmp_path)
+    made.limits.enter(KEY, str(made.group))
+    return made
+
+
+async def test_limit_is_set_once_and_confirmed(machine):
+    assert machine.state == LimitState()
+    await machine.settle(a=1000)
+    assert machine.state == LimitState(confirmed=frozenset("a"))
+    assert machine.changes == 1
+    await machine.see_again(a=1000)
+    assert (machine.driver.calls, machine.changes) == ([("a", 1000)], 1)
+
+
+async def test_limits_follow_the_share_to_another_device(machine):
+    await machine.settle(a=1000)
+    await machine.settle(b=2000)
+    assert machine.driver.calls == [("a", 1000), ("a", None), ("b", 2000)]
+    assert machine.state.confirmed == frozenset("b")
+
+
+async def test_limit_that_grows_is_set_anew(machine):
+    """The old one would hold as well, and be too small."""
+    await machine.settle(a=1000)
+    await machine.settle(a=2000)
+    assert machine.driver.calls == [("a", 1000), ("a", 2000)]
+
+
+async def test_limit_that_somebody_removed_is_set_again(machine):
+    await machine.settle(a=1000)
+    machine.driver.limits.clear()
+    await machine.see_again(a=1000)
+    assert (machine.driver.calls, machine.state.confirmed) == ([("a", 1000)] * 2, frozenset("a"))
+
+
+async def test_limit_that_the_driver_does_not_show_is_not_claimed(machine):
+    machine.driver.forgets = True
+    await machine.settle(a=1000)
+    assert machine.state.confirmed == frozenset()
+    assert machine.state.trouble == "NVIDIA's driver was told the limit 1000 MiB, and does not show it."
+
+
+async def test_refusal_is_told_and_does_not_hide_the_limits_of_other_devices(machine, caplog):
+    machine.driver.limits = {("a", str(machine.group)): 1000}
+    await machine.settle(a=1000)
+    machine.driver.refusal = "Only root may."
+    await machine.settle(a=1000, b=2000)
+    assert machine.state == LimitState(confirmed=frozenset("a"), trouble="Only root may.")
+    assert "limits of nb-1: Only root may." in caplog.text
+
+
+async def test_run_without_a_group_has_no_limit_and_says_why(machine):
+    machine.limits.enter(("nb-2", 1), "", "It is in another group.")
+    machine.limits.want("nb-2", 1, {"a": 1000})
+    assert machine.limits.state("nb-2", 1) == LimitState(trouble="It is in another group.")
+    assert machine.driver.calls == []
+
+
+async def test_end_of_a_run_clears_its_limits_before_its_group_goes(machine):
+    await machine.settle(a=1000)
+    machine.limits.leave(KEY, str(machine.group))
+    await eventually(lambda: not machine.group.exists(), "the end of the group")
+    assert (machine.driver.calls[-1], machine.state) == (("a", None), LimitState())
+
+
+async def test_group_goes_at_once_if_it_never_had_a_limit(machine):
+    machine.limits.leave(KEY, str(machine.group))
+    assert not machine.group.exists()
+
+
+async def test_driver_that_hangs_is_asked_once_and_holds_up_nothing(machine):
+    machine.driver.answers.clear()
+    for _ in range(3):
+        machine.limits.want(*KEY, {"a": 1000})
+    assert machine.state == LimitState()
+    machine.driver.answers.set()
+    await machine.settle(a=1000)
+    assert machine.driver.calls == [("a", 1000)]
