@@ -262,8 +262,9 @@ async def test_share_that_the_driver_refuses_says_so_from_then_on(node):
     node.driver.processes[KERNEL].fails = {"checkpoint": CheckpointProblem.UNSUPPORTED}
     await node.is_in_use()
     node.suspend()
-    told = await eventually(lambda: (found := node.told()).refusal and found, "the refusal")
-    assert (told.phase, told.refusal) == ("IN_USE", "The driver refuses: UNSUPPORTED.")
+    await eventually(lambda: node.told().refusal, "the refusal")
+    told = await node.comes_to("IN_USE")
+    assert told.refusal == "The driver refuses: UNSUPPORTED."
     assert node.driver.states()[KERNEL] is CheckpointState.RUNNING
 
 
