@@ -36,7 +36,7 @@ def forbid_process_end() -> Iterator[None]:
 
 
 class _Guard:
-    """A call that ends a process, refused to a thread that executes a config file. It stays in place afterwards."""
+    """A call that ends a process, refused to threads that execute a config file; after a file the guard stays."""
 
     def __init__(self, name: str, end: Callable[..., NoReturn]) -> None:
         self._name, self._end = name, end

@@ -1,4 +1,4 @@
-"""What is told to the owners of victims whose queue was removed from the configuration: they do not come back there."""
+"""Sentences for the owners of victims whose queue was removed from the configuration, so that they do not come back."""
 
 from dataclasses import replace
 
