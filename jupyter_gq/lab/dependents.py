@@ -25,7 +25,7 @@ from .parsing import list_nodes
 
 #: Names that are there without any cell.
 _THERE = frozenset([*dir(builtins), "display", "get_ipython", "In", "Out", "_", "__", "___"])
-_MAKING_MAGICS = frozenset({"run", "pylab", "load", "recall", "store", "macro"})
+_MAKING_MAGICS = frozenset({"run", "rerun", "store", "macro"})
 _MAKING_CALLS = frozenset({"exec", "globals"})
 
 

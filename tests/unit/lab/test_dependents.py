@@ -13,6 +13,7 @@ from jupyter_gq.lab.dependents import find_dependents
         (["def test(): return net.test()", "test()"], [[], ["net"]]),
         (["def test(): return net.test()\ndef report(): test()", "%time report()"], [[], ["net"]]),
         (["[net(x) for x in rows]"], [["net"]]),
+        (["%pylab inline", "net.test()"], [[], ["net"]]),
         (["class Deep(type(net)): pass"], [["net"]]),
         (["%timeit -n 1 net.test()"], [["net"]]),
     ],
