@@ -98,8 +98,8 @@ class ServerRuns:
 
         `now` returns the time in seconds since the epoch. A server that is not attached within `attach_timeout` seconds
         after its launch counts as lost. `hub_processes` returns the ids of the processes that may be the Hub. `shares`
-        suspends idle shares; None = they cannot be suspended. `enforcers` limit shares beside the
-        watchdog; without limits of the driver, servers stay in the control group of the Hub.
+        suspends idle shares; None = they cannot be suspended. `enforcers` limit shares beside the watchdog;
+        without limits of the driver, servers stay in the control group of the Hub.
         """
         self._limits = enforcers.limits
         if enforcers.limits is not None:
