@@ -21,7 +21,7 @@ from jupyter_gq.devices.probe import ProbeState
 from jupyter_gq.domain.amount import MiB, MilliGpu
 from jupyter_gq.domain.cluster import Device
 from tests.driver_fakes import DriverMachine
-from tests.patience import until
+from tests.patience import scaled, until
 
 PROBE = NvmlProbe(now=now)
 if PROBE.status().state is not ProbeState.OK:
@@ -89,7 +89,7 @@ def daemon(device):
     assert made.ensure() == ""
     yield made
     environment = {**os.environ, "CUDA_MPS_PIPE_DIRECTORY": str(made.pipes)}
-    subprocess.run([PROGRAM], input=b"quit\n", env=environment, check=False, timeout=60)
+    subprocess.run([PROGRAM], input=b"quit\n", env=environment, check=False, timeout=scaled(60))
     shutil.rmtree(folder, ignore_errors=True)
 
 

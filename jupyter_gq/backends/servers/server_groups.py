@@ -49,8 +49,12 @@ def enter_group(parent: ParentGroup | None, name: str, pid: int) -> tuple[str, s
         return found, why
     if _group_of(pid) not in (parent.folder, parent.folder / LEAF):
         return "", _FOREIGN
-    group = make_group(parent, f"{_PREFIX}{name}", RunLimits())
-    for _ in range(_ROUNDS if group else 0):
+    group = ""
+    for _ in range(_ROUNDS):
+        # Made anew if another service of this machine has removed it while it was empty.
+        group = make_group(parent, f"{_PREFIX}{name}", RunLimits())
+        if not group:
+            break
         left = [each for each in ProcessTable.read().tree(pid) if _group_of(each) not in (None, Path(group))]
         if not left:
             return group, ""

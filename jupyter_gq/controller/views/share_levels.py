@@ -57,9 +57,10 @@ def _clients(context: Context, workload: Workload) -> list[bool]:
 
 
 def _is_shared_by_mps(port: Partitioning, workload: Workload) -> bool:
-    """Return whether the share is a part of devices of which one is shared by MPS."""
+    """Return whether the share is a part of devices that are all shared by MPS, so that its programs use MPS."""
+    devices = [device for task in workload.placement for device in task.devices]
     is_part = workload.request.milli_per_device < ONE_GPU
-    return is_part and port.serves([device for task in workload.placement for device in task.devices])
+    return is_part and bool(devices) and all(port.serves([device]) for device in devices)
 
 
 def describe_fractions(context: Context) -> str:
