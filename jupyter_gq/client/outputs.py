@@ -67,7 +67,7 @@ class Fold:
                 self._apply(event, event["cell"], self._cells.setdefault(event["cell"], []))
 
     def _apply(self, event: JsonObject, cell: str, outputs: list[Output]) -> None:
-        """Change the outputs of a cell as one piece says; ignore an unknown operation or an index that does not exist."""
+        """Change the outputs of a cell as one piece says; ignore unknown operations and missing indexes."""
         match event["op"]:
             case "append":
                 self._append(cell, outputs, event["output"])

@@ -121,7 +121,8 @@ class KernelRequests:
             folded.add(page.events)
             after = page.events[-1]["seq"]
         lines += text.end()
-        errors = [output for outputs in folded.outputs.values() for output in outputs if output["output_type"] == "error"]
+        shown = [output for outputs in folded.outputs.values() for output in outputs]
+        errors = [output for output in shown if output["output_type"] == "error"]
         return {"text": "\n".join(lines), "error": render(errors[-1:])}
 
     async def read_value(self, job: str) -> JsonObject:
