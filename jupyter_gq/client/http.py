@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import json
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from jupyter_gq.domain.json_types import JsonObject
 
 from . import models
+from .older_service import write_submission
 from .problems import PlainProblem, ServiceError, ServiceUnavailable
 from .sse import SseConnection
 from .transport import Answer, Transport, join_path
@@ -36,6 +37,8 @@ class ServiceClient:
 
     def __init__(self, url: str, token: str, timeout: float = 20.0) -> None:
         self._transport = Transport(url, token, timeout)
+        #: Fields of a job that the service has told; None before it was asked.
+        self._known: Collection[str] | None = None
 
     @property
     def url(self) -> str:
@@ -126,16 +129,20 @@ class ServiceClient:
     async def submit(self, submission: models.JobSubmission, key: str | None = None) -> tuple[models.JobView, bool]:
         """Send a job to its queue; return the job, and whether it is new.
 
+        What an older service does not know is left out; see `older_service`.
         If the idempotency key was used before, the result is the earlier job and False.
         """
         headers = {} if key is None else {"Idempotency-Key": key}
-        answer = await self._send("POST", "jobs", submission, headers)
+        body = write_submission(submission, self._known)
+        answer = await self._transport.request("POST", "jobs", body=body, headers=headers)
         return await self._read(models.JobView, answer), answer.status == 201
 
     async def describe_files(self, parts: Sequence[str]) -> models.FileStore:
         """Return which of these parts of the user's files the service lacks, and its limits; at most 20,000 parts."""
         question = models.PartsQuestion(parts=list(parts))
-        return await self._read(models.FileStore, await self._send("POST", "files/missing", question))
+        store = await self._read(models.FileStore, await self._send("POST", "files/missing", question))
+        self._known = frozenset(store.fields)
+        return store
 
     async def add_files(self, parts: Sequence[bytes]) -> None:
         """Send parts of the user's files: together at most 4 MiB, and at most 1000."""
