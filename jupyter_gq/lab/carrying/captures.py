@@ -82,7 +82,7 @@ class Wanted:
     """The variables that a job is to take along, and the cells that make them."""
 
     names: Sequence[str]
-    #: Those of them that the user adds.
+    #: Names that the user adds to those that the cells read.
     added: Sequence[str]
     #: Places in the request's prefix of the cells that make a variable.
     makers: JsonMapping

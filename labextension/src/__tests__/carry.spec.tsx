@@ -121,7 +121,7 @@ describe('the choice between cells and their variables', () => {
     await perform(() => radio(1).click());
     await wait();
     const [field] = all('#jp-gq-send-more_variables');
-    expect(words(all('label[for=jp-gq-send-more_variables]')[0])).toBe('Also take');
+    expect(words(all('label[for=jp-gq-send-more_variables]')[0])).toBe('Also take variables');
     await enter(field, 'scaler,  rate');
     await wait();
     expect(asked.length).toBe(1);

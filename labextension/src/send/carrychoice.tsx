@@ -103,7 +103,7 @@ function AlsoTake({ carry, sending, problem, trans, onCarry }: ICarryProps): Rea
   return (
     <TextField
       id={ALSO}
-      label={trans.__('Also take')}
+      label={trans.__('Also take variables')}
       hint={trans.__('variables that the cells do not name, such as those that eval reads')}
       maxLength={1000}
       takesEnter={true}
