@@ -1,8 +1,9 @@
 """The HTTP client of the scheduler service: one typed method for each route of its API."""
 
+import asyncio
 import base64
 import json
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -10,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from jupyter_gq.domain.json_types import JsonObject
 
 from . import models
+from .older_service import write_submission
 from .problems import PlainProblem, ServiceError, ServiceUnavailable
 from .sse import SseConnection
 from .transport import Answer, Transport, join_path
@@ -19,6 +21,8 @@ __all__ = ["ServiceClient", "ServiceError", "ServiceUnavailable"]
 Model = TypeVar("Model", bound=BaseModel)
 #: The service's name for a user's default server, whose name is empty.
 DEFAULT_SERVER = "-"
+#: Bytes from which an answer is read in another thread, which takes a moment itself.
+LONG_ANSWER = 64 * 1024
 
 
 class ServiceClient:
@@ -33,6 +37,8 @@ class ServiceClient:
 
     def __init__(self, url: str, token: str, timeout: float = 20.0) -> None:
         self._transport = Transport(url, token, timeout)
+        #: Fields of a job that the service has told; None before it was asked.
+        self._known: Collection[str] | None = None
 
     @property
     def url(self) -> str:
@@ -78,11 +84,11 @@ class ServiceClient:
 
     async def drain(self, name: str) -> models.DrainView:
         """Drain a node or device: it takes nothing new from now on. Status 409 if it is drained already; for admins."""
-        return self._read(models.DrainView, await self._send("POST", "drains", models.DrainRequest(name=name)))
+        return await self._read(models.DrainView, await self._send("POST", "drains", models.DrainRequest(name=name)))
 
     async def undrain(self, name: str) -> models.DrainView:
         """Put a drained node or device back into service; status 409 if it is not drained; for admins."""
-        return self._read(models.DrainView, await self._transport.request("DELETE", join_path("drains", name)))
+        return await self._read(models.DrainView, await self._transport.request("DELETE", join_path("drains", name)))
 
     async def audit(self, **wanted: str | int | None) -> models.AuditPage:
         """Return a page of the audit log; for admins. `wanted` are the query parameters of the route, by name."""
@@ -118,26 +124,30 @@ class ServiceClient:
 
     async def preview(self, request: models.JobRequest) -> models.Preview:
         """Return what would happen if this job were sent now; nothing is stored."""
-        return self._read(models.Preview, await self._send("POST", "jobs/preview", request))
+        return await self._read(models.Preview, await self._send("POST", "jobs/preview", request))
 
     async def submit(self, submission: models.JobSubmission, key: str | None = None) -> tuple[models.JobView, bool]:
         """Send a job to its queue; return the job, and whether it is new.
 
+        What an older service does not know is left out; see `older_service`.
         If the idempotency key was used before, the result is the earlier job and False.
         """
         headers = {} if key is None else {"Idempotency-Key": key}
-        answer = await self._send("POST", "jobs", submission, headers)
-        return self._read(models.JobView, answer), answer.status == 201
+        body = write_submission(submission, self._known)
+        answer = await self._transport.request("POST", "jobs", body=body, headers=headers)
+        return await self._read(models.JobView, answer), answer.status == 201
 
     async def describe_files(self, parts: Sequence[str]) -> models.FileStore:
         """Return which of these parts of the user's files the service lacks, and its limits; at most 20,000 parts."""
         question = models.PartsQuestion(parts=list(parts))
-        return self._read(models.FileStore, await self._send("POST", "files/missing", question))
+        store = await self._read(models.FileStore, await self._send("POST", "files/missing", question))
+        self._known = frozenset(store.fields)
+        return store
 
     async def add_files(self, parts: Sequence[bytes]) -> None:
         """Send parts of the user's files: together at most 4 MiB, and at most 1000."""
-        contents = [base64.b64encode(part).decode("ascii") for part in parts]
-        await self._send("POST", "files", models.FileParts(contents=contents))
+        body = await asyncio.to_thread(_write_parts, parts)
+        await self._transport.request("POST", "files", body=body)
 
     async def job(self, job: str) -> models.JobView:
         """Return the present view of a job; status 404 if there is none that the user may see."""
@@ -145,19 +155,19 @@ class ServiceClient:
 
     async def cancel(self, job: str) -> models.JobView:
         """Cancel a job, and return it; a running job gets a moment to end. Status 409 if the job has ended."""
-        return self._read(models.JobView, await self._transport.request("DELETE", join_path("jobs", job)))
+        return await self._read(models.JobView, await self._transport.request("DELETE", join_path("jobs", job)))
 
     async def cancel_many(self, jobs: Sequence[str]) -> models.CancelledJobs:
         """Cancel at most `models.MOST_JOBS` jobs; return them, and the refused ones with their reasons."""
         selection = models.JobSelection(jobs=list(jobs))
-        return self._read(models.CancelledJobs, await self._send("POST", "jobs/cancel", selection))
+        return await self._read(models.CancelledJobs, await self._send("POST", "jobs/cancel", selection))
 
     async def change(self, job: str, change: models.JobChange) -> models.JobView:
         """Change a job that has not ended, and return it.
 
         Status 409 if it has ended; 404 if the user is not its owner, a manager of its queue or an admin.
         """
-        return self._read(models.JobView, await self._send("PATCH", join_path("jobs", job), change))
+        return await self._read(models.JobView, await self._send("PATCH", join_path("jobs", job), change))
 
     async def hold(self, job: str) -> models.JobView:
         """Hold a job, so that it does not run until its release, and return it; a running job is paused."""
@@ -182,7 +192,7 @@ class ServiceClient:
     async def notebook(self, job: str) -> JsonObject:
         """Return a job's executed notebook with the outputs so far; status 404 before there is one."""
         answer = await self._transport.request("GET", join_path("jobs", job, "notebook"))
-        document: JsonObject = answer.json()
+        document: JsonObject = await asyncio.to_thread(answer.json)
         return document
 
     async def log(self, job: str, task: int | None = None) -> str:
@@ -232,7 +242,7 @@ class ServiceClient:
 
         Status 403 if the share is beyond the fixed quota.
         """
-        return self._read(models.TicketView, await self._send("POST", "tickets", request))
+        return await self._read(models.TicketView, await self._send("POST", "tickets", request))
 
     async def ticket(self, ticket: str) -> models.TicketView:
         """Return the present view of a ticket; this poll keeps the ticket from lapsing."""
@@ -273,7 +283,7 @@ class ServiceClient:
         Status 409 if the server has no idle warning, or if "Keep it" has reached its bound.
         """
         path = join_path("servers", server or DEFAULT_SERVER, "keep")
-        return self._read(models.NotebookView, await self._transport.request("POST", path))
+        return await self._read(models.NotebookView, await self._transport.request("POST", path))
 
     # Events
 
@@ -308,17 +318,23 @@ class ServiceClient:
 
         Query parameters that are None are left out. Raises `ServiceError` of status 502 for an answer of another form.
         """
-        return self._read(model, await self._transport.request("GET", path, query=query))
+        return await self._read(model, await self._transport.request("GET", path, query=query))
 
     async def _send(self, method: str, path: str, body: BaseModel, headers: dict[str, str] | None = None) -> Answer:
         content = body.model_dump_json().encode()
         return await self._transport.request(method, path, body=content, headers=headers)
 
-    def _read(self, model: type[Model], answer: Answer) -> Model:
+    async def _read(self, model: type[Model], answer: Answer) -> Model:
         """Return the body of an answer as an instance of the model.
 
+        A long answer is read in another thread: the event loop is that of a Jupyter server, which serves kernels.
         Raises `ServiceError` of status 502 if the body is not JSON or not of that model.
         """
+        if len(answer.body) < LONG_ANSWER:
+            return self._parse(model, answer)
+        return await asyncio.to_thread(self._parse, model, answer)
+
+    def _parse(self, model: type[Model], answer: Answer) -> Model:
         try:
             document = answer.json()
         except ValueError as error:
@@ -341,3 +357,9 @@ class ServiceClient:
                 "the service and this client may be of different versions.",
             ),
         )
+
+
+def _write_parts(parts: Sequence[bytes]) -> bytes:
+    """Return the body of a request with parts of files."""
+    contents = [base64.b64encode(part).decode("ascii") for part in parts]
+    return models.FileParts(contents=contents).model_dump_json().encode()

@@ -9,7 +9,7 @@ Rules
 
 from collections.abc import Iterable, Sequence
 
-from jupyter_gq.client.outputs import CellOutputs, Output, fold
+from jupyter_gq.client.outputs import Fold, Output
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 from jupyter_gq.domain.plain_text import strip_controls
 
@@ -18,7 +18,7 @@ class OutputText:
     """The text of a job's outputs so far. Pieces of output go in, in order; lines come out."""
 
     def __init__(self) -> None:
-        self._outputs: CellOutputs = {}
+        self._folded = Fold()
         self._ended: set[str] = set()
         #: The lines of each cell that were returned.
         self._returned: dict[str, list[str]] = {}
@@ -36,19 +36,19 @@ class OutputText:
 
     def end(self) -> list[str]:
         """Return the lines that were not complete when the outputs ended."""
-        self._ended.update(self._outputs)
-        return [line for cell in self._outputs for line in self._new_lines(cell)]
+        self._ended.update(self._folded.outputs)
+        return [line for cell in self._folded.outputs for line in self._new_lines(cell)]
 
     def _apply(self, piece: JsonObject) -> None:
         """Add one piece to the outputs of its cell; a cell that starts once more continues its earlier outputs."""
         if piece["op"] == "cell":
             ended = piece.get("state") == "end"
             (self._ended.add if ended else self._ended.discard)(piece["cell"])
-        fold([piece], self._outputs)
+        self._folded.add([piece])
 
     def _new_lines(self, cell: str) -> list[str]:
         """Return the complete lines of a cell that were not returned before; set `partial`."""
-        text = render(self._outputs[cell])
+        text = render(self._folded.outputs[cell])
         if cell in self._ended and text and not text.endswith("\n"):
             text += "\n"
         *lines, self.partial = text.split("\n")

@@ -40,41 +40,94 @@ def fold(events: Iterable[JsonObject], into: CellOutputs | None = None) -> CellO
 
     If `into` is given, the pieces continue these outputs, which are changed and returned.
     """
-    cells: CellOutputs = {} if into is None else into
-    for event in events:
-        if "cell" in event:
-            _apply(event, cells.setdefault(event["cell"], []))
-    return cells
+    folded = Fold(into)
+    folded.add(events)
+    return folded.outputs
 
 
-def _apply(event: JsonObject, outputs: list[Output]) -> None:
-    """Change the outputs of a cell as one piece says; ignore an unknown operation or an index that does not exist."""
-    match event["op"]:
-        case "append":
-            append(outputs, event["output"])
-        case "replace" if event["index"] < len(outputs):
-            outputs[event["index"]] = event["output"]
-        case "clear":
-            outputs.clear()
-        case "set":
-            outputs[:] = event["outputs"]
+class Fold:
+    """The outputs of cells to which pieces are added. A piece costs its own length, however much is there already."""
+
+    def __init__(self, outputs: CellOutputs | None = None) -> None:
+        self._cells: CellOutputs = {} if outputs is None else outputs
+        #: Streams that are the last output of their cell and may go on, by the cell. Their text is not in `_cells` yet.
+        self._open: dict[str, _Stream] = {}
+
+    @property
+    def outputs(self) -> CellOutputs:
+        """The outputs so far, by the id of their cell."""
+        for cell in list(self._open):
+            self._close(cell)
+        return self._cells
+
+    def add(self, events: Iterable[JsonObject]) -> None:
+        """Apply the next pieces of output, in order."""
+        for event in events:
+            if "cell" in event:
+                self._apply(event, event["cell"], self._cells.setdefault(event["cell"], []))
+
+    def _apply(self, event: JsonObject, cell: str, outputs: list[Output]) -> None:
+        """Change the outputs of a cell as one piece says; ignore unknown operations and missing indexes."""
+        match event["op"]:
+            case "append":
+                self._append(cell, outputs, event["output"])
+            case "replace" if event["index"] < len(outputs):
+                self._close(cell)
+                outputs[event["index"]] = event["output"]
+            case "clear":
+                self._open.pop(cell, None)
+                outputs.clear()
+            case "set":
+                self._open.pop(cell, None)
+                outputs[:] = event["outputs"]
+
+    def _append(self, cell: str, outputs: list[Output], output: Output) -> None:
+        """Add an output to those of a cell; text of the same stream as the last output continues that output."""
+        if output["output_type"] != "stream":
+            self._close(cell)
+            outputs.append(output)
+            return
+        last = outputs[-1] if outputs else None
+        if last is None or last["output_type"] != "stream" or last["name"] != output["name"]:
+            self._close(cell)
+            outputs.append({**output, "text": ""})
+            self._open[cell] = _Stream("")
+        elif cell not in self._open:
+            self._open[cell] = _Stream(last["text"])
+        self._open[cell].add(output["text"])
+
+    def _close(self, cell: str) -> None:
+        """Put the text of the stream that is the last output of a cell into the outputs."""
+        stream = self._open.pop(cell, None)
+        if stream is not None:
+            outputs = self._cells[cell]
+            outputs[-1] = {**outputs[-1], "text": stream.join()}
 
 
-def append(outputs: list[Output], output: Output) -> None:
-    """Add an output to the end of `outputs`; text of the same stream as the last output continues that output.
+class _Stream:
+    """The text of a stream as a terminal would show it, in parts, since only the last line can still change."""
 
-    The text of a stream is stored as a terminal would show it.
-    """
-    last = outputs[-1] if outputs else None
-    same_stream = (
-        last is not None and last["output_type"] == output["output_type"] == "stream" and last["name"] == output["name"]
-    )
-    if last is not None and same_stream:
-        outputs[-1] = {**last, "text": collapse(last["text"] + output["text"])}
-    else:
-        if output["output_type"] == "stream":
-            output = {**output, "text": collapse(output["text"])}
-        outputs.append(output)
+    def __init__(self, text: str) -> None:
+        line = text.rfind("\n") + 1
+        self._ended = [text[:line]]
+        self._line = [text[line:]]
+
+    def add(self, text: str) -> None:
+        """Continue the text."""
+        if not text:
+            return
+        if "\r" in text or "\b" in text or self._line[-1].endswith("\r"):
+            text = collapse("".join([*self._line, text]))
+            self._line = []
+        end = text.rfind("\n") + 1
+        if end:
+            self._ended += [*self._line, text[:end]]
+            self._line = []
+        self._line.append(text[end:])
+
+    def join(self) -> str:
+        """Return the whole text."""
+        return "".join([*self._ended, *self._line])
 
 
 def collapse(text: str) -> str:

@@ -68,20 +68,20 @@ async def find_unlisted(results: JobFiles, names: Collection[str], read: ReadPar
     listed = {file.path for file in results.files}
     found = {}
     for name in dict.fromkeys(names):
-        size = 0 if name in listed or explain_unsafe_path(name) else await _measure(read, name)
-        if size:
+        size = None if name in listed or explain_unsafe_path(name) else await _measure(read, name)
+        if size is not None:
             found[name] = UnlistedFile(name, size)
     return found
 
 
-async def _measure(read: ReadPart, path: str) -> int:
-    """Return the size of a file in bytes, found by reading a few of its parts; 0 if there is none."""
+async def _measure(read: ReadPart, path: str) -> int | None:
+    """Return the size of a file in bytes, found by reading a few of its parts; None if there is no such file."""
     try:
         size = len(await read(path, 0))
     except ServiceError as error:
         if error.status != HTTPStatus.NOT_FOUND:
             raise
-        return 0
+        return None
     probe = size
     while part := await read(path, probe):
         size = probe + len(part)

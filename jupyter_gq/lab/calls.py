@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 from .parsing import list_children, list_nodes
 
@@ -13,6 +14,12 @@ _USUAL_ALIASES = {
 }
 _IN_MEMORY = frozenset({"io.StringIO", "io.BytesIO", "StringIO", "BytesIO"})
 _SCREENS = frozenset({"sys.stdout", "sys.stderr", "sys.__stdout__", "os.devnull"})
+#: Kinds of nodes that give names: a quick look, since cells have many other nodes.
+_NAMING = frozenset(
+    {ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.withitem}
+)
+#: The calls of modules that were asked for.
+_CALLS: WeakKeyDictionary[ast.Module, list[ast.Call]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +42,8 @@ class Names:
     def add(self, tree: ast.AST) -> None:
         """Add the names of a cell that runs after those that were read."""
         for node in list_nodes(tree):
-            self._read_node(node)
+            if type(node) in _NAMING:
+                self._read_node(node)
 
     def _read_node(self, node: ast.AST) -> None:
         if isinstance(node, ast.Import):
@@ -75,8 +83,15 @@ class Names:
         return self.spell(node) in _SCREENS or (isinstance(node, ast.Name) and node.id in self.in_memory)
 
 
-def list_calls(tree: ast.Module) -> Iterator[ast.Call]:
-    """Yield the calls that run when the cell runs, in an order that does not matter."""
+def list_calls(tree: ast.Module) -> list[ast.Call]:
+    """Return the calls that run when the cell runs, in an order that does not matter; kept as the nodes are."""
+    found = _CALLS.get(tree)
+    if found is None:
+        found = _CALLS[tree] = list(_find_calls(tree))
+    return found
+
+
+def _find_calls(tree: ast.Module) -> Iterator[ast.Call]:
     functions = {
         node.name: node for node in list_nodes(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }

@@ -174,7 +174,7 @@ def _find_in_magic(magic: Magic) -> Iterable[Effect]:
         yield from _judge_command(magic.body or line)
     elif name in _INSTALLERS or name in _COMMAND_MAGICS:
         yield from _judge_command(f"{name} {line}")
-    elif name in _FILE_MAGICS:
+    elif name in _FILE_MAGICS and not magic.reads_store:
         yield Effect("writes_files", line.split()[-1] if name in {"writefile", "file"} and line else "")
     elif name == "sql":
         yield from _judge_sql(magic.body or line)

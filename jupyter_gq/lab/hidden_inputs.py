@@ -6,6 +6,7 @@ Rules
 -----
 - As with effects, a false alarm is worse than a miss.
 - Numbers: `In[3]`, `Out[3]`, `_3` and magics such as `%rerun 3` mean the third execution. A job counts only its own.
+- Stored: `%store -r` reads what was stored outside of the notebook, perhaps by another one, as it is when the job runs.
 - Widgets: if a cell that runs first uses ipywidgets and a cell reads a `value`, the job has the value of the code, and
   not what was set on the page.
 - Modules: a module that was edited since the kernel imported it is the new one in a job, unless the kernel reloads it.
@@ -45,6 +46,10 @@ _SEARCHES = (
     "Searches such as rglob, os.walk and find see only the files that go along: the other folders are there as links, "
     "which they do not enter. Add those folders as patterns, or use the live folder."
 )
+_STORED = (
+    "reads what %store keeps in your home folder: the job finds it as it is then, or not at all. Assign the values in "
+    "a cell, or save them to a file"
+)
 _WIDGETS = "Widgets have the values that the code gives them, and not those that were set on the page."
 
 
@@ -76,6 +81,8 @@ def find_hidden_inputs(steps: Sequence[Step], *, searches: bool) -> Iterator[Cel
                 f"reads {', '.join(read)} by number, and the cells of a job have other numbers: name the value instead"
             )
             yield warn_about(step, "reads_history", said)
+        if tree is not None and _reads_store(tree):
+            yield warn_about(step, "reads_store", _STORED)
     known = [tree for tree in trees if tree is not None]
     if searches and any(_searches(tree) for tree in known):
         yield CellWarning(code="does_not_enter_links", message=_SEARCHES)
@@ -139,6 +146,12 @@ def _find_history(tree: ast.Module) -> Iterator[str]:
         magic = read_magic(call)
         if magic is not None and magic.name in _HISTORY_MAGICS:
             yield f"%{magic.name}"
+
+
+def _reads_store(tree: ast.Module) -> bool:
+    """Return whether a cell assigns what was stored outside of the notebook."""
+    magics = (read_magic(call) for call in list_calls(tree))
+    return any(magic is not None and magic.reads_store for magic in magics)
 
 
 def _list_assigned(tree: ast.Module) -> Iterator[str]:

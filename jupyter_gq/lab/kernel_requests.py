@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from jupyter_gq.client.http import ServiceClient, ServiceError
 from jupyter_gq.client.models import JobView
 from jupyter_gq.client.output_text import OutputText, render
-from jupyter_gq.client.outputs import Output, fold
+from jupyter_gq.client.outputs import Fold
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
 from .cell_notes import describe_failed, describe_warnings
@@ -115,13 +115,14 @@ class KernelRequests:
 
     async def read_text(self, job: str) -> JsonObject:
         """Return the outputs of a job as text, and the traceback of its error, "" if there is none."""
-        text, lines, cells, after = OutputText(), list[str](), dict[str, list[Output]](), 0
+        text, lines, folded, after = OutputText(), list[str](), Fold(), 0
         while (page := await self._service.outputs(job, after)).events:
             lines += text.add(page.events)
-            fold(page.events, cells)
+            folded.add(page.events)
             after = page.events[-1]["seq"]
         lines += text.end()
-        errors = [output for outputs in cells.values() for output in outputs if output["output_type"] == "error"]
+        shown = [output for outputs in folded.outputs.values() for output in outputs]
+        errors = [output for output in shown if output["output_type"] == "error"]
         return {"text": "\n".join(lines), "error": render(errors[-1:])}
 
     async def read_value(self, job: str) -> JsonObject:

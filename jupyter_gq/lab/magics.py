@@ -61,6 +61,11 @@ class Magic:
         return [tree for source in self.code if (tree := parse_cell(source)) is not None]
 
     @property
+    def reads_store(self) -> bool:
+        """Whether the magic is `%store -r`, which assigns variables that were stored earlier."""
+        return self.name == "store" and "-r" in self.line.split()
+
+    @property
     def output(self) -> str:
         """Name of the variable that `%%capture` makes; otherwise ""."""
         name = self._split_options()[1].strip() if self.name == "capture" else ""

@@ -16,6 +16,9 @@ from .refusal import RefusedRequest
 from .requests import CellsRequest
 from .software import FetchImages, Software, describe_portable_kernel, find_software, list_kernels
 
+#: Drives of JupyterLab whose paths are those of this server: that of jupyter-collaboration.
+_DRIVES = frozenset({"RTC"})
+
 
 async def find_origin(
     app: ServerApp, server: str, request: CellsRequest, environment: Mapping[str, str], fetch_images: FetchImages
@@ -48,9 +51,13 @@ async def find_origin(
 
 
 def remove_drive(path: str) -> str:
-    """Return the path without the leading slash and without JupyterLab's drive name ("RTC:folder/a.ipynb")."""
+    """Return the path without the leading slash and without the name of a drive ("RTC:folder/a.ipynb").
+
+    Any other colon belongs to the name of a folder or a notebook.
+    See docs/decisions/0211-know-the-drive-by-its-name.md.
+    """
     drive, colon, rest = path.partition(":")
-    return (rest if colon and "/" not in drive else path).strip("/")
+    return (rest if colon and drive in _DRIVES else path).strip("/")
 
 
 async def _find_kernel(

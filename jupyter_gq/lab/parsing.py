@@ -4,7 +4,7 @@ Rules
 -----
 - Python first: a cell without magics is read by Python alone. IPython's own transformer reads the others; it goes
   through the whole cell once more for each magic.
-- Once: the questions of one request, and of the next ones, share the tree of a cell.
+- Once: the questions of one request, and of the next ones, share the tree of a cell and the list of its nodes.
 - Bounded: a cell that is too large, or whose magics need too much work, is not read.
 
 See docs/decisions/0167-read-each-cell-once-and-no-cell-for-long.md.
@@ -16,6 +16,7 @@ import threading
 import warnings
 from collections import OrderedDict
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from .work_limit import TooMuchWork
 
@@ -34,6 +35,8 @@ _READ_OTHERWISE = re.compile(r"(?:[ \t\f]*\r?\n)*(?:[ \t\f]|(?:.*\n)?In \[\d+\]:
 _FLAGS = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 #: The most frequent nodes with nothing below them but contexts.
 _LEAVES = frozenset({ast.Name, ast.Constant, ast.alias})
+#: Nodes below a module. Without the module itself, which would then keep itself.
+_BELOW: WeakKeyDictionary[ast.AST, list[ast.AST]] = WeakKeyDictionary()
 #: Held while the warnings of the process are silenced, which is not safe in two threads at once.
 _SILENCE = threading.Lock()
 
@@ -142,11 +145,18 @@ def list_children(node: ast.AST) -> list[ast.AST]:
 
 
 def list_nodes(tree: ast.AST) -> list[ast.AST]:
-    """Return a node and all nodes below it, each before those below it; see `list_children`."""
-    found = [tree]
-    for node in found:
-        found += list_children(node)
-    return found
+    """Return a node and all nodes below it, each before those below it; see `list_children`.
+
+    Each question about a cell goes through its nodes, so those of a module are kept as long as the module is.
+    """
+    below = _BELOW.get(tree)
+    if below is None:
+        below = list_children(tree)
+        for node in below:
+            below += list_children(node)
+        if isinstance(tree, ast.Module):
+            _BELOW[tree] = below
+    return [tree, *below]
 
 
 def limit_depth(tree: ast.Module) -> ast.Module:

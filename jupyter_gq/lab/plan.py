@@ -151,15 +151,13 @@ def _find_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel)
 
 
 def _describe_run(ran: PrefixCell, step: Step, present: dict[str, str]) -> Iterable[CellWarning]:
-    """Yield warnings about a replayed cell that was deleted or edited since it ran, or that failed."""
+    """Yield warnings about a replayed cell that was deleted or edited since it ran."""
     if step.lacks:
         return
     if ran.cell_id not in present:
         yield warn_about(step, "deleted", "was deleted or changed since; runs as it ran here")
-    elif ran.edited or present[ran.cell_id] != ran.source:
+    elif present[ran.cell_id] != ran.source:
         yield warn_about(step, "edited", "was edited since; runs as it ran here")
-    if ran.failed:
-        yield warn_about(step, "failed_here", "ended with an error here, and may do so again")
 
 
 def _describe_dependents(steps: Iterable[Step]) -> Iterable[CellWarning]:

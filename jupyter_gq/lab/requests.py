@@ -21,14 +21,12 @@ class _Request(BaseModel):
 
 
 class PrefixCell(_Request):
-    """A cell as it ran in the kernel. The flags only cause warnings."""
+    """A cell as it ran in the kernel."""
 
     cell_id: str = ""
     source: str
     seconds: float | None = None
     ran: bool = Field(default=True, description="Whether the cell is known to have run in the kernel.")
-    edited: bool = False
-    failed: bool = False
 
 
 class SoftwareChoice(_Request):

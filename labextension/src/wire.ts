@@ -916,7 +916,7 @@ export interface components {
             /** @description The largest share that fits on one device now. */
             largest_fraction: string;
         };
-        /** @description A cell as it ran in the kernel. The flags only cause warnings. */
+        /** @description A cell as it ran in the kernel. */
         PrefixCell: {
             /** @default  */
             cell_id?: string;
@@ -928,10 +928,6 @@ export interface components {
              * @default true
              */
             ran?: boolean;
-            /** @default false */
-            edited?: boolean;
-            /** @default false */
-            failed?: boolean;
         };
         /** @description The prediction for a job if it were sent now. */
         Preview: {

@@ -2,6 +2,8 @@
 
 import json
 
+from jupyter_gq.runner.files import project
+
 from .conftest import Job
 
 
@@ -55,6 +57,17 @@ def test_a_written_file_of_an_earlier_run_is_a_result_and_stays_as_it_was_in_the
     listed = json.loads((job.folder / "results.json").read_text())["files"]
     assert [file["path"] for file in listed] == ["out.csv", "plots/loss.txt"]
     assert {(job.cwd / path).read_text() for path in ("out.csv", "plots/loss.txt")} == {"earlier"}
+
+
+def test_links_that_are_too_many_are_told_in_the_log(job: Job) -> None:
+    job.cwd.mkdir()
+    for number in range(project.MOST_LINKS + 2):
+        (job.cwd / f"{number:05d}.txt").touch()
+    job.files = {"model.py": b"WIDTH = 7\n"}
+    job.target("import os; print(len(os.listdir()))")
+    assert job.run()["outcome"] == "SUCCEEDED", job.log()
+    said = f"The job has links to 10,000 files and folders of {job.cwd}. It lacks 2 more: put them into a folder"
+    assert said in job.log()
 
 
 def test_a_file_that_cannot_come_back_is_named_with_the_reason(job: Job) -> None:

@@ -11,6 +11,8 @@ import tornado.httpserver
 import tornado.netutil
 import tornado.web
 
+from jupyter_gq.client.older_service import list_known_fields
+
 PREFIX = "/services/jupyter-gq/"
 QUEUE = {
     "name": "vision",
@@ -107,7 +109,7 @@ class Service:
         }
         #: Parts of files by their digests, and what the service says beside those that it lacks. No job is among them.
         self.parts: dict[str, bytes] = {}
-        self.files: dict[str, Any] = {"max_job_bytes": 10**7, "reached": ["/"]}
+        self.files: dict[str, Any] = {"max_job_bytes": 10**7, "reached": ["/"], "fields": list_known_fields()}
         #: While it is not set, questions which parts the service lacks wait; their number is `files_waiting`.
         self.files_gate = asyncio.Event()
         self.files_gate.set()

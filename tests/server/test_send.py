@@ -279,6 +279,14 @@ async def test_a_file_that_the_cells_only_write_is_named_and_stays(on_hub, servi
         assert service.bodies[-1]["bundle"]["manifest"]["written"] == written
 
 
+async def test_an_older_service_gets_nothing_that_it_does_not_know(on_hub, service, fetch, jp_root_dir):
+    del service.files["fields"]
+    assert (await fetch("POST", "send", body=with_module(jp_root_dir)))[0] == 201
+    manifest = service.bodies[-1]["bundle"]["manifest"]
+    assert "written" not in manifest
+    assert [sorted(file) for file in manifest["files"]] == [["bytes", "executable", "parts", "path"]]
+
+
 async def test_files_are_left_out_one_by_one_or_all_in_the_live_folder(on_hub, service, fetch, jp_root_dir):
     request = with_module(jp_root_dir)
     for number, choice in enumerate(({"left_out_files": ["net.py"]}, {"live_folder": True})):

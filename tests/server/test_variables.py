@@ -218,6 +218,29 @@ async def test_a_name_that_the_user_leaves_out_comes_from_its_cell(kernel, fetch
     assert (reasons(answer), answer["replayed"]) == ({"base": "You left it out.", "rate": ""}, [1])
 
 
+@pytest.mark.parametrize(
+    ("added", "said"),
+    [
+        (["base", "lost"], "No cell is known that makes lost, so the job does not have it."),
+        (["print"], "Each job has print of its own, so nothing is taken along for that."),
+    ],
+    ids=["unknown", "built in"],
+)
+async def test_variables_that_the_user_adds_go_along_or_it_is_told(kernel, fetch, added, said):  # noqa: F811
+    await run_all(kernel, "base = [1]")
+    request = asks_for(kernel, "lost = eval('base')", "base = [1]", more_variables=added)
+    status, answer = await fetch("POST", "variables", body=request)
+    assert (status, answer["notes"]) == (200, [said]), answer
+    expected = {"base": "", "lost": "The kernel has no variable of this name."}
+    assert reasons(answer) == {name: why for name, why in expected.items() if name in added}
+
+
+async def test_a_text_that_is_no_name_is_refused_at_its_field(kernel, fetch):  # noqa: F811
+    status, answer = await fetch("POST", "variables", body=asks_for(kernel, "1", more_variables=["my-model"]))
+    assert (status, answer["field"]) == (422, "more_variables")
+    assert answer["message"].startswith("'my-model' is not the name of a variable. Write names such as model")
+
+
 async def test_values_are_neither_shown_nor_left_behind(kernel, service, fetch, tmp_path, monkeypatch, extension):  # noqa: F811
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     await run_all(kernel, "word = 'hunter2'")

@@ -105,6 +105,12 @@ class FileStore(BaseModel):
         max_length=1000,
         description="Folders of the notebook's machine that jobs find at the same path; / means all of them.",
     )
+    fields: list[str] = Field(
+        default_factory=list,
+        max_length=1000,
+        description="Fields of a job that this service knows, such as Manifest.written. A client leaves out others; "
+        "empty = a release that does not tell them.",
+    )
 
 
 class FileParts(StrictModel):

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from jupyter_gq.client.frozen_files import PART_SIZE, list_part_sizes
 from jupyter_gq.client.models import CarriedPickle, FileStore, FrozenFile, KeptResult, Manifest
+from jupyter_gq.client.older_service import list_known_fields
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.domain.errors import Conflict, LimitReached, TooLarge, UserError
@@ -41,6 +42,7 @@ class ProjectFiles:
             missing=[part for part in dict.fromkeys(parts) if part not in known],
             max_job_bytes=self._context.settings.max_job_file_bytes,
             reached=list(self._context.backend_of(Kind.TRAINING).capabilities.reached_folders),
+            fields=list_known_fields(),
         )
 
     def add(self, owner: str, contents: Sequence[str]) -> None:

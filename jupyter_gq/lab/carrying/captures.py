@@ -28,6 +28,7 @@ from pathlib import Path
 from jupyter_core.utils import ensure_async
 
 from jupyter_gq.client.bounds import MOST_CARRIED
+from jupyter_gq.client.bundle import explain_invalid_names
 from jupyter_gq.client.kernel import make_carry_call
 from jupyter_gq.client.models import Carried
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
@@ -78,6 +79,8 @@ class Wanted:
     """The variables that a job is to take along, and the cells that make them."""
 
     names: Sequence[str]
+    #: Names that the user adds to those that the cells read.
+    added: Sequence[str]
     #: Places in the request's prefix of the cells that make a variable.
     makers: JsonMapping
     #: Names that those cells need, by the variable.
@@ -106,7 +109,10 @@ class Wanted:
             names=list(names),
             makers=makers,
             needed=needed,
-            may_lack=frozenset([*find_makers(targets), *find_optional_names(targets)]),
+            added=tuple(request.more_variables),
+            may_lack=frozenset([*find_makers(targets), *find_optional_names(targets)]).difference(
+                request.more_variables
+            ),
             setup=frozenset(setup.values()),
         )
 
@@ -135,8 +141,10 @@ class Captures:
     ) -> Captured:
         """Pickle and check the variables that the targets need; return their names, sizes and reasons.
 
-        Raises `RefusedRequest` if the kernel cannot be asked.
+        Raises `RefusedRequest` if the kernel cannot be asked, or if an added name cannot be that of a variable.
         """
+        if why := explain_invalid_names(request.more_variables):
+            raise RefusedRequest("invalid_request", f"{why[0].upper()}{why[1:]}.", field="more_variables")
         kernel_id = await self._await_idle_kernel(request, origin)
         store = await ask_for_limits(service)
         if store is None:
@@ -335,6 +343,9 @@ def _describe(capture: Capture, wanted: Wanted) -> Captured:
     staying = [each.name for each in variables if each.why]
     unmade = [name for name in staying if not wanted.find_makers(name)]
     notes = [f"No cell is known that makes {', '.join(unmade)}, so the job does not have it."] if unmade else []
+    known = {each["name"] for each in capture.report["variables"]}
+    anyway = [name for name in wanted.added if name not in known]
+    notes += [f"Each job has {', '.join(anyway)} of its own, so nothing is taken along for that."] if anyway else []
     return Captured(
         id=capture.id,
         variables=variables,

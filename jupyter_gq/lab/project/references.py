@@ -124,7 +124,8 @@ class _Finder:
         """Add the whole path of an expression if it is known."""
         text = self._read(node)
         if text is not None:
-            self._add(text)
+            if not any(self._read(part) == text for part in _list_parts(node)):  # `Path("a.csv")` names a file once
+                self._add(text)
             self.found.arguments.add(text)
 
     def _add(self, text: str) -> None:
@@ -172,6 +173,18 @@ class _Finder:
         elif name in _PATHS and isinstance(node.func, ast.Attribute) and not node.args:
             parts = [self._read(node.func.value)]
         return _join("/", parts) if parts and name in _JOINS | _PATHS else None
+
+
+def _list_parts(node: ast.expr) -> list[ast.expr]:
+    """Return the expressions other than variables from which a call, an operation or an f-string makes a text."""
+    parts: list[ast.expr] = []
+    if isinstance(node, ast.Call):
+        parts = [*node.args, *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]
+    elif isinstance(node, ast.BinOp):
+        parts = [node.left, node.right]
+    elif isinstance(node, ast.JoinedStr):
+        parts = [part.value if isinstance(part, ast.FormattedValue) else part for part in node.values]
+    return [part for part in parts if not isinstance(part, ast.Name)]
 
 
 def _join(separator: str, parts: Iterable[str | None]) -> str | None:

@@ -9,22 +9,26 @@ Rules
 3. Refused, not guessed: an open file is refused even where cloudpickle would copy its content.
 4. Noticed: each object that code may change, by its identity, whether a value is in the memory of a GPU, and which
    modules the loading will import. In a flat container of numbers and texts there is nothing to notice.
+5. One module: what a pickle holds of a module, its functions and the module itself, has one dict of globals. That of a
+   module which the job imports is the imported one.
 
-See docs/decisions/0137-pickle-each-variable-and-keep-shared-objects-together.md and
+See docs/decisions/0137-pickle-each-variable-and-keep-shared-objects-together.md, 0210-carry-a-module-as-one.md and
 docs/decisions/0224-tell-what-was-done-with-a-variable-that-stays.md.
 """
 
 from __future__ import annotations
 
+import copyreg
 import enum
 import io
 import pickle
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Protocol, cast
 
 from ..cached_functions import reduce_cached  # noqa: TID252 - in a kernel this package has another name
+from .module_globals import ModulesInPickle
 from .names import find_globals, find_nonlocals
 
 if TYPE_CHECKING:
@@ -42,6 +46,9 @@ _ATOMS = frozenset({int, float, complex, bool, type(None), str, bytes})
 _SEQUENCES = frozenset({list, tuple, set, frozenset})
 #: Types whose values are imported by their module and name.
 _IMPORTED = (type, FunctionType, BuiltinFunctionType, ModuleType)
+#: What a class inherits whose instances are equal to none but themselves, or whose attributes can be assigned.
+_HASH_OF_IDENTITY: object = object.__hash__
+_FREE_ASSIGNMENT: object = object.__setattr__
 #: What stands in a pickle for the namespace of the job.
 NAMESPACE = ("namespace", "")
 
@@ -106,13 +113,16 @@ def pickle_together(names: Sequence[str], file: Writable, variables: Variables) 
     A kernel without cloudpickle cannot pickle functions and classes of cells.
     """
     values = {name: variables.namespace[name] for name in names}
-    watch = _Watch(variables, values)
     if all(map(_is_flat, values.values())):
+        noticed = Noticed()
         for value in values.values():
-            _notice(value, watch.noticed)
+            _notice(value, noticed)
         pickle.Pickler(file, protocol=pickle.HIGHEST_PROTOCOL).dump(values)
-        return watch.noticed
+        return noticed
     cloudpickle = import_cloudpickle()
+    watch = _Watch(
+        variables, values, ModulesInPickle(cloudpickle.list_registry_pickle_by_value() if cloudpickle else ())
+    )
     base: type[pickle.Pickler] = pickle.Pickler if cloudpickle is None else cloudpickle.Pickler
 
     class WatchedPickler(base):  # type: ignore[misc, valid-type]
@@ -121,33 +131,27 @@ def pickle_together(names: Sequence[str], file: Writable, variables: Variables) 
         persistent_id = watch.name
 
         def reducer_override(self, value: object) -> object:
-            if isinstance(value, io.IOBase) and not isinstance(value, (io.BytesIO, io.StringIO)):
-                raise OpenFile
-            if isinstance(value, _IMPORTED):
-                watch.note_module(value)
-            cached = reduce_cached(value)
-            if cached is not None:
-                return cached
-            reduced = super().reducer_override(value) if cloudpickle is not None else NotImplemented
-            if isinstance(value, FunctionType):
-                watch.note_function(value, reduced)
+            reduced = watch.reduce(value)
+            if reduced is None and cloudpickle is not None:
+                watch.name_globals(value, self.globals_ref)
+                reduced = super().reducer_override(value)
+                watch.note_globals(value, reduced)
+            if reduced is None or reduced is NotImplemented:
+                return _reduce_hashable(value, getattr(self, "dispatch_table", copyreg.dispatch_table), watch.noticed)
             return reduced
 
-    pickler = WatchedPickler(file, protocol=pickle.HIGHEST_PROTOCOL)
-    if isinstance(getattr(pickler, "globals_ref", None), dict):
-        pickler.globals_ref[id(variables.namespace)] = watch.marker
-    pickler.dump(values)
+    WatchedPickler(file, protocol=pickle.HIGHEST_PROTOCOL).dump(values)
     return watch.noticed
 
 
 class _Watch:
     """The observer of the values that a pickler meets, which also names variables in place of values."""
 
-    def __init__(self, variables: Variables, values: Mapping[str, object]) -> None:
-        self._variables, self._values = variables, values
+    def __init__(self, variables: Variables, values: Mapping[str, object], modules: ModulesInPickle) -> None:
+        self._variables, self._values, self._modules = variables, values, modules
         self._own = {id(value) for value in values.values()}
         #: Taken by cloudpickle for the globals of functions; it has an entry because cloudpickle fills an empty dict.
-        self.marker = {"__name__": "__main__"}
+        self._marker = {"__name__": "__main__"}
         self.noticed = Noticed()
         #: Variables of the functions around the functions in the pickle, and those that one of these assigns.
         self._cells: set[int] = set()
@@ -157,7 +161,7 @@ class _Watch:
         """Return what is written in place of a value; None if the value itself is written."""
         if type(value) in _PLAIN or value is self._values:
             return None
-        if value is self.marker:
+        if value is self._marker:
             return NAMESPACE
         name = None if id(value) in self._own else self._variables.find(value)
         if name is None:
@@ -166,29 +170,60 @@ class _Watch:
         self.noticed.needs.add(name)
         return ("variable", name)
 
-    def note_module(self, value: object) -> None:
+    def reduce(self, value: object) -> object:
+        """Return how a cached function, or a module that the job cannot import, is written; None for other values."""
+        if isinstance(value, io.IOBase) and not isinstance(value, (io.BytesIO, io.StringIO)):
+            raise OpenFile
+        if isinstance(value, _IMPORTED):
+            self._note_module(value)
+        reduced = self._modules.reduce(value) if isinstance(value, ModuleType) else reduce_cached(value)
+        if reduced is not None and isinstance(value, ModuleType):
+            self._note_shared(vars(value))
+        return reduced
+
+    def name_globals(self, value: object, stand_ins: dict[int, object]) -> None:
+        """Choose what cloudpickle writes for the globals of a function, by their identity."""
+        if isinstance(value, FunctionType) and id(value.__globals__) not in stand_ins:
+            own = value.__globals__ is self._variables.namespace
+            stand_ins[id(value.__globals__)] = self._marker if own else self._modules.name_globals(value.__globals__)
+
+    def note_globals(self, value: object, reduced: object) -> None:
+        """Note the globals of a function that is written by value, and remove copies of those that the job has."""
+        if not isinstance(value, FunctionType) or reduced is NotImplemented:
+            return
+        if value.__globals__ is self._variables.namespace:
+            self._note_cells(value)
+            self.noticed.uses.update(find_globals(value))
+            _forget_globals(reduced)
+        elif (module := self._modules.find_imported(value.__globals__)) is not None:
+            self._note_module(module)
+            _forget_globals(reduced)
+        else:
+            self._note_shared(value.__globals__)
+
+    def _note_module(self, value: object) -> None:
         """Note the top-level module of a class, a function or a module."""
         name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
         if isinstance(name, str):
             self.noticed.modules.add(name.partition(".")[0])
 
-    def note_function(self, function: FunctionType, reduced: object) -> None:
-        """Note the globals that a function of the notebook uses, and remove their copies from its reduction.
+    def _note_shared(self, module_globals: dict[str, object]) -> None:
+        self.noticed.objects[id(module_globals)] = module_globals
 
-        Raises `SharedVariable` if it shares a variable of the function around it with another one, and `nonlocal` lets
-        one of them assign it: cloudpickle gives each function a variable of its own.
+    def _note_cells(self, function: FunctionType) -> None:
+        """Note the variables of the functions around a function of the notebook.
+
+        Raises `SharedVariable` if it shares one with another function, and `nonlocal` lets one of them assign it:
+        cloudpickle gives each function a variable of its own.
         """
-        if function.__globals__ is self._variables.namespace:
-            cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
-            self.noticed.objects.update({id(cell): cell for cell in cells.values()})
-            assigned = {id(cells[name]) for name in find_nonlocals(function)}
-            others = self._assigned & {id(cell) for cell in cells.values()}
-            if others or assigned & self._cells:
-                raise SharedVariable
-            self._assigned |= assigned
-            self._cells |= {id(cell) for cell in cells.values()}
-            self.noticed.uses.update(find_globals(function))
-            _forget_globals(reduced)
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
+        self.noticed.objects.update({id(cell): cell for cell in cells.values()})
+        assigned = {id(cells[name]) for name in find_nonlocals(function)}
+        others = self._assigned & {id(cell) for cell in cells.values()}
+        if others or assigned & self._cells:
+            raise SharedVariable
+        self._assigned |= assigned
+        self._cells |= {id(cell) for cell in cells.values()}
 
 
 def _forget_globals(reduced: object) -> None:
@@ -213,14 +248,38 @@ def _is_flat(value: object) -> bool:
 
 
 def _notice(value: object, noticed: Noticed) -> None:
-    """Note a value that code may change, and one in the memory of a GPU."""
+    """Note a value that has no hash, which code may change, and one in the memory of a GPU."""
     kind = type(value)
     if isinstance(value, (type, FunctionType, enum.Enum)):
         return
-    if kind.__hash__ is None or hasattr(value, "__dict__"):
+    if kind.__hash__ is None:
         noticed.objects[id(value)] = value
     if not noticed.on_gpu and (hasattr(kind, "is_cuda") or hasattr(kind, "__cuda_array_interface__")):
         noticed.on_gpu = _is_on_gpu(value)
+
+
+def _reduce_hashable(value: object, reducers: Mapping[type, Callable[..., object]], noticed: Noticed) -> object:
+    """Return how pickle itself writes a value that has a hash and that code may change; NotImplemented for others.
+
+    Such values are noted, unless pickle writes them by names alone, such as `numpy.sin`: these are the same in any job.
+    """
+    kind = type(value)
+    if kind.__hash__ is None or isinstance(value, (type, FunctionType, enum.Enum)) or not _may_change(value):
+        return NotImplemented
+    reduced = reducers[kind](value) if kind in reducers else value.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+    is_by_name = isinstance(reduced, str) or (isinstance(reduced, tuple) and reduced[0] is getattr)
+    if not is_by_name:
+        noticed.objects[id(value)] = value
+    return reduced
+
+
+def _may_change(value: object) -> bool:
+    """Return whether a value with a hash may differ from one that is equal to it, now or later."""
+    kind = type(value)
+    if hasattr(value, "__dict__") or kind.__hash__ is _HASH_OF_IDENTITY:
+        return True
+    has_slots = any(getattr(each, "__slots__", ()) for each in kind.__mro__)
+    return has_slots and kind.__setattr__ is _FREE_ASSIGNMENT
 
 
 def _is_on_gpu(value: object) -> bool:

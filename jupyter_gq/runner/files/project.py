@@ -35,6 +35,10 @@ from .folder import RunFolder
 CACHES = frozenset({"__pycache__", ".ipynb_checkpoints", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
 #: Most links into the notebook's folder.
 MOST_LINKS = 10_000
+_TOO_MANY = (
+    f"The job has links to {MOST_LINKS:,} files and folders of {{folder}}. It lacks {{left:,}} more: put them into a "
+    "folder of their own, which is one link, or name those that it needs as patterns."
+)
 _DONE = "files.done"
 
 
@@ -52,7 +56,9 @@ def prepare_project(folder: RunFolder, bundle: Bundle) -> Bundle:
         if not done.exists():
             _unpack(folder, root, bundle)
             if bundle.files:
-                _link_rest(Path(bundle.cwd), root, bundle.written)
+                left = _link_rest(Path(bundle.cwd), root, bundle.written)
+                if left:
+                    print(_TOO_MANY.format(left=left, folder=bundle.cwd), flush=True)  # noqa: T201 - this is the run's log
             done.touch(mode=0o600)
             (folder.job / PACK).unlink(missing_ok=True)
     return replace(bundle, cwd=str(root)) if bundle.files else bundle
@@ -110,8 +116,10 @@ def _write(place: Path, content: ProjectFile | CarriedPickle, contents: Buffered
             left -= len(part)
 
 
-def _link_rest(source: Path, root: Path, written: Iterable[str]) -> None:
+def _link_rest(source: Path, root: Path, written: Iterable[str]) -> int:
     """Link everything in the notebook's folder that is not in the job's; do nothing if this machine lacks the folder.
+
+    Returns how many links were left out, since there were too many.
 
     The `written` paths are not linked. In a folder with frozen files or such paths, the others are linked one by one.
     """
@@ -133,6 +141,8 @@ def _link_rest(source: Path, root: Path, written: Iterable[str]) -> None:
                 waiting.append((Path(entry.path), link))
             elif link in own or entry.name in CACHES or os.path.lexists(link):
                 continue
-            elif links < MOST_LINKS:
-                link.symlink_to(entry.path)
+            else:
                 links += 1
+                if links <= MOST_LINKS:
+                    link.symlink_to(entry.path)
+    return max(0, links - MOST_LINKS)

@@ -36,6 +36,30 @@ describe('a cell that was sent', () => {
     expect([desk.phase(), desk.text()]).toEqual(['done', 'epoch 1\nepoch 2\n']);
   });
 
+  it.each([
+    ['running', null],
+    ['done', 'done']
+  ] as const)(
+    'leaves its status line behind when it is pasted elsewhere, while it is %s',
+    async (phase, shown) => {
+      const [desk, job] = await bound();
+      await desk.print(job, 'epoch 1\n');
+      desk.isOver = phase === 'done';
+      desk.training.recordJob({ ...job, phase, last_seq: 1 });
+      await jest.advanceTimersByTimeAsync(SECOND);
+      const { sharedModel } = desk.notebook.model;
+      const [original] = desk.notebook.cells;
+      const { cell_type, source, metadata, outputs } = original.toJSON();
+      sharedModel.insertCells(2, [{ cell_type, source, metadata, outputs }]);
+      await jest.advanceTimersByTimeAsync(SECOND);
+      expect([desk.phase(2), desk.phase(0)]).toEqual([shown, phase]);
+      expect(desk.notebook.cells[2].getMetadata(METADATA_KEY) === undefined).toBe(shown === null);
+      expect(desk.notebook.outputs(2).at(-1)).toMatchObject({ text: 'epoch 1\n' });
+      await desk.print(job, 'epoch 2\n');
+      expect(desk.notebook.outputs(2).at(-1)).toMatchObject({ text: 'epoch 1\n' });
+    }
+  );
+
   it('leaves all other cells alone', async () => {
     const [desk, job] = await bound();
     await desk.print(job, 'epoch 1\n');

@@ -1,6 +1,7 @@
 import { Signal } from '@lumino/signaling';
 
 import type { IPrefixEntry } from '../bundle/prefix';
+import { RequestError } from '../client';
 import { summarizeVariables } from '../send/carry';
 import type { IChosenCells, ISendOptions } from '../send/dialog';
 import { SendDialog } from '../send/dialog';
@@ -8,8 +9,9 @@ import { NEW_JOB } from '../send/opening';
 import { proposeValues } from '../send/values';
 import type { Captured, CapturedVariable } from '../wire';
 import { ENGLISH, aJob, aMe, aPlan, aQueue } from './builders';
-import { all, clearScreen, perform, press, words } from './screen';
+import { all, clearScreen, enter, perform, press, words } from './screen';
 
+const A_WRONG_NAME = { code: 'invalid_request', message: '“my-model” is no name.', field: 'more_variables' };
 const OFFER = { offered: true, suggested: true };
 
 function anEntry(name: string): IPrefixEntry {
@@ -26,7 +28,7 @@ function aCapture(...variables: CapturedVariable[]): Captured {
 }
 
 describe('the choice between cells and their variables', () => {
-  const asked: [number, string[]][] = [];
+  const asked: [number, string[], string[]][] = [];
   const sent: IChosenCells[] = [];
   let answer: () => Promise<Captured>;
 
@@ -55,8 +57,8 @@ describe('the choice between cells and their variables', () => {
       start: NEW_JOB,
       notes: [],
       check: () => Promise.resolve(aPlan({ carry: offer })),
-      capture: (prefix, leftOut) => {
-        asked.push([prefix.length, leftOut]);
+      capture: (prefix, { leftOut, also }) => {
+        asked.push([prefix.length, [...leftOut], [...also]]);
         return answer();
       },
       slowChanged: new Signal<unknown, boolean>({}),
@@ -88,7 +90,7 @@ describe('the choice between cells and their variables', () => {
     expect(words(all('.jp-gq-ways')[0])).toContain('suggested, because these cells took long');
     await perform(() => radio(1).click());
     await wait();
-    expect(asked).toEqual([[2, []]]);
+    expect(asked).toEqual([[2, [], []]]);
     const section = all('[aria-label="Cells or variables"]')[0];
     expect(words(section)).toContain('1 variable, 2.0 kB, goes along; 1 stays');
     expect(words(section)).toContain('It is an open file.');
@@ -107,9 +109,44 @@ describe('the choice between cells and their variables', () => {
     await perform(() => all('[aria-label="Take b along"]')[0].click());
     await wait();
     expect(asked).toEqual([
-      [2, []],
-      [2, ['b']]
+      [2, [], []],
+      [2, ['b'], []]
     ]);
+  });
+
+  it('asks again with the variables that the user adds, once they are written, and sends nothing at Enter', async () => {
+    answer = () => Promise.resolve(aCapture(aVariable('a')));
+    await open();
+    expect(all('#jp-gq-send-more_variables')).toEqual([]);
+    await perform(() => radio(1).click());
+    await wait();
+    const [field] = all('#jp-gq-send-more_variables');
+    expect(words(all('label[for=jp-gq-send-more_variables]')[0])).toBe('Also take variables');
+    await enter(field, 'scaler,  rate');
+    await wait();
+    expect(asked.length).toBe(1);
+    await perform(() => {
+      field.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true }));
+    });
+    await wait();
+    expect(asked.slice(1)).toEqual([[2, [], ['scaler', 'rate']]]);
+    await perform(() => field.dispatchEvent(new FocusEvent('focusout', { bubbles: true })));
+    await wait();
+    expect([asked.length, sent]).toEqual([2, []]);
+  });
+
+  it('shows at the field why a name cannot go along', async () => {
+    answer = () => Promise.resolve(aCapture(aVariable('a')));
+    await open();
+    await perform(() => radio(1).click());
+    await wait();
+    answer = () => Promise.reject(new RequestError(422, A_WRONG_NAME));
+    const [field] = all('#jp-gq-send-more_variables');
+    await enter(field, 'my-model');
+    await perform(() => field.dispatchEvent(new FocusEvent('focusout', { bubbles: true })));
+    await wait();
+    expect(all('[role=alert]').map(words)).toEqual([A_WRONG_NAME.message]);
+    expect(field.getAttribute('aria-invalid')).toBe('true');
   });
 
   it('says why the kernel could not be asked, and sends nothing', async () => {

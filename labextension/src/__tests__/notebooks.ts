@@ -38,6 +38,7 @@ export class FakePanel {
   }
 
   readonly id = 'notebook-1';
+  readonly node = document.createElement('div');
   isDisposed = false;
   readonly disposed: Signal<FakePanel, void> = new Signal<FakePanel, void>(this);
   readonly sessionContext = new FakeSession();
@@ -60,6 +61,9 @@ export class FakePanel {
     revert: (): Promise<void> => Promise.resolve()
   };
   readonly content = {
+    node: this.node.appendChild(Object.assign(document.createElement('div'), { tabIndex: -1 })),
+    /** Take the focus, as JupyterLab's notebook does for its active cell. */
+    activate: (): void => this.content.node.focus(),
     activeCellIndex: 0,
     scrolledTo: -1,
     mode: 'command',

@@ -131,6 +131,14 @@ export class BoundCell {
     this.model.setMetadata(METADATA_KEY, { ...this._present, path });
   }
 
+  /** Remove the status line of the job and the binding from a copy of the cell; the outputs below the line stay. */
+  detachCopy(): void {
+    if (this._hasPlaceholder()) {
+      rewrite(this.model, this._readOutputs().slice(1));
+    }
+    this.unbind();
+  }
+
   /** Remove the binding from the metadata, unless the cell is bound to another job by now. */
   unbind(): void {
     if (readBinding(this.model.getMetadata(METADATA_KEY) as unknown)?.job === this.binding.job) {

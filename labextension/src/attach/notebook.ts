@@ -232,7 +232,14 @@ export class NotebookBindings implements IDisposable {
     } catch {
       return; // The return of the service starts another attempt.
     }
-    if (job === null || (await this._isCopy(cell, job)) || this._isDisposed) {
+    const isElsewhere = job !== null && (await this._isCopy(cell, job));
+    if (job === null || this._isDisposed) {
+      return;
+    }
+    if (isElsewhere || job.targets.some(target => this._findCodeCell(target.cell_id) !== null)) {
+      this._detachCopy(cell, job);
+    }
+    if (isElsewhere) {
       return;
     }
     this._jobs.set(job.id, job);
@@ -242,6 +249,14 @@ export class NotebookBindings implements IDisposable {
       this._report(cell, refusal);
     } else if (refusal === null && !cell.isSettled(job)) {
       this._follow(job);
+    }
+  }
+
+  /** Take the status line, with its buttons, off a copy of the cell whose job is not over: the line is the original's. */
+  private _detachCopy(cell: BoundCell, job: JobView): void {
+    if (cell.findRefusal(job) === 'foreign' && !isFinal(job.phase) && this._writer.isHere) {
+      this._drop(cell.model.id);
+      this._saver.runOwnChange(() => cell.detachCopy());
     }
   }
 

@@ -22,6 +22,8 @@ import type { IFormValues, IRememberedValues } from '../send/values';
 import { proposeValues, readRemembered, selectRemembered } from '../send/values';
 import type { IChosenCells } from '../send/dialog';
 import { SendDialog } from '../send/dialog';
+import { describeVariables } from '../send/carry';
+import { focusNotebook } from '../send/focus';
 import type { IFileChoice } from '../send/files';
 import { describeChoice } from '../send/files';
 import type { Targets } from '../send/targets';
@@ -61,7 +63,14 @@ export const send = definePlugin({
         describedBy: { args: SEND_ARGS },
         execute: async () => {
           const panel = tracker.currentWidget;
-          return panel === null ? null : sender.send(panel, selectedCells(trans));
+          if (panel === null) {
+            return null;
+          }
+          try {
+            return await sender.send(panel, selectedCells(trans));
+          } finally {
+            focusNotebook(panel);
+          }
         }
       })
     );
@@ -184,10 +193,10 @@ class Sender implements ISender {
       prefix,
       notes: [...listNotes(targets.models, this._trans), ...opening.notes],
       check: (chosen, files) => client.checkCells({ ...cells(chosen), ...describeChoice(files) }),
-      capture: (replayed, leftOut, software) =>
+      capture: (replayed, choice, software) =>
         client.captureVariables({
           ...cells({ prefix: replayed, capture: null, software }),
-          left_out_variables: leftOut
+          ...describeVariables(choice)
         }),
       slowChanged: client.slowChanged,
       preview: request => client.previewJob(request),

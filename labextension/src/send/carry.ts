@@ -4,7 +4,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { IPrefixEntry } from '../bundle/prefix';
 import { formatBytes } from '../results';
-import type { Captured, Plan, Problem } from '../wire';
+import type { Captured, CaptureRequest, Plan, Problem } from '../wire';
 
 /** What the dialog knows about the variables of the kernel. */
 export interface ICarry {
@@ -14,6 +14,8 @@ export interface ICarry {
   readonly wanted: boolean;
   /** Names of variables that stay because the user says so. */
   readonly leftOut: ReadonlySet<string>;
+  /** Names of variables that the user takes along beside those that the cells use. */
+  readonly also: readonly string[];
   /** The variables as they were captured; null while the kernel is asked. */
   readonly captured: Captured | null;
   /** Why the kernel could not be asked. */
@@ -24,13 +26,25 @@ export const REPLAYED: ICarry = {
   offer: null,
   wanted: false,
   leftOut: new Set(),
+  also: [],
   captured: null,
   problem: null
 };
 
-/** Return the state in which the kernel is asked for its variables without those that the user leaves out. */
-export function askForVariables(carry: ICarry, leftOut: ReadonlySet<string> = carry.leftOut): ICarry {
-  return { ...carry, wanted: true, leftOut, captured: null, problem: null };
+/** What the user changes of the variables that go along. */
+export type VariableChoice = Pick<ICarry, 'leftOut' | 'also'>;
+
+/** Return the state in which the kernel is asked for its variables, with a change of the choice. */
+export function askForVariables(carry: ICarry, change: Partial<VariableChoice> = {}): ICarry {
+  return { ...carry, ...change, wanted: true, captured: null, problem: null };
+}
+
+/** Return the fields of a request with what the user changes. */
+export function describeVariables({
+  leftOut,
+  also
+}: VariableChoice): Pick<CaptureRequest, 'left_out_variables' | 'more_variables'> {
+  return { left_out_variables: [...leftOut], more_variables: [...also] };
 }
 
 /** Return these names with one more, or without it if it was there. */

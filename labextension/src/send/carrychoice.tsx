@@ -10,6 +10,8 @@ import { formatDuration } from '../times';
 import type { Captured, CapturedVariable, Problem } from '../wire';
 import type { ICarry } from './carry';
 import { askForVariables, selectRunning, summarizeVariables, toggleName } from './carry';
+import { TextField } from './field';
+import { parseNames } from './values';
 
 export interface ICarryProps {
   carry: ICarry;
@@ -27,6 +29,7 @@ export function CarryChoice(props: ICarryProps): React.JSX.Element | null {
     return null;
   }
   const refusal = carry.problem ?? (problem?.field === 'capture' ? problem : null);
+  const isOfField = refusal?.field === ALSO;
   return (
     <section aria-label={trans.__('Cells or variables')}>
       <Ways {...props} />
@@ -36,7 +39,8 @@ export function CarryChoice(props: ICarryProps): React.JSX.Element | null {
         </p>
       )}
       {carry.wanted && carry.captured !== null && <Variables {...props} captured={carry.captured} />}
-      {carry.wanted && refusal !== null && (
+      {carry.wanted && <AlsoTake {...props} problem={refusal} />}
+      {carry.wanted && refusal !== null && !isOfField && (
         <p className="jp-gq-problem" role="alert">
           {refusal.message}
         </p>
@@ -84,6 +88,34 @@ function Ways({ carry, entries, sending, trans, onCarry }: ICarryProps): React.J
   );
 }
 
+/** Name of the field for further variables, as in the request. */
+const ALSO = 'more_variables';
+
+/** The field for variables that the cells do not name. What is written counts when the user leaves it or presses Enter. */
+function AlsoTake({ carry, sending, problem, trans, onCarry }: ICarryProps): React.JSX.Element {
+  const [text, setText] = React.useState(carry.also.join(', '));
+  const take = (): void => {
+    const also = parseNames(text);
+    if (also.join() !== carry.also.join()) {
+      onCarry(askForVariables(carry, { also }));
+    }
+  };
+  return (
+    <TextField
+      id={ALSO}
+      label={trans.__('Also take variables')}
+      hint={trans.__('variables that the cells do not name, such as those that eval reads')}
+      maxLength={1000}
+      takesEnter={true}
+      disabled={sending}
+      problem={problem}
+      value={text}
+      onChange={setText}
+      onDone={take}
+    />
+  );
+}
+
 /** The captured variables, and the cells that run because of those that stay. */
 function Variables({
   captured,
@@ -97,20 +129,7 @@ function Variables({
   return (
     <>
       <h3>{summarizeVariables(captured, trans)}</h3>
-      {captured.variables.length > 0 && (
-        <ul className="jp-gq-replay" aria-label={trans.__('Variables that go along')}>
-          {captured.variables.map(variable => (
-            <VariableRow
-              key={variable.name}
-              variable={variable}
-              leftOut={carry.leftOut.has(variable.name)}
-              disabled={sending}
-              trans={trans}
-              onToggle={() => onCarry(askForVariables(carry, toggleName(carry.leftOut, variable.name)))}
-            />
-          ))}
-        </ul>
-      )}
+      <VariableList captured={captured} carry={carry} sending={sending} trans={trans} onCarry={onCarry} />
       {running.length > 0 && (
         <>
           <h3>{trans._n('Runs first: %1 cell', 'Runs first: %1 cells', running.length)}</h3>
@@ -133,6 +152,34 @@ function Variables({
         </p>
       ))}
     </>
+  );
+}
+
+type IVariableListProps = Pick<ICarryProps, 'carry' | 'sending' | 'trans' | 'onCarry'> & {
+  captured: Captured;
+};
+
+/** The captured variables, each of which can be left out; nothing if there are none. */
+function VariableList(props: IVariableListProps): React.JSX.Element | null {
+  const { captured, carry, sending, trans, onCarry } = props;
+  if (captured.variables.length === 0) {
+    return null;
+  }
+  return (
+    <ul className="jp-gq-replay" aria-label={trans.__('Variables that go along')}>
+      {captured.variables.map(variable => (
+        <VariableRow
+          key={variable.name}
+          variable={variable}
+          leftOut={carry.leftOut.has(variable.name)}
+          disabled={sending}
+          trans={trans}
+          onToggle={() =>
+            onCarry(askForVariables(carry, { leftOut: toggleName(carry.leftOut, variable.name) }))
+          }
+        />
+      ))}
+    </ul>
   );
 }
 

@@ -22,8 +22,9 @@ import type {
   QueueView,
   SentSweep
 } from '../wire';
-import type { ICarry } from './carry';
+import type { ICarry, VariableChoice } from './carry';
 import { REPLAYED, selectRunning } from './carry';
+import { TAKES_ENTER } from './field';
 import type { IEnvironmentChoice, IEnvironmentNames } from './environment';
 import type { IStart } from './opening';
 import type { INotes } from './notes';
@@ -71,10 +72,10 @@ export interface ISendOptions {
   /** Return what would run, with warnings. Raises `RequestError` if sending the cells would be refused. */
   check(cells: IChosenCells, files: IFileChoice): Promise<Plan>;
   /**
-   * Capture the variables of the kernel, for a job with this software, without those of these names. Raises
+   * Capture the variables of the kernel, as the user has chosen them, for a job with this software. Raises
    * `RequestError` if that is refused.
    */
-  capture(prefix: PrefixCell[], leftOut: string[], software: string): Promise<Captured>;
+  capture(prefix: PrefixCell[], choice: VariableChoice, software: string): Promise<Captured>;
   preview(request: JobRequest): Promise<Preview>;
   /** The way to send several jobs at once; without it the dialog sends one. */
   readonly sweep?: {
@@ -363,8 +364,8 @@ class SendFormWidget extends ReactWidget {
     if (carry.wanted) {
       let change: Partial<ICarry>;
       try {
-        const [cells, leftOut] = [selectCells(entries), [...carry.leftOut]];
-        change = { captured: await this._options.capture(cells, leftOut, values.software) };
+        const cells = selectCells(entries);
+        change = { captured: await this._options.capture(cells, carry, values.software) };
       } catch (reason) {
         change = { problem: toProblem(reason) };
       }
@@ -451,10 +452,11 @@ export class SendDialog extends Dialog<unknown> {
     return sent === null ? null : { sent, values, withdrawn: isWithdrawn };
   }
 
-  /** Let Enter press a button inside the form, as everywhere. Outside of buttons, Enter sends. */
+  /** Let Enter press a button inside the form, or end the change of a field that takes it. Elsewhere, Enter sends. */
   handleEvent(event: Event): void {
     const enter = event instanceof KeyboardEvent && event.type === 'keydown' && event.key === 'Enter';
-    if (enter && event.target instanceof HTMLButtonElement && this._form.node.contains(event.target)) {
+    const target = event.target instanceof HTMLElement ? event.target : null;
+    if (enter && target?.matches(`.jp-gq-send-body button, .${TAKES_ENTER}`) === true) {
       return;
     }
     super.handleEvent(event);

@@ -33,8 +33,16 @@ export interface ITextFieldProps extends Omit<IFieldProps, 'children'> {
   /** Most characters; 40 if it is not given. */
   maxLength?: number;
   value: string;
+  disabled?: boolean;
+  /** Whether Enter ends the change of this field and does not send. */
+  takesEnter?: boolean;
   onChange: (value: string) => void;
+  /** Called when the user leaves the field, or presses Enter in a field that takes it. */
+  onDone?: () => void;
 }
+
+/** Class of the fields in which Enter does not send. */
+export const TAKES_ENTER = 'jp-gq-mod-takes-enter';
 
 /** A field for a short text, with a hint beside it. */
 export function TextField({
@@ -42,7 +50,10 @@ export function TextField({
   placeholder,
   maxLength = 40,
   value,
+  disabled,
+  takesEnter = false,
   onChange,
+  onDone,
   ...field
 }: ITextFieldProps): React.JSX.Element {
   const id = `jp-gq-send-${field.id}`;
@@ -51,8 +62,9 @@ export function TextField({
     <Field {...field}>
       <input
         id={id}
-        className="jp-mod-styled jp-gq-mod-short"
+        className={`jp-mod-styled jp-gq-mod-short ${takesEnter ? TAKES_ENTER : ''}`}
         type="text"
+        disabled={disabled}
         maxLength={maxLength}
         autoComplete="off"
         placeholder={placeholder}
@@ -60,6 +72,8 @@ export function TextField({
         aria-invalid={wrong}
         aria-describedby={wrong ? `${id}-hint ${id}-problem` : `${id}-hint`}
         onChange={event => onChange(event.target.value)}
+        onBlur={onDone}
+        onKeyDown={takesEnter ? event => event.key === 'Enter' && onDone?.() : undefined}
       />
       <span className="jp-gq-hint" id={`${id}-hint`}>
         {hint}

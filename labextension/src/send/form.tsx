@@ -115,6 +115,7 @@ const FIELDS = [
   'prefix',
   'file_patterns',
   'capture',
+  'more_variables',
   ...MORE_FIELDS,
   ...ENVIRONMENT_FIELDS,
   ...SWEEP_FIELDS

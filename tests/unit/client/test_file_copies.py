@@ -194,7 +194,7 @@ async def test_files_are_chosen_by_name_and_hidden_ones_only_so():
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("size", [1, 9, 10, 11, 1000, 12_345])
+@pytest.mark.parametrize("size", [0, 1, 9, 10, 11, 1000, 12_345])
 async def test_a_file_that_the_list_leaves_out_is_measured_and_found_by_its_name(size):
     async def read_ten(path: str, start: int) -> bytes:
         if path != "model.pt":

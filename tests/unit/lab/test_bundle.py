@@ -168,13 +168,12 @@ def test_warnings_name_the_cell_and_the_difference():
         code("a", "x = 2"),
         code("b", "y"),
         code("t", "name = input()"),
-        prefix=[ran("a", "x = 1", 20.0), ran("gone", "z = 1", 15.0), ran("b", "y", failed=True), ran("t", "old")],
+        prefix=[ran("a", "x = 1", 20.0), ran("gone", "z = 1", 15.0), ran("b", "y"), ran("t", "old")],
     )
     warnings = plan.describe_plan(request, bundle.plan_steps(request, PYTHON), ORIGIN, HERE, NO_FILES).warnings
     assert [(warned.code, warned.cell_id, warned.index) for warned in warnings] == [
         ("edited", "a", 0),
         ("deleted", "gone", 1),
-        ("failed_here", "b", 2),
         ("asks_for_input", "t", None),
         ("slow_prefix", None, None),
     ]

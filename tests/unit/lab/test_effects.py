@@ -72,6 +72,7 @@ def test_installed_packages_are_found(source):
         ("import h5py\nf = h5py.File('d.h5', 'w')", "d.h5"),
         ("!echo done > done.txt", "done.txt"),
         ("import gzip\ngzip.open('a.gz', 'wb')", "a.gz"),
+        ("%store model", ""),
     ],
 )
 def test_written_files_are_found_with_their_names(source, name):
@@ -143,6 +144,7 @@ def test_commands_that_act_are_found(source, program):
         "!echo x 2>&1",
         "%matplotlib inline\nx != 3",
         "%pip list",
+        "%store -r model",
         "%%html\n<form action=input()>",
         "x.save()",
         "duckdb.sql('CREATE TABLE t AS SELECT 1')",

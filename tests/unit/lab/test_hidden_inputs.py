@@ -37,6 +37,16 @@ def test_a_name_that_another_cell_assigns_is_no_history():
     assert codes("Out = {3: 1}", "print(Out[3])") == []
 
 
+@pytest.mark.parametrize("source", ["%store -r", "%store -r model rate", "%time\n%store -r model"])
+def test_what_was_stored_outside_of_the_notebook_is_told_beside_the_cell(source):
+    assert codes(source, "1") == [("reads_store", 0)]
+
+
+@pytest.mark.parametrize("source", ["%store", "%store model", "%store -d model", "store -r"])
+def test_other_uses_of_the_store_read_nothing(source):
+    assert codes(source) == []
+
+
 @pytest.mark.parametrize(
     "source", ["list(Path('.').rglob('*.csv'))", "import os\nfor x in os.walk('.'): pass", "!find . -name '*.csv'"]
 )

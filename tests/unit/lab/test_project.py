@@ -105,6 +105,10 @@ def test_what_the_code_only_writes_and_a_word_that_is_a_folder_stay(folder):
     write(folder, "data/a.csv", "1")
     assert going(folder, "df.to_csv('out.csv'); row['data']", written=("out.csv",)) == []
     assert going(folder, "read('out.csv'); df.to_csv('out.csv')", written=("out.csv",)) == ["out.csv"]
+    for path in ("Path('out.csv')", "Path(f'out.csv')", "Path(Path('out.csv')).expanduser()"):
+        only_written = find(folder, f"{path}.write_text('x')", written=("out.csv",))
+        assert (list(only_written.going), only_written.written) == ([], ["out.csv"]), path
+        assert going(folder, f"{path}.write_text({path}.read_text())", written=("out.csv",)) == ["out.csv"], path
     read_elsewhere = find(folder, "read('out.csv')", "df.to_csv('out.csv')", written=("out.csv",))
     assert (list(read_elsewhere.going), read_elsewhere.written) == (["out.csv"], [])
     twice = find(folder, "a.to_csv('out.csv')", "b.to_csv('out.csv')", written=("out.csv", "out.csv"))

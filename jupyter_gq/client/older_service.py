@@ -1,0 +1,73 @@
+"""Jobs for a service of another release: what the service does not know of a job is left out, or refused by name.
+
+Rules
+-----
+- Known: the service tells the fields of a job that it takes. A release that does not tell them lacks the hints.
+- Unused: a field with its default value says nothing, and is left out.
+- Hints: without a hint the job runs as with the older release, so the hint is left out.
+- Needed: any other field is refused here, since the service would only call it misspelt.
+
+See docs/decisions/0212-tell-clients-which-fields-of-a-job-are-known.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from pydantic.main import IncEx
+
+from .models import FrozenFile, JobSubmission
+from .models.bundles import Manifest
+from .problems import PlainProblem, ServiceError
+
+#: Fields that only bring the job closer to the notebook.
+_HINTS = frozenset({"Manifest.written", "FrozenFile.modified_at"})
+
+
+def list_known_fields() -> list[str]:
+    """Return the fields of jobs that this release knows, by model, such as "Manifest.written"."""
+    return [f"{model.__name__}.{name}" for model in (Manifest, FrozenFile) for name in model.model_fields]
+
+
+def write_submission(submission: JobSubmission, known: Collection[str] | None) -> bytes:
+    """Return the body of a request for a job, without what the service does not know.
+
+    `known` are the fields that the service has told; empty for a service that tells none, None if it was not asked.
+    Raises `ServiceError` of status 422 if the job needs a field that the service does not know.
+    """
+    manifest = submission.bundle.manifest
+    left_out = set(_list_unknown(manifest, known))
+    of_files = {name for name in FrozenFile.model_fields if _is_unknown(f"FrozenFile.{name}", known)}
+    for name in left_out:
+        if getattr(manifest, name) and f"Manifest.{name}" not in _HINTS:
+            raise _refuse(name)
+    exclude: dict[str, IncEx | bool] = dict.fromkeys(left_out, True)
+    if of_files and "files" not in left_out:
+        exclude["files"] = {"__all__": of_files}
+    return submission.model_dump_json(exclude={"bundle": {"manifest": exclude}}).encode()
+
+
+def _list_unknown(manifest: Manifest, known: Collection[str] | None) -> Iterator[str]:
+    """Yield the fields of a manifest that the service does not know; if that is not known, the unused hints."""
+    for name in type(manifest).model_fields:
+        label = f"Manifest.{name}"
+        unused_hint = label in _HINTS and not getattr(manifest, name)
+        if _is_unknown(label, known) or (known is None and unused_hint):
+            yield name
+
+
+def _is_unknown(label: str, known: Collection[str] | None) -> bool:
+    if known is None:
+        return False
+    return label not in known if known else label in _HINTS
+
+
+def _refuse(name: str) -> ServiceError:
+    return ServiceError(
+        422,
+        PlainProblem(
+            code="older_service",
+            message=f"The scheduler service is of an older release, and does not know {name!r} of this job. Ask your "
+            "administrator to update the service, or send the job without it.",
+        ),
+    )

@@ -1,0 +1,68 @@
+"""A cell is gone through once for all questions about it, and nothing of it is kept when it is not needed any more."""
+
+import ast
+import gc
+import weakref
+
+import pytest
+
+from jupyter_gq.lab import calls, parsing
+from jupyter_gq.lab.calls import Names, list_calls
+from jupyter_gq.lab.effects import find_effects
+from jupyter_gq.lab.hidden_inputs import find_hidden_inputs
+from jupyter_gq.lab.parsing import list_nodes
+from jupyter_gq.lab.process_state import find_process_state
+
+from .test_hidden_inputs import steps
+
+SOURCE = (
+    "import numpy as np\n\ndef load(path):\n    return np.load(path)\n\nrows = [load(f'{n}.npy') for n in range(3)]\n"
+)
+
+
+@pytest.fixture
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[ast.AST]:
+    """The nodes below which something has looked."""
+    nodes: list[ast.AST] = []
+    look = parsing.list_children
+
+    def watched(node: ast.AST) -> list[ast.AST]:
+        nodes.append(node)
+        return look(node)
+
+    for module in (parsing, calls):
+        monkeypatch.setattr(module, "list_children", watched)
+    return nodes
+
+
+def test_all_questions_about_a_cell_go_through_its_nodes_twice_at_most(looked_at: list[ast.AST]) -> None:
+    """Once for the list of all nodes, and once for the calls that run."""
+    source = f"{SOURCE}# a cell that no other test has"
+    for _ in range(3):
+        find_effects(source)
+        list(find_hidden_inputs(steps(source, "1"), searches=True))
+        list(find_process_state([source]))
+    below = [node for node in looked_at if not isinstance(node, ast.Module)]
+    assert {id(node) for node in below}
+    assert max(below.count(node) for node in below) == 2
+
+
+def test_nodes_are_those_of_the_syntax_tree_without_empty_ones() -> None:
+    tree = ast.parse(SOURCE)
+    expected = {node for node in ast.walk(tree) if node._fields}
+    for _ in range(2):
+        found = list_nodes(tree)
+        assert found[0] is tree
+        assert len(found) == len(set(found))
+        assert set(found) == expected
+    function = tree.body[1]
+    assert set(list_nodes(function)) == {node for node in ast.walk(function) if node._fields}
+
+
+def test_a_cell_that_nobody_needs_is_freed_with_its_nodes() -> None:
+    tree = ast.parse(SOURCE)
+    list_nodes(tree), list_calls(tree), Names.read(tree)
+    watched, node = weakref.ref(tree), weakref.ref(tree.body[0])
+    del tree
+    gc.collect()
+    assert (watched(), node()) == (None, None)
