@@ -207,8 +207,8 @@ class LabPage:
         dialog = self.dialog()
         if name:
             await dialog.get_by_label("Name", exact=True).fill(name)
-        await dialog.get_by_label("Queue").select_option(queue)
-        await dialog.get_by_label("GPUs").select_option(gpus)
+        await dialog.get_by_label("Queue", exact=True).select_option(queue)
+        await dialog.get_by_label("GPUs", exact=True).select_option(gpus)
 
     async def ask_for_more(self, *, cpus: str = "", memory: str = "", expected: str = "") -> None:
         """Open the section of what is seldom asked for, if it is closed, and fill it in."""
