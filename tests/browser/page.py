@@ -125,7 +125,11 @@ class LabPage:
             hub = HubPage(page, url, user)
             lab = cls(page)
             await hub.log_in(notebook)
-            await hub.choose(gpus)
+            # An earlier test may have started the server: then the hub opens the notebook at once.
+            start = page.get_by_role("button", name="Start")
+            await expect(start.or_(lab.cells().first)).to_be_visible()
+            if await start.is_visible():
+                await hub.choose(gpus)
             await lab.notebook_is_open()
             yield lab
 
@@ -139,6 +143,14 @@ class LabPage:
         while all(socket.is_closed() for socket in self._sockets):
             await asyncio.sleep(0.1)
         await self.kernel_is_idle()
+
+    async def open_notebook(self, notebook: str) -> None:
+        """Open another notebook in the same page, in place of the present one; its kernel may still be connecting."""
+        self.page.once("dialog", lambda question: asyncio.ensure_future(question.accept()))  # unsaved outputs
+        base, _, _ = self.page.url.partition("/lab/")
+        await self.page.goto(f"{base}/lab/workspaces/test/tree/{notebook}?reset")
+        await expect(self.page.get_by_role("tab", name=notebook)).to_be_visible()
+        await expect(self.cells().first).to_be_visible()
 
     async def notifications_rest(self) -> None:
         """Wait until no notification slides into the window or out of it."""
