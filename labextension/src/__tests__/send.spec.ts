@@ -82,19 +82,6 @@ const sent = (): Partial<SendRequest> => training.server.bodies.at(-1) as Partia
 const submit = (): Promise<void> =>
   perform(() => document.querySelector<HTMLElement>('.jp-Dialog .jp-mod-accept')?.click());
 
-it('a double click asks once, and the next click asks again', async () => {
-  const first = await choose();
-  const second = await choose();
-  expect(await second.result).toBeNull();
-  await press('Cancel');
-  expect(await first.result).toBeNull();
-  await pause();
-  expect(dialog()).toBe('');
-  await choose();
-  expect(dialog()).toContain('Send to training');
-  await press('Cancel');
-});
-
 describe('cells that cannot be sent', () => {
   it.each<[string, () => void, string]>([
     ['no code', () => (notebook.content.selected = []), 'This is not a code cell'],

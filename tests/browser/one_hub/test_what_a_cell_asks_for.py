@@ -43,9 +43,10 @@ FAILS = "print(1 / (depth - 3))"
 
 
 def test_notes_a_sweep_tasks_and_secrets_go_from_the_dialog_to_the_results(hub, tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(hub.folder / "homes/ann"))
-    monkeypatch.setattr("sys.stdin", io.StringIO("hunter2-of-ann"))
-    assert main(["secret", "set", "HF_TOKEN"]) == 0
+    with monkeypatch.context() as terminal:
+        terminal.setenv("HOME", str(hub.folder / "homes/ann"))
+        terminal.setattr("sys.stdin", io.StringIO("hunter2-of-ann"))
+        assert main(["secret", "set", "HF_TOKEN"]) == 0
     asyncio.run(ask_for_more(hub, tmp_path))
 
 
