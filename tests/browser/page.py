@@ -126,9 +126,9 @@ class LabPage:
             lab = cls(page)
             await hub.log_in(notebook)
             # An earlier test may have started the server: then the hub opens the notebook at once.
-            start = page.get_by_role("button", name="Start")
-            await expect(start.or_(lab.cells().first)).to_be_visible()
-            if await start.is_visible():
+            options = page.locator("#spawn_form")
+            await expect(options.or_(lab.cells()).first).to_be_visible()
+            if await options.is_visible():
                 await hub.choose(gpus)
             await lab.notebook_is_open()
             yield lab

@@ -19,7 +19,6 @@ from tests.browser.page import LabPage
 from tests.browser.world import write_notebook
 
 DIALOG = ".jp-gq-send-dialog .jp-Dialog-content"
-NOTES = ("name = input('who? ')", "!pip install nothing", "print(name)")
 VALUES = "rate = 0.1\ndepth = 3"
 #: The job with the largest rate runs until a file is there.
 SWEPT = """
@@ -42,7 +41,7 @@ ENVIRONMENT = "import os\nprint('token', os.environ['HF_TOKEN'], 'and', os.envir
 FAILS = "print(1 / (depth - 3))"
 
 
-def test_notes_a_sweep_tasks_and_secrets_go_from_the_dialog_to_the_results(hub, tmp_path, monkeypatch):
+def test_a_sweep_tasks_and_secrets_go_from_the_dialog_to_the_results(hub, tmp_path, monkeypatch):
     with monkeypatch.context() as terminal:
         terminal.setenv("HOME", str(hub.folder / "homes/ann"))
         terminal.setattr("sys.stdin", io.StringIO("hunter2-of-ann"))
@@ -51,8 +50,7 @@ def test_notes_a_sweep_tasks_and_secrets_go_from_the_dialog_to_the_results(hub, 
 
 
 async def ask_for_more(hub: DemoHub, folder: Path) -> None:
-    """Open two notebooks, and send what their cells ask for. Save pictures of it."""
-    write_notebook(hub.folder / "homes/ann/notes.ipynb", *NOTES)
+    """Send what the cells of a notebook ask for. Save pictures of it."""
     file = f"FILE = {str(folder / 'go-on')!r}"
     cells = (VALUES, f"{file}\n{SWEPT}", f"{file}\n{BARS}", ENVIRONMENT, FAILS)
     write_notebook(hub.folder / "homes/ann/more.ipynb", *cells)
@@ -65,26 +63,6 @@ async def ask_for_more(hub: DemoHub, folder: Path) -> None:
         await environment_goes_along(lab, lab.cells().nth(3), folder)
         await failure_is_told_and_sent_again(lab, lab.cells().nth(4), folder)
         await silence_is_told(hub, lab, lab.cells().nth(3), folder)
-        await lab.open_notebook("notes.ipynb")
-        await notes_follow_their_cells(lab, folder)
-
-
-async def notes_follow_their_cells(lab: LabPage, pictures: Path) -> None:
-    """What may go wrong is written at each cell that runs first, and goes when the cell is left out."""
-    cell = lab.cells().nth(2)
-    await lab.select(cell)
-    dialog = await lab.open_dialog(cell)
-    asks, installs = dialog.get_by_text("asks for input"), dialog.get_by_text("installs packages")
-    await expect(asks).to_be_visible()
-    await expect(installs).to_be_visible()
-    await lab.picture(pictures / "notes.png")
-    await dialog.get_by_label("Replay cell 1").uncheck()
-    await expect(asks).to_have_count(0)
-    await dialog.get_by_label("Replay cell 1").check()
-    await expect(asks).to_be_visible()
-    await expect(installs).to_be_visible()
-    await lab.page.keyboard.press("Escape")
-    await expect(dialog).to_have_count(0)
 
 
 async def sweep_is_compared(lab: LabPage, cell: Locator, pictures: Path) -> None:
