@@ -32,6 +32,8 @@ export interface ITraining {
   findJob(id: string): Promise<JobView | null>;
   /** Put a job from an answer of the server into the state before its event arrives. */
   recordJob(job: JobSummary): void;
+  /** Put a job that was just sent into the state; what an event has told about the job already is newer. */
+  recordSent(job: JobView): void;
   /** Put a notebook from an answer of the server into the state before its event arrives. */
   recordNotebook(notebook: NotebookView): void;
   /** The notebook server that this page belongs to; null if it holds no share. */

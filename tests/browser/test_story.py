@@ -4,7 +4,6 @@ import asyncio
 import re
 from pathlib import Path
 
-import pytest
 from playwright.async_api import Locator, expect
 
 from jupyter_gq.demo.person import Person
@@ -189,21 +188,3 @@ async def notebooks_of_bob(url: str) -> dict[str, list[dict[str, object]]]:
     """Bob's notebook, as the service sees it."""
     async with Person(url, "bob") as bob:
         return await bob.ask_service("GET", "notebooks")
-
-
-@pytest.mark.parametrize(
-    ("source", "kind", "message"),
-    [("", "code", "empty"), ("for", "code", "syntax"), ("# a title", "markdown", "code cell")],
-)
-def test_a_cell_that_cannot_train_is_refused_before_it_is_queued(source, kind, message):
-    asyncio.run(_refused(source, kind, message))
-
-
-async def _refused(source: str, kind: str, message: str) -> None:
-    async with running_demo(epochs=10) as hub:
-        write_notebook(hub.folder / "homes/ann/one.ipynb", source, kind=kind)
-        async with LabPage.opened(hub.url, "ann", "0.25", "one.ipynb") as lab:
-            await lab.select(lab.cells().first)
-            await lab.page.get_by_role("menuitem", name="Run").click()
-            await lab.page.get_by_role("menuitem", name="Send to training").click()
-            await expect(lab.page.get_by_text(re.compile(message, re.I)).first).to_be_visible()

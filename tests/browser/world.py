@@ -41,8 +41,8 @@ async def running_demo(
     """
     folder = Path(tempfile.mkdtemp(prefix="jupyter-gq-browser-"))
     config = find_packaged_folder("hub_config") / "jupyterhub_config_local.py"
-    if idle_rule is not None:
-        config = write_story_config(config, folder, idle_rule)
+    if idle_rule is not None or settings:
+        config = write_story_config(config, folder, idle_rule or {})
         config.write_text(config.read_text() + settings)
     hub = DemoHub(folder=folder, port=free_port(), config=config, users=USERS, python=python)
     LOGS.add("hub", folder, "jupyterhub.log", "state/jobs/*/runs/*/*/log")

@@ -133,7 +133,7 @@ def job_summary(record: Record, context: ViewContext) -> JobSummary:
         phase=phase,
         sentence=job_sentence(record, phase, context),
         position=_position(workload, context),
-        expected_start=context.expected_start if workload.state is State.PENDING else None,
+        expected_start=context.expected_start if _waits(workload) else None,
         held_since=workload.hold.at if workload.hold and workload.state not in FINAL else None,
         over_quota=format_gpus(context.over_quota) if context.over_quota and workload.holds else None,
         submitted_at=workload.submitted_at,
@@ -362,8 +362,12 @@ def _position(workload: Workload, context: ViewContext) -> int | None:
 
     None if the position is unknown, and for a workload that is held or in another state.
     """
-    waits = workload.state is State.PENDING and workload.hold is None
-    return context.pending.position if context.pending and waits else None
+    return context.pending.position if context.pending and _waits(workload) else None
+
+
+def _waits(workload: Workload) -> bool:
+    """Return whether a workload is pending and can be admitted: a held one has no place in line and no forecast."""
+    return workload.state is State.PENDING and workload.hold is None
 
 
 def _queue_sentence(context: ViewContext) -> str:

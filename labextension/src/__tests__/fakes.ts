@@ -232,6 +232,10 @@ export class FakeTraining implements ITraining {
     this.jobChanged.emit(job);
   }
 
+  recordSent(job: JobView): void {
+    this.recordJob(job);
+  }
+
   recordNotebook(notebook: NotebookView): void {
     this.set({ notebooks: [notebook] });
   }

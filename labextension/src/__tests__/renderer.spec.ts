@@ -44,6 +44,13 @@ describe('the status line under a cell', () => {
     expect(all('[role=progressbar]', node)).toEqual([]);
   });
 
+  it('says that its user holds the job, as the panel does', async () => {
+    const job = aJob({ phase: 'paused', held_since: 2000 });
+    training.state = { ...training.state, jobs: [job] };
+    const { node } = await aLine(job);
+    expect(words(node)).toMatch(/^Helddigits/);
+  });
+
   it('does not change with other jobs', async () => {
     training.state = { ...training.state, jobs: [aJob()] };
     const { node } = await aLine(aJob());

@@ -207,7 +207,7 @@ describe('the GPUs and tasks of a job', () => {
   const ask = (job: string): Promise<void> =>
     perform(() => void app.commands.execute(CommandIDs.changeGpus, { job }));
 
-  it('are asked for, and a refusal is said', async () => {
+  it('are asked for until they are accepted or the user gives up: a refusal loses nothing', async () => {
     const problem = { code: 'invalid_amount', message: 'That is no amount.', field: 'gpus' };
     training.server.answer('PATCH jobs/job-0', problem, 422);
     await list(...someJobs(1));
@@ -216,7 +216,15 @@ describe('the GPUs and tasks of a job', () => {
     await enter(field('gpus'), 'many');
     await press('Change');
     expect(training.server.bodies).toEqual([{ gpus: 'many' }]);
-    expect(told()).toEqual(['That is no amount.']);
+    expect(all('.jp-Dialog [role=alert]').map(words)).toEqual(['That is no amount.']);
+    expect(field('gpus')?.value).toBe('many');
+    training.server.answer('PATCH jobs/job-0', { ...problem, message: 'Not now.', field: null }, 409);
+    await enter(field('gpus'), '0.5');
+    expect(all('.jp-Dialog [role=alert]')).toEqual([]);
+    await press('Change');
+    expect(all('.jp-Dialog [role=alert]').map(words)).toEqual(['Not now.']);
+    await press('Cancel');
+    expect(all('.jp-Dialog')).toEqual([]);
   });
 
   it('are GPU memory if the text has a unit', async () => {
@@ -255,8 +263,9 @@ describe('the GPUs and tasks of a job', () => {
     await enter(field('min_tasks'), '3');
     expect(words(document.querySelector('.jp-Dialog [role=alert]'))).toContain('from 1 to 2');
     await press('Change');
-    expect(told()).toEqual(['At least: write a whole number from 1 to 2, the number of tasks.']);
+    expect(field('min_tasks')?.value).toBe('3');
     expect(training.server.bodies).toEqual([]);
+    await press('Cancel');
   });
 
   it('end the suspended run of a paused job, which is said before', async () => {

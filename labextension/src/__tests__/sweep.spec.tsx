@@ -52,10 +52,20 @@ describe('the values of a sweep', () => {
   it.each([
     [choose({ n: Array(201).fill('1').join(',') }), 'These values make 201 jobs; a sweep has at most 200.'],
     [choose({ n: '1' }, 'two'), '“two” is not a number of jobs.'],
-    [choose({ n: '1' }, '0'), '“0” is not a number of jobs.']
+    [choose({ n: '1' }, '0'), '“0” is not a number of jobs.'],
+    [choose({ n: '1, oops(' }), '“oops(” is not a number, a text in quotes, True, False or None.'],
+    [choose({ n: '1 2' }), '“1 2” is not a number'],
+    [choose({ n: 'true' }), '“true” is not a number']
   ])('that cannot be sent are a problem', (choice, message) => {
     expect(makeSweep(choice, trans)).toMatchObject({ message: expect.stringContaining(message) as string });
   });
+
+  it.each(['1', '-0.5', '+ 3', '1_000', '1e-3', '2.', '.5E+2', '0xfF', '0b1', 'None', "f'{x}'", '"a" "b"'])(
+    'are for the server to judge if they may be a literal: %s',
+    value => {
+      expect(makeSweep(choose({ n: value }), trans)).toMatchObject({ grid: { n: [value] } });
+    }
+  );
 });
 
 describe('the rows', () => {
@@ -169,12 +179,19 @@ describe('the section of the dialog', () => {
     await perform(() => section.querySelector('button')?.click());
     await enter(all('#jp-gq-send-sweep-lr')[0], '0.1, 0.01');
     expect(words(section)).toContain('Sends 2 jobs as one group. As many run at the same time as the queue');
-    await enter(all('#jp-gq-send-group_parallel')[0], '0');
-    await press('Send to training');
-    expect(all('[role=alert]').map(words)).toEqual([
-      '“0” is not a number of jobs. Write 1 or more, or leave it empty.'
+    await enter(all('#jp-gq-send-sweep-lr')[0], '0.1, lots');
+    expect(all('.jp-gq-mod-problem [role=alert]').map(words)).toEqual([
+      '“lots” is not a number, a text in quotes, True, False or None.'
     ]);
+    await enter(all('#jp-gq-send-sweep-lr')[0], '0.1, 0.01');
+    await enter(all('#jp-gq-send-group_parallel')[0], '0');
+    const refusals = ['“0” is not a number of jobs. Write 1 or more, or leave it empty.'];
+    expect(all('[role=alert]').map(words)).toEqual(refusals);
+    expect(words(section)).not.toContain('Sends 2 jobs');
+    await press('Send to training');
+    expect(all('[role=alert]').map(words)).toEqual(refusals);
     await enter(all('#jp-gq-send-group_parallel')[0], '1');
+    expect(all('[aria-label=Forecast]').map(words)).toEqual(['Starts now.']);
     await enter(all('#jp-gq-send-group_metric')[0], 'loss');
     expect(words(section)).toContain('At most 1 of them runs at the same time');
     await press('Send to training');

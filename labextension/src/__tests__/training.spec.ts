@@ -88,6 +88,21 @@ describe('the live view', () => {
     expect(page.live.state.jobs[0].phase).toBe('done');
   });
 
+  it('knows of a job that was just sent what an event told before the answer came', async () => {
+    const page = await opened();
+    const first = { position: null, sentence: 'Waiting: it is considered next.' };
+    page.send('job', aJob({ id: 'sent', phase: 'waiting', position: 1, sentence: 'Waiting: one is ahead.' }));
+    page.live.recordSent(aJob({ id: 'sent', phase: 'waiting', ...first }));
+    page.live.recordSent(aJob({ id: 'quick', phase: 'waiting', ...first }));
+    const jobs = page.live.state.jobs.filter(({ id }) => ['sent', 'quick'].includes(id));
+    expect(new Map(jobs.map(job => [job.id, job.position]))).toEqual(
+      new Map([
+        ['sent', 1],
+        ['quick', null]
+      ])
+    );
+  });
+
   it('tells that a job has more output', async () => {
     const page = await opened();
     const told: unknown[] = [];

@@ -62,6 +62,21 @@ async function cancelWhileSending(cancel: () => Promise<void>): Promise<unknown>
   return result;
 }
 
+it('the second click of a double click opens no dialog behind the first one', async () => {
+  const results: Promise<unknown>[] = [];
+  const click = (): Promise<void> =>
+    perform(() => results.push(app.commands.execute(CommandIDs.sendCell))).then(pause);
+  await click();
+  await click();
+  expect(await results[1]).toBeNull();
+  await press('Cancel');
+  expect(await results[0]).toBeNull();
+  expect(document.querySelector('.jp-Dialog')).toBeNull();
+  await click();
+  expect(words(document.querySelector('.jp-Dialog'))).toContain('Send to training');
+  await press('Cancel');
+});
+
 describe('cancelling while the job is being sent', () => {
   it.each<[string, () => Promise<void>]>([
     ['by the button', () => press('Cancel')],

@@ -5,8 +5,8 @@ import type { CommandRegistry } from '@lumino/commands';
 import * as React from 'react';
 
 import type { Client } from '../client';
-import type { JobPhase } from '../jobs';
-import { describeAmount, isCancellable, isFinal, describeJob, lookOfPhase, nameAgain } from '../jobs';
+import type { IPhaseLook, JobPhase } from '../jobs';
+import { describeAmount, isCancellable, isFinal, describeJob, lookOf, lookOfPhase, nameAgain } from '../jobs';
 import { Action, PhaseTag, ProgressBar } from '../panel/parts';
 import { BroughtBack } from '../panel/results';
 import type { ITraining } from '../tokens';
@@ -91,6 +91,7 @@ function JobLine({ job, client, run, trans }: IJobLineProps): React.JSX.Element 
       id={job.id}
       name={job.name}
       phase={job.phase}
+      look={lookOf(job, trans)}
       amount={isFinal(job.phase) ? null : describeAmount(job, trans)}
       sentence={describeJob(job, Date.now() / 1000, trans)}
       buttons={buttons}
@@ -123,6 +124,7 @@ function StoredLine({ placeholder, run, trans }: IStoredLineProps): React.JSX.El
       id={placeholder.job}
       name={placeholder.name}
       phase={placeholder.phase}
+      look={lookOfPhase(placeholder.phase, trans)}
       sentence={
         placeholder.sentence || trans.__('%1 in %2', formatGpus(placeholder.gpus, trans), placeholder.queue)
       }
@@ -137,6 +139,7 @@ interface IStatusLineProps {
   id: string;
   name: string;
   phase: JobPhase;
+  look: IPhaseLook;
   amount?: string | null;
   sentence: string;
   /** Buttons beside the button for the details. */
@@ -155,7 +158,7 @@ function StatusLine(status: IStatusLineProps): React.JSX.Element {
       aria-label={trans.__('Training job %1', status.name)}
       data-phase={status.phase}
     >
-      <PhaseTag look={lookOfPhase(status.phase, trans)} />
+      <PhaseTag look={status.look} />
       <span className="jp-gq-status-name" title={status.name}>
         {status.name}
       </span>

@@ -160,7 +160,7 @@ function Rows({ rows, metric, run, trans }: IRowsProps): React.JSX.Element {
                 {name}
               </th>
             ))}
-            <th aria-label={trans.__('Actions')} />
+            <td />
           </tr>
         </thead>
         <tbody>

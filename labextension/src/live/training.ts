@@ -137,6 +137,11 @@ export class Training implements ITraining, IDisposable {
     this._jobChanged.emit(this._state.jobs.find(known => known.id === job.id) ?? job);
   }
 
+  recordSent(job: JobView): void {
+    const known = this._state.jobs.find(({ id }) => id === job.id);
+    this.recordJob({ ...job, ...known });
+  }
+
   recordNotebook(notebook: NotebookView): void {
     this._changed.add(notebook.id);
     this._set(applyNotebook(this._state, notebook));

@@ -12,25 +12,42 @@ import type { JobChange, JobSummary, Problem } from '../wire';
 import type { IChangeFields } from './change';
 import { openFields, readChange } from './change';
 
-/** The body of a dialog; its value is the change of the job, a problem with a field, or null for no change. */
-export class ChangeForm extends ReactWidget implements Dialog.IBodyWidget<JobChange | Problem | null> {
+/** Fields that show their own problem. */
+const FIELDS = ['gpus', 'tasks', 'min_tasks'];
+
+/** What the user wrote, and the problem of it that the service found. */
+export interface IRefusedChange {
+  readonly fields: IChangeFields;
+  readonly problem: Problem | null;
+}
+
+/** What the user wrote, with the change of the job, a problem with a field, or null for no change. */
+export interface IWrittenChange {
+  readonly fields: IChangeFields;
+  readonly change: JobChange | Problem | null;
+}
+
+/** The body of a dialog. After a refusal it opens with what the user wrote, and says what is wrong. */
+export class ChangeForm extends ReactWidget implements Dialog.IBodyWidget<IWrittenChange> {
   constructor(
     private readonly _job: JobSummary,
-    private readonly _trans: TranslationBundle
+    private readonly _trans: TranslationBundle,
+    refused: IRefusedChange | null = null
   ) {
     super();
     this.addClass('jp-gq-send-body');
-    this._fields = openFields(_job);
+    this._fields = refused?.fields ?? openFields(_job);
+    this._problem = refused?.problem ?? null;
   }
 
-  getValue(): JobChange | Problem | null {
-    return readChange(this._job, this._fields, this._trans);
+  getValue(): IWrittenChange {
+    return { fields: this._fields, change: readChange(this._job, this._fields, this._trans) };
   }
 
   protected render(): React.JSX.Element {
     const trans = this._trans;
-    const value = this.getValue();
-    const problem = isProblem(value) ? value : null;
+    const { change } = this.getValue();
+    const problem = isProblem(change) ? change : this._problem;
     const warning = warnOfChange(this._job, trans);
     const { devices, tasks, minTasks } = this._fields;
     return (
@@ -65,6 +82,11 @@ export class ChangeForm extends ReactWidget implements Dialog.IBodyWidget<JobCha
             onChange={written => this._set({ minTasks: written })}
           />
           {warning !== '' && <p>{warning}</p>}
+          {problem !== null && !FIELDS.includes(problem.field ?? '') && (
+            <p className="jp-gq-problem" role="alert">
+              {problem.message}
+            </p>
+          )}
         </div>
       </div>
     );
@@ -72,8 +94,10 @@ export class ChangeForm extends ReactWidget implements Dialog.IBodyWidget<JobCha
 
   private _set(changed: Partial<IChangeFields>): void {
     this._fields = { ...this._fields, ...changed };
+    this._problem = null;
     this.update();
   }
 
   private _fields: IChangeFields;
+  private _problem: Problem | null;
 }

@@ -7,9 +7,11 @@ import { actOnJob, cancelAll, tellProblems } from '../acts';
 import { describeError, isProblem } from '../client';
 import { listMemberQueues, warnOfMove } from '../jobs';
 import { definePlugin } from '../lifetime';
+import type { IRefusedChange, IWrittenChange } from '../panel/changeform';
 import { ChangeForm } from '../panel/changeform';
+import { toProblem } from '../send/problems';
 import { CommandIDs, ITraining, JOB_ARGS, JOBS_ARGS, readJobIds } from '../tokens';
-import type { JobChange, JobView } from '../wire';
+import type { JobChange, JobView, Problem } from '../wire';
 
 /** Requests that are under way at one time. */
 const AT_ONCE = 4;
@@ -89,24 +91,44 @@ async function move(training: ITraining, trans: TranslationBundle, ids: string[]
   }
 }
 
-/** Ask the user for other GPUs and numbers of tasks, then change the job. */
+/** Ask the user for other GPUs and numbers of tasks until the job is changed, or the user gives up. */
 async function changeRequest(training: ITraining, trans: TranslationBundle, job: JobView): Promise<void> {
+  let written = await askForChange(job, null, trans);
+  while (written !== null && written.change !== null) {
+    const { fields, change } = written;
+    const problem = isProblem(change) ? change : await tryChange(training, job, change);
+    if (problem === null) {
+      return;
+    }
+    written = await askForChange(job, { fields, problem }, trans);
+  }
+}
+
+/** Return what the user wrote, at first as it was `refused`; null if the user cancels. */
+async function askForChange(
+  job: JobView,
+  refused: IRefusedChange | null,
+  trans: TranslationBundle
+): Promise<IWrittenChange | null> {
   const { button, value } = await showDialog({
     title: trans.__('Change “%1”', job.name || trans.__('unnamed job')),
-    body: new ChangeForm(job, trans),
+    body: new ChangeForm(job, trans, refused),
     buttons: [
       Dialog.cancelButton({ label: trans.__('Cancel') }),
       Dialog.okButton({ label: trans.__('Change') })
     ],
     focusNodeSelector: 'input'
   });
-  if (!button.accept || value === null) {
-    return;
-  }
-  if (isProblem(value)) {
-    tellProblems([value.message], 1, trans);
-  } else {
-    await change(training, trans, [job.id], value);
+  return button.accept ? value : null;
+}
+
+/** Change the job; return the problem if that is refused. */
+async function tryChange(training: ITraining, job: JobView, wanted: JobChange): Promise<Problem | null> {
+  try {
+    training.recordJob(await training.client.changeJob(job.id, wanted));
+    return null;
+  } catch (reason) {
+    return toProblem(reason);
   }
 }
 

@@ -100,8 +100,21 @@ class Sender implements ISender {
     private readonly _trans: TranslationBundle
   ) {}
 
-  /** Send cells; return the id of the accepted job, or null if the user cancelled. */
+  /** Send cells; return the id of the accepted job, or null if the user cancelled or is asked already. */
   async send(panel: NotebookPanel, origin: ISendOrigin): Promise<string | null> {
+    if (this._asking) {
+      // The second click of a double click would open a second dialog behind the first.
+      return null;
+    }
+    this._asking = true;
+    try {
+      return await this._ask(panel, origin);
+    } finally {
+      this._asking = false;
+    }
+  }
+
+  private async _ask(panel: NotebookPanel, origin: ISendOrigin): Promise<string | null> {
     const targets = origin.findTargets(panel);
     if (!('models' in targets)) {
       await this._showMessage(targets.title, targets.message);
@@ -236,7 +249,7 @@ class Sender implements ISender {
   /** Show what was sent under its cells, a sweep under `last`; return the id of the job or of the sweep. */
   private async _show(panel: NotebookPanel, last: string, sent: JobView | SentSweep): Promise<string> {
     if ('group_parallel' in sent) {
-      this._training.recordJob(sent);
+      this._training.recordSent(sent);
       await this._outputs.bind(panel, sent);
       return sent.id;
     }
@@ -272,6 +285,7 @@ class Sender implements ISender {
   }
 
   private _last: IRememberedValues | null = null;
+  private _asking = false;
 }
 
 /** The part of a request beside the cells and the resources. */

@@ -215,7 +215,8 @@ class SendFormWidget extends ReactWidget {
     const sweep = this._makeSweep();
     const wrong = [request, sweep].find(isProblem);
     if (isProblem(request) || isProblem(sweep)) {
-      this._set({ preview: null, problem: wrong ?? null });
+      // What the sweep varies does not change the forecast of a job.
+      this._set({ preview: isProblem(request) ? null : this._state.preview, problem: wrong ?? null });
       return false;
     }
     const { carry } = this._state;

@@ -26,7 +26,7 @@ import { More, MORE_FIELDS } from './more';
 import type { IOutlookProps } from './outlook';
 import { Outlook } from './outlook';
 import type { ISweepChoice } from './sweep';
-import { SWEEP_FIELDS, SweepSection } from './sweepfields';
+import { isSweepField, SweepSection } from './sweepfields';
 
 export interface IFormProps extends IFilesProps, IOutlookProps, Pick<ICarryProps, 'carry' | 'onCarry'> {
   queues: readonly QueueView[];
@@ -117,8 +117,7 @@ const FIELDS = [
   'capture',
   'more_variables',
   ...MORE_FIELDS,
-  ...ENVIRONMENT_FIELDS,
-  ...SWEEP_FIELDS
+  ...ENVIRONMENT_FIELDS
 ];
 
 function NameField({ values, problem, onValues, trans }: IFormProps): React.JSX.Element {
@@ -372,7 +371,8 @@ function FieldProblem({
 
 /** A problem that is about none of the fields, shown at the end near the button. */
 function GeneralProblem({ problem }: Pick<IFormProps, 'problem'>): React.JSX.Element | null {
-  if (problem === null || FIELDS.includes(problem.field ?? '')) {
+  const field = problem?.field ?? '';
+  if (problem === null || FIELDS.includes(field) || isSweepField(field)) {
     return null;
   }
   return (

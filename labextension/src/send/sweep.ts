@@ -2,6 +2,7 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 
+import { isProblem } from '../client';
 import type { Problem, SweepRequest } from '../wire';
 
 /** What the user wrote into the section; "" is an empty field. */
@@ -19,6 +20,11 @@ export const NO_SWEEP: ISweepChoice = { values: {}, parallel: '', metric: '', mo
 
 /** The part of a request that makes several jobs of one. */
 export type SweepFields = Pick<SweepRequest, 'grid' | 'group_parallel' | 'group_metric' | 'group_mode'>;
+
+/** Return the field of the dialog for the values of a name, as a problem names it. */
+export function fieldOf(name: string): string {
+  return `sweep-${name}`;
+}
 
 /** The most jobs of a sweep that the server takes. */
 export const MOST_JOBS = 200;
@@ -42,11 +48,30 @@ export function countJobs(choice: ISweepChoice): number {
   return Object.values(listGrid(choice)).reduce((count, values) => count * values.length, 1);
 }
 
+/** A number of Python. */
+const NUMBER =
+  /^[+-]?\s*(?:(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:e[+-]?[\d_]+)?|0x[\da-f_]+|0o[0-7_]+|0b[01_]+)$/i;
+
+/** Return whether a value may be a literal, which alone can vary. The server knows better about a text in quotes. */
+function mayBeLiteral(value: string): boolean {
+  return ['True', 'False', 'None'].includes(value) || NUMBER.test(value) || /["']/.test(value);
+}
+
 /** Return the fields of the sweep, null if nothing varies, or the problem of a field. */
 export function makeSweep(choice: ISweepChoice, trans: TranslationBundle): SweepFields | Problem | null {
   const grid = listGrid(choice);
   if (Object.keys(grid).length === 0) {
     return null;
+  }
+  for (const [name, values] of Object.entries(grid)) {
+    const wrong = values.find(value => !mayBeLiteral(value));
+    if (wrong !== undefined) {
+      const message = trans.__(
+        '“%1” is not a number, a text in quotes, True, False or None.',
+        wrong.slice(0, 60)
+      );
+      return { code: 'invalid_grid', field: fieldOf(name), message };
+    }
   }
   if (countJobs(choice) > MOST_JOBS) {
     const message = trans.__(
@@ -69,9 +94,10 @@ export function makeSweep(choice: ISweepChoice, trans: TranslationBundle): Sweep
   };
 }
 
-/** Return a sentence about what is sent; empty if nothing varies. */
+/** Return a sentence about what is sent; empty if nothing varies, or if a field has a problem. */
 export function describeSweep(choice: ISweepChoice, trans: TranslationBundle): string {
-  if (Object.keys(listGrid(choice)).length === 0) {
+  const sweep = makeSweep(choice, trans);
+  if (sweep === null || isProblem(sweep)) {
     return '';
   }
   const jobs = trans._n('Sends %1 job.', 'Sends %1 jobs as one group.', countJobs(choice));
@@ -82,7 +108,7 @@ export function describeSweep(choice: ISweepChoice, trans: TranslationBundle): s
       : trans._n(
           'At most %1 of them runs at the same time; the others wait for their turn.',
           'At most %1 of them run at the same time; the others wait for their turn.',
-          Number(parallel) || 0
+          Number(parallel)
         );
   return `${jobs} ${cap}`;
 }

@@ -5,10 +5,11 @@ import { HTMLSelect } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { Caret } from '../panel/parts';
+import { isProblem } from '../client';
 import type { Plan, Problem } from '../wire';
 import { Field, TextField } from './field';
 import type { ISweepChoice } from './sweep';
-import { describeSweep } from './sweep';
+import { describeSweep, fieldOf, listGrid, makeSweep } from './sweep';
 
 export interface ISweepProps {
   choice: ISweepChoice;
@@ -20,17 +21,25 @@ export interface ISweepProps {
   onChoice: (choice: ISweepChoice) => void;
 }
 
-/** Fields of this section, as a problem names them. */
-export const SWEEP_FIELDS = ['grid', 'group_parallel', 'group_metric', 'group_mode'];
+/** Return whether a problem of this field is shown in this section. */
+export function isSweepField(field: string): boolean {
+  return (
+    ['grid', 'group_parallel', 'group_metric', 'group_mode'].includes(field) || field.startsWith(fieldOf(''))
+  );
+}
 
-export function SweepSection(props: ISweepProps): React.JSX.Element | null {
-  const { choice, assignments, problem, trans } = props;
-  const wrong = SWEEP_FIELDS.includes(problem?.field ?? '');
+export function SweepSection(given: ISweepProps): React.JSX.Element | null {
+  const { choice, assignments, trans } = given;
+  const sweep = makeSweep(choice, trans);
+  const problem = isProblem(sweep) ? sweep : given.problem;
+  const props = { ...given, problem };
+  const wrong = isSweepField(problem?.field ?? '');
   const [open, setOpen] = React.useState(false);
   const said = describeSweep(choice, trans);
   if (assignments.length === 0) {
     return null;
   }
+  const varies = Object.keys(listGrid(choice)).length > 0;
   const isOpen = open || wrong;
   return (
     <section className="jp-gq-extras" aria-label={trans.__('Send as sweep')}>
@@ -57,7 +66,7 @@ export function SweepSection(props: ISweepProps): React.JSX.Element | null {
             {problem.message}
           </p>
         )}
-        {said !== '' && <Options {...props} />}
+        {varies && <Options {...props} />}
         {said !== '' && <p role="status">{said}</p>}
       </div>
     </section>
@@ -65,19 +74,19 @@ export function SweepSection(props: ISweepProps): React.JSX.Element | null {
 }
 
 /** A field for the values of each name. */
-function Values({ choice, assignments, trans, onChoice }: ISweepProps): React.JSX.Element {
+function Values({ choice, assignments, problem, trans, onChoice }: ISweepProps): React.JSX.Element {
   return (
     <>
       {assignments.map(({ name, value, line, title }) => (
         <TextField
           key={name}
-          id={`sweep-${name}`}
+          id={fieldOf(name)}
           label={name}
           hint={trans.__('line %1 of “%2”', line, title)}
           placeholder={value}
           maxLength={2000}
           value={choice.values[name] ?? ''}
-          problem={null}
+          problem={problem}
           onChange={text => onChoice({ ...choice, values: { ...choice.values, [name]: text } })}
         />
       ))}

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from jupyter_gq.client.models import JobChange
 from jupyter_gq.controller.loop import forecasts
 from jupyter_gq.controller.loop.forecasts import LONGEST_DELAY
 from tests.patience import scaled
@@ -56,6 +57,16 @@ async def test_no_job_is_expected_to_run_longer_than_its_maximum_running_time(wo
     waits = world.send(ANN, "vision", "1")
     await world.step(2)
     assert world.job(waits).expected_start.p50 - world.clock.now() == pytest.approx(1000, abs=10)
+
+
+async def test_nothing_is_said_of_a_job_from_the_moment_it_is_held(world: World):
+    world.send(ANN, "vision", "1")
+    await world.step(3)
+    waits = world.send(ANN, "vision", "1")
+    await world.step(2)
+    assert world.job(waits).expected_start is not None
+    held = world.controller.job_changes.change(ANN, waits, JobChange(held=True))
+    assert (held.position, held.expected_start) == (None, None)
 
 
 async def test_nothing_is_said_of_what_runs_or_was_cancelled(world: World):

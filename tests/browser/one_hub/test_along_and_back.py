@@ -5,9 +5,10 @@ from pathlib import Path
 
 from playwright.async_api import Locator, expect
 
-from .accessibility import assert_accessible
-from .page import LabPage
-from .world import running_demo, write_notebook
+from jupyter_gq.demo.processes import DemoHub
+from tests.browser.accessibility import assert_accessible
+from tests.browser.page import LabPage
+from tests.browser.world import write_notebook
 
 MODULE = """
 from pathlib import Path
@@ -28,30 +29,29 @@ print("scored", model["score"])
 LATER = "print('score', model['score'], model['drawn'] == drawn)"
 
 
-def test_files_and_variables_go_along_and_a_model_comes_back(tmp_path):
-    asyncio.run(take_along_and_load(tmp_path))
+def test_files_and_variables_go_along_and_a_model_comes_back(hub, tmp_path):
+    asyncio.run(take_along_and_load(hub, tmp_path))
 
 
-async def take_along_and_load(pictures: Path) -> None:
+async def take_along_and_load(hub: DemoHub, pictures: Path) -> None:
     """Send a cell with its files and variables, then load what it made and run the cell below. Save pictures of it."""
-    async with running_demo(epochs=10) as hub:
-        folder = hub.folder / "homes/ann/work"
-        write_project(folder)
-        async with LabPage.opened(hub.url, "ann", "0.25", "work/scores.ipynb") as lab:
-            await lab.select(lab.cells().nth(0))
-            await lab.page.keyboard.press("Shift+Enter")
-            await lab.kernel_is_idle()
-            cell = lab.cells().nth(1)
-            dialog = await lab.open_dialog(cell)
-            await lab.fill_dialog(queue="vision", gpus="0.5", name="scores")
-            await shows_what_goes_along(dialog)
-            await takes_variables(dialog)
-            await lab.picture(pictures / "dialog.png")
-            await assert_accessible(lab.page, ".jp-gq-send-dialog .jp-Dialog-content")
-            await lab.confirm()
-            await expect(lab.output(cell)).to_contain_text("scored 10.0")
-            await loads_model(lab, cell, pictures)
-            await opens_log(lab, cell, pictures)
+    folder = hub.folder / "homes/ann/work"
+    write_project(folder)
+    async with LabPage.opened(hub.url, "ann", "0.25", "work/scores.ipynb") as lab:
+        await lab.select(lab.cells().nth(0))
+        await lab.page.keyboard.press("Shift+Enter")
+        await lab.kernel_is_idle()
+        cell = lab.cells().nth(1)
+        dialog = await lab.open_dialog(cell)
+        await lab.fill_dialog(queue="vision", gpus="0.5", name="scores")
+        await shows_what_goes_along(dialog)
+        await takes_variables(dialog)
+        await lab.picture(pictures / "dialog.png")
+        await assert_accessible(lab.page, ".jp-gq-send-dialog .jp-Dialog-content")
+        await lab.confirm()
+        await expect(lab.output(cell)).to_contain_text("scored 10.0")
+        await loads_model(lab, cell, pictures)
+        await opens_log(lab, cell, pictures)
 
 
 def write_project(folder: Path) -> None:

@@ -4,11 +4,11 @@ import asyncio
 from pathlib import Path
 
 from jupyter_gq.demo.person import Person
+from jupyter_gq.demo.processes import DemoHub
 from jupyter_gq.domain.json_types import JsonObject
+from tests.browser.page import LabPage
+from tests.browser.world import read_cells, write_notebook
 from tests.patience import eventually
-
-from .page import LabPage
-from .world import read_cells, running_demo, write_notebook
 
 #: The cells, and what each of them alone prints.
 CELLS = 20
@@ -24,30 +24,29 @@ cells => cells
 """
 
 
-def test_twenty_cells_sent_at_once_come_back_under_their_own_cells(tmp_path):
-    asyncio.run(many_cells(tmp_path))
+def test_twenty_cells_sent_at_once_come_back_under_their_own_cells(hub, tmp_path):
+    asyncio.run(many_cells(hub, tmp_path))
 
 
-async def many_cells(pictures: Path) -> None:
+async def many_cells(hub: DemoHub, pictures: Path) -> None:
     """Run all cells, each of which sends itself; reload the page when the first results are there."""
     sources = [SOURCE.format(number=number) for number in range(CELLS)]
-    async with running_demo(epochs=10) as hub:
-        file = hub.folder / "homes/ann/many.ipynb"
-        write_notebook(file, *sources)
-        async with LabPage.opened(hub.url, "ann", "0.25", "many.ipynb") as lab, Person(hub.url, "ann") as ann:
-            await lab.page.get_by_role("menuitem", name="Run", exact=True).click()
-            await lab.page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
-            await eventually(lambda: _count_ended(ann), "the first results", seconds=120, every=0.5)
-            await lab.kernel_is_idle()
-            await lab.page.keyboard.press("Control+S")
-            await eventually(lambda: len(_list_jobs(file)) == CELLS, "a job for each cell in the saved notebook")
-            assert await _count_ended(ann) < CELLS, "the page is reloaded in the middle"
-            await lab.page.reload()
-            await lab.notebook_is_open()
-            await eventually(lambda: _is_complete(file), "results in the saved notebook", seconds=120, every=0.5)
-            shown = await lab.cells().evaluate_all(_READ_SHOWN)
-            await lab.picture(pictures / "many.png")
-        results, jobs = [_read_results(cell) for cell in read_cells(file)], _list_jobs(file)
+    file = hub.folder / "homes/ann/many.ipynb"
+    write_notebook(file, *sources)
+    async with LabPage.opened(hub.url, "ann", "0.25", "many.ipynb") as lab, Person(hub.url, "ann") as ann:
+        await lab.page.get_by_role("menuitem", name="Run", exact=True).click()
+        await lab.page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+        await eventually(lambda: _count_ended(ann), "the first results", seconds=120, every=0.5)
+        await lab.kernel_is_idle()
+        await lab.page.keyboard.press("Control+S")
+        await eventually(lambda: len(_list_jobs(file)) == CELLS, "a job for each cell in the saved notebook")
+        assert await _count_ended(ann) < CELLS, "the page is reloaded in the middle"
+        await lab.page.reload()
+        await lab.notebook_is_open()
+        await eventually(lambda: _is_complete(file), "results in the saved notebook", seconds=120, every=0.5)
+        shown = await lab.cells().evaluate_all(_READ_SHOWN)
+        await lab.picture(pictures / "many.png")
+    results, jobs = [_read_results(cell) for cell in read_cells(file)], _list_jobs(file)
     assert len(shown) >= 3, "cells out of sight are not in the page"
     for source, output in shown:
         assert f"result {int(source) * 1001}" in output.splitlines()

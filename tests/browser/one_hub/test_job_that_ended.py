@@ -5,41 +5,41 @@ from pathlib import Path
 
 from playwright.async_api import Locator, expect
 
-from .accessibility import assert_accessible
-from .page import LabPage
-from .world import running_demo, write_notebook
+from jupyter_gq.demo.processes import DemoHub
+from tests.browser.accessibility import assert_accessible
+from tests.browser.page import LabPage
+from tests.browser.world import write_notebook
 
 WRONG, RIGHT = "print('begins')\nprint(1 / 0)", "print('begins')\nprint(84 / 2)"
 
 
-def test_a_job_that_failed_is_corrected_and_sent_again_with_its_settings(tmp_path):
-    asyncio.run(fix_and_resend(tmp_path))
+def test_a_job_that_failed_is_corrected_and_sent_again_with_its_settings(hub, tmp_path):
+    asyncio.run(fix_and_resend(hub, tmp_path))
 
 
-async def fix_and_resend(pictures: Path) -> None:
+async def fix_and_resend(hub: DemoHub, pictures: Path) -> None:
     """Send a cell that fails, correct it where the button leads, and send it again. Save pictures of it."""
-    async with running_demo(epochs=10) as hub:
-        write_notebook(hub.folder / "homes/ann/wrong.ipynb", WRONG)
-        async with LabPage.opened(hub.url, "ann", "0.25", "wrong.ipynb") as lab:
-            await _send(lab)
-            cell = lab.cells().first
-            again = lab.output(cell).get_by_role("button", name="Fix and resend")
-            await expect(again).to_be_visible()
-            await lab.picture(pictures / "failed.png")
-            await assert_accessible(lab.page, ".jp-gq-status")
-            await again.click()
-            await expect(lab.page.get_by_text("Correct the cell, then send “wrong” again.")).to_be_visible()
-            await lab.picture(pictures / "fix.png")
-            await _correct(lab)
-            await again.click()
-            await _has_settings(lab.dialog())
-            await lab.picture(pictures / "again.png")
-            await lab.confirm()
-            await expect(lab.output(cell)).to_contain_text("42.0")
-            await lab.show_output(cell)
-            await lab.output(cell).hover()
-            await expect(lab.output(cell).get_by_role("button", name="Send again")).to_be_visible()
-            await lab.picture(pictures / "done.png")
+    write_notebook(hub.folder / "homes/ann/wrong.ipynb", WRONG)
+    async with LabPage.opened(hub.url, "ann", "0.25", "wrong.ipynb") as lab:
+        await _send(lab)
+        cell = lab.cells().first
+        again = lab.output(cell).get_by_role("button", name="Fix and resend")
+        await expect(again).to_be_visible()
+        await lab.picture(pictures / "failed.png")
+        await assert_accessible(lab.page, ".jp-gq-status")
+        await again.click()
+        await expect(lab.page.get_by_text("Correct the cell, then send “wrong” again.")).to_be_visible()
+        await lab.picture(pictures / "fix.png")
+        await _correct(lab)
+        await again.click()
+        await _has_settings(lab.dialog())
+        await lab.picture(pictures / "again.png")
+        await lab.confirm()
+        await expect(lab.output(cell)).to_contain_text("42.0")
+        await lab.show_output(cell)
+        await lab.output(cell).hover()
+        await expect(lab.output(cell).get_by_role("button", name="Send again")).to_be_visible()
+        await lab.picture(pictures / "done.png")
 
 
 async def _send(lab: LabPage) -> None:

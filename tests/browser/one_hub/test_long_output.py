@@ -6,11 +6,11 @@ from pathlib import Path
 
 from playwright.async_api import Request, expect
 
+from jupyter_gq.demo.processes import DemoHub
 from jupyter_gq.domain.json_types import JsonObject
+from tests.browser.page import LabPage, patience
+from tests.browser.world import read_cells, write_notebook
 from tests.patience import eventually
-
-from .page import LabPage, patience
-from .world import read_cells, running_demo, write_notebook
 
 LINES, STEPS, PICTURES = 15_000, 1500, 15
 #: Bytes that a cell's text and its pictures may take in the file.
@@ -33,30 +33,29 @@ for step in range({STEPS}):
 """
 
 
-def test_a_job_that_prints_a_lot_is_shown_whole_and_without_a_rush(tmp_path):
-    asyncio.run(long_output(tmp_path))
+def test_a_job_that_prints_a_lot_is_shown_whole_and_without_a_rush(hub, tmp_path):
+    asyncio.run(long_output(hub, tmp_path))
 
 
-async def long_output(pictures: Path) -> None:
+async def long_output(hub: DemoHub, pictures: Path) -> None:
     """Send the cell, reload the page in the middle, and read the file that the page saves at the end."""
-    async with running_demo(epochs=10) as hub:
-        file = hub.folder / "homes/ann/long.ipynb"
-        write_notebook(file, SOURCE)
-        async with LabPage.opened(hub.url, "ann", "0.25", "long.ipynb") as lab:
-            asked = _count_requests(lab)
-            cell = lab.cells().first
-            await lab.select(cell)
-            await lab.open_dialog(cell)
-            await lab.fill_dialog(queue="vision", gpus="0.5", name="long")
-            await lab.confirm()
-            await expect(lab.output(cell).locator("img").nth(4)).to_be_attached(timeout=2 * patience())
-            await lab.page.keyboard.press("Control+S")
-            await lab.page.reload()
-            await lab.notebook_is_open()
-            await eventually(lambda: _is_over(file), "all output in the saved notebook", seconds=120, every=0.5)
-            await expect(lab.output(lab.cells().first)).to_contain_text("Trained in vision")
-            await lab.picture(pictures / "long.png")
-        outputs, size = _read_outputs(file), len(await asyncio.to_thread(file.read_bytes))
+    file = hub.folder / "homes/ann/long.ipynb"
+    write_notebook(file, SOURCE)
+    async with LabPage.opened(hub.url, "ann", "0.25", "long.ipynb") as lab:
+        asked = _count_requests(lab)
+        cell = lab.cells().first
+        await lab.select(cell)
+        await lab.open_dialog(cell)
+        await lab.fill_dialog(queue="vision", gpus="0.5", name="long")
+        await lab.confirm()
+        await expect(lab.output(cell).locator("img").nth(4)).to_be_attached(timeout=2 * patience())
+        await lab.page.keyboard.press("Control+S")
+        await lab.page.reload()
+        await lab.notebook_is_open()
+        await eventually(lambda: _is_over(file), "all output in the saved notebook", seconds=120, every=0.5)
+        await expect(lab.output(lab.cells().first)).to_contain_text("Trained in vision")
+        await lab.picture(pictures / "long.png")
+    outputs, size = _read_outputs(file), len(await asyncio.to_thread(file.read_bytes))
     text = "".join("".join(output["text"]) for output in outputs if output["output_type"] == "stream")
     lines = [
         f"step {step}, line {line}: loss {1 / (1 + step):.9f}"

@@ -1,0 +1,52 @@
+"""The Hub that the tests of this folder share, without a job that an earlier test left."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from jupyter_gq.demo.person import Person
+from jupyter_gq.demo.processes import DemoHub
+from tests.browser.world import running_demo
+
+#: Both queues are for ann; her jobs may have two secrets, and her server has a variable of its own.
+SETTINGS = """
+c.TrainingQueues.queues = {
+    "vision": {"quota": "0.5", "groups": ["vision"]},
+    "nlp": {"quota": "0.5", "groups": ["nlp", "vision"]},
+}
+c.TrainingQueues.secrets = ["HF_TOKEN", "WANDB_API_KEY"]
+c.Spawner.environment = {"OF_THE_TEST": "a variable"}
+"""
+
+
+@pytest.fixture(scope="package")
+def shared_hub() -> Iterator[DemoHub]:
+    """Run the Hub from the first test of this folder to the last one.
+
+    See docs/decisions/0220-share-one-hub-between-tests-of-the-browser.md.
+    """
+    with asyncio.Runner() as runner:
+        running = running_demo(epochs=10, settings=SETTINGS)
+        hub = runner.run(running.__aenter__())
+        try:
+            yield hub
+        finally:
+            runner.run(running.__aexit__(None, None, None))
+
+
+@pytest.fixture
+def hub(shared_hub: DemoHub) -> Iterator[DemoHub]:
+    """The running Hub; afterwards no job of ann waits or runs."""
+    yield shared_hub
+    asyncio.run(cancel_jobs(shared_hub.url))
+
+
+async def cancel_jobs(url: str) -> None:
+    """Cancel all jobs of ann, and wait until they have ended."""
+    async with Person(url, "ann") as ann:
+        while left := [
+            job for job in (await ann.ask_service("GET", "jobs?limit=500"))["jobs"] if not job["finished_at"]
+        ]:
+            await ann.ask_extension("POST", "cancel", {"jobs": [job["id"] for job in left]})
+            await asyncio.sleep(0.5)

@@ -1,0 +1,57 @@
+"""Cells that cannot train, or may fail: the page says why before anything is queued."""
+
+import asyncio
+import re
+from pathlib import Path
+
+from playwright.async_api import expect
+
+from jupyter_gq.demo.processes import DemoHub
+from tests.browser.page import LabPage
+from tests.browser.world import write_notebook
+
+#: The source of a cell, its kind, and a word of the refusal.
+CELLS = [("", "code", "empty"), ("for", "code", "syntax"), ("# a title", "markdown", "code cell")]
+#: Cells that run first, each with something to note, and the cell that is sent.
+NOTED = ("name = input('who? ')", "!pip install nothing", "print(name)")
+
+
+def test_what_cannot_train_is_refused_and_what_may_fail_is_noted_before_it_is_queued(hub, tmp_path):
+    asyncio.run(refuse_each(hub, tmp_path))
+
+
+async def refuse_each(hub: DemoHub, pictures: Path) -> None:
+    """Send each of the cells by the menu, and close what says why it cannot train; then open the dialog with notes."""
+    for number, (source, kind, _) in enumerate(CELLS):
+        write_notebook(hub.folder / f"homes/ann/refused-{number}.ipynb", source, kind=kind)
+    write_notebook(hub.folder / "homes/ann/notes.ipynb", *NOTED)
+    async with LabPage.opened(hub.url, "ann", "0.25", "refused-0.ipynb") as lab:
+        for number, (_, _, message) in enumerate(CELLS):
+            if number > 0:
+                await lab.open_notebook(f"refused-{number}.ipynb")
+            await lab.select(lab.cells().first)
+            await lab.page.get_by_role("menuitem", name="Run").click()
+            await lab.page.get_by_role("menuitem", name="Send to training").click()
+            await expect(lab.dialog().get_by_text(re.compile(message, re.I)).first).to_be_visible()
+            await lab.page.keyboard.press("Escape")
+            await expect(lab.dialog()).to_have_count(0)
+        await lab.open_notebook("notes.ipynb")
+        await notes_follow_their_cells(lab, pictures)
+
+
+async def notes_follow_their_cells(lab: LabPage, pictures: Path) -> None:
+    """What may go wrong is written at each cell that runs first, and goes when the cell is left out."""
+    cell = lab.cells().nth(2)
+    await lab.select(cell)
+    dialog = await lab.open_dialog(cell)
+    asks, installs = dialog.get_by_text("asks for input"), dialog.get_by_text("installs packages")
+    await expect(asks).to_be_visible()
+    await expect(installs).to_be_visible()
+    await lab.picture(pictures / "notes.png")
+    await dialog.get_by_label("Replay cell 1").uncheck()
+    await expect(asks).to_have_count(0)
+    await dialog.get_by_label("Replay cell 1").check()
+    await expect(asks).to_be_visible()
+    await expect(installs).to_be_visible()
+    await lab.page.keyboard.press("Escape")
+    await expect(dialog).to_have_count(0)
