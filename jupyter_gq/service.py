@@ -334,20 +334,10 @@ class SchedulerService(Application):
                 partitioned=enforcers.partitioned,
             )
             jobs = local.backend(
-                state_dir=state,
-                probe=probe,
-                now=clock.now,
-                awake=clock.awake,
-                service_url=url,
-                shares=shares,
-                enforcers=enforcers,
+                state_dir=state, probe=probe, clock=clock, service_url=url, shares=shares, enforcers=enforcers
             )
             servers = ServersBackend(parent=self).backend(
-                stopper=HubServerStopper(*_hub_api()),
-                now=clock.now,
-                awake=clock.awake,
-                shares=shares,
-                enforcers=enforcers,
+                stopper=HubServerStopper(*_hub_api()), clock=clock, shares=shares, enforcers=enforcers
             )
             names = names_by_section(LocalBackend, ServersBackend, SimulatedDevices)
             settings = await self._read_policy(listener, jobs.nodes, names)

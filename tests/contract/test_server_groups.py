@@ -36,7 +36,7 @@ class LimitedServersWorld(ServersWorld):
         self.limits = DriverLimits(limiter=self.driver, parent=parent, awake=self.clock.awake, on_change=lambda: None)
         return ServerRuns(
             stopper=self.hub,
-            now=self.clock.now,
+            clock=self.clock,
             hub_processes=lambda: {os.getpid()},
             enforcers=Enforcers(limits=self.limits),
         )

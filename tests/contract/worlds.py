@@ -96,8 +96,7 @@ class LocalWorld(World):
         return LocalRuns(
             LocalOptions(state_dir=self.folder / "state", **options),
             probe=probe,
-            now=self.clock.now,
-            awake=self.clock.awake,
+            clock=self.clock,
             service_url=self.service_url,
         )
 
@@ -151,8 +150,7 @@ class ServersWorld(World):
     def new_backend(self):
         return ServerRuns(
             stopper=self.hub,
-            now=self.clock.now,
-            awake=self.clock.awake,
+            clock=self.clock,
             attach_timeout=180.0,
             hub_processes=lambda: {os.getpid()},
         )

@@ -16,7 +16,7 @@ Rules
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from jupyter_gq.backends.capabilities import Capabilities
@@ -30,6 +30,7 @@ from jupyter_gq.backends.control_groups import (
     remove_group,
 )
 from jupyter_gq.backends.enforcers import NO_ENFORCERS, Enforcers
+from jupyter_gq.backends.machine_clock import MachineClock
 from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, reap
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase, hash_token
@@ -74,22 +75,20 @@ class LocalRuns:
         options: LocalOptions,
         *,
         probe: DeviceProbe,
-        now: Callable[[], float],
-        awake: Callable[[], float],
+        clock: MachineClock,
         service_url: str = "",
         shares: RunShares | None = None,
         enforcers: Enforcers = NO_ENFORCERS,
     ) -> None:
         """Make the folders of the service, and read the runs of an earlier service from the ledger.
 
-        `now` returns the time in seconds since the epoch, and `awake` the seconds for which the machine has been awake
-        since its start, by which all deadlines are; `service_url` is the URL to which runners report. `shares`
-        suspends runs; None = they cannot be suspended. `enforcers` are those that limit them beside the watchdog.
+        `service_url` is the URL to which runners report. `shares` suspends runs; None = they cannot be suspended.
+        `enforcers` are those that limit them beside the watchdog.
         """
         self._limits = enforcers.limits
         self._options = options
         self._probe = probe
-        self._now, self._awake = now, awake
+        self._now, self._awake = clock.now, clock.awake
         self._root = options.state_dir.resolve()
         make_service_folders(self._root, open_path=options.system_users)
         self._accounts = UnixAccounts(options.system_users)
@@ -122,9 +121,9 @@ class LocalRuns:
             start=lambda run, slot, prepared: self._start_task(run, slot.number, slot.place, prepared),
             record=self._record,
             record_if_possible=self._record_if_possible,
-            awake=awake,
+            awake=clock.awake,
         )
-        self._tables = ProcessTableCache(awake)
+        self._tables = ProcessTableCache(clock.awake)
         self._observer = RunObserver()
         self._devices: tuple[Device, ...] = ()
         #: Child processes that were not reaped yet, and the exit codes of those that were.

@@ -12,6 +12,7 @@ from traitlets.utils.bunch import Bunch
 
 from jupyter_gq.backends.control_groups import enable_device_memory, find_own_group, prepare_parent
 from jupyter_gq.backends.enforcers import NO_ENFORCERS, Enforcers
+from jupyter_gq.backends.machine_clock import MachineClock
 from jupyter_gq.backends.memory_limits import DriverLimits
 from jupyter_gq.backends.mps import MpsDevices
 from jupyter_gq.devices.choose import choose_limiter
@@ -146,15 +147,13 @@ class LocalBackend(LoggingConfigurable):
         *,
         state_dir: Path,
         probe: DeviceProbe,
-        now: Callable[[], float],
-        awake: Callable[[], float],
+        clock: MachineClock,
         service_url: str,
         shares: RunShares | None = None,
         enforcers: Enforcers = NO_ENFORCERS,
     ) -> LocalRuns:
         """Build the backend, of which runners report to `service_url`.
 
-        `now` returns the time in seconds since the epoch, and `awake` the seconds for which the machine has been awake.
         `shares` suspends runs; None = they cannot be suspended. `enforcers` limit shares beside the watchdog.
         """
         options = LocalOptions(
@@ -172,8 +171,7 @@ class LocalBackend(LoggingConfigurable):
         return LocalRuns(
             options,
             probe=probe,
-            now=now,
-            awake=awake,
+            clock=clock,
             service_url=service_url,
             shares=shares,
             enforcers=enforcers,

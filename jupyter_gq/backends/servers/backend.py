@@ -20,6 +20,7 @@ from functools import partial
 from jupyter_gq.backends.capabilities import Capabilities
 from jupyter_gq.backends.control_groups import ParentGroup
 from jupyter_gq.backends.enforcers import NO_ENFORCERS, Enforcers
+from jupyter_gq.backends.machine_clock import MachineClock
 from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, user_of
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
@@ -90,8 +91,7 @@ class ServerRuns:
         self,
         *,
         stopper: ServerStopper,
-        now: Callable[[], float],
-        awake: Callable[[], float],
+        clock: MachineClock,
         attach_timeout: float = 180.0,
         hub_processes: Callable[[], Collection[int]] = find_hub_processes,
         shares: RunShares | None = None,
@@ -99,7 +99,6 @@ class ServerRuns:
     ) -> None:
         """Create a backend without servers.
 
-        `now` returns the time in seconds since the epoch, and `awake` the seconds for which the machine has been awake.
         A server that is not attached within `attach_timeout` seconds after its launch counts as lost. `hub_processes`
         returns the ids of the processes that may be the Hub. `shares` suspends idle shares; None = they cannot be
         suspended. `enforcers` limit shares beside the watchdog; without limits of the driver, servers stay in the
@@ -109,11 +108,11 @@ class ServerRuns:
         if enforcers.limits is not None:
             remove_left_groups(enforcers.limits.parent)
         self._stopper = stopper
-        self._now, self._awake = now, awake
+        self._now, self._awake = clock.now, clock.awake
         self._attach_timeout = attach_timeout
         self._hub_processes = hub_processes
         self._shares = shares
-        self._tables = ProcessTableCache(awake)
+        self._tables = ProcessTableCache(clock.awake)
         self._observer = RunObserver()
         self._servers: dict[tuple[str, int], _Server] = {}
         self.capabilities = Capabilities(

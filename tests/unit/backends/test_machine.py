@@ -9,6 +9,7 @@ from jupyter_gq.backends.enforcers import Enforcers
 from jupyter_gq.backends.local import machine
 from jupyter_gq.backends.local.settings import LocalBackend
 from tests.fakes.driver import FakeDriver
+from tests.fakes.time_and_death import FixedClock
 
 CORES = len(os.sched_getaffinity(0)) * 1000
 
@@ -49,7 +50,7 @@ def test_whole_machine_counts_without_control_groups_of_version_2(tmp_path, grou
 
 def test_settings_override_the_measured_amounts(tmp_path):
     backend = LocalBackend(cpus="1.5", memory="2 GiB").backend(
-        state_dir=tmp_path, probe=_NoDevices(), now=lambda: 0.0, awake=lambda: 0.0, service_url=""
+        state_dir=tmp_path, probe=_NoDevices(), clock=FixedClock(), service_url=""
     )
     (node,) = backend.nodes()
     assert (node.cpu_milli, node.memory) == (1500, 2048)
