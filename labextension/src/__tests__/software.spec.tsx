@@ -1,7 +1,8 @@
 import { Signal } from '@lumino/signaling';
 
 import { listDetails } from '../panel/facts';
-import type { IChosenCells, ISendOptions } from '../send/dialog';
+import type { IChosenCells } from '../send/carry';
+import type { ISendOptions } from '../send/dialog';
 import { SendDialog } from '../send/dialog';
 import { NEW_JOB } from '../send/opening';
 import { addChosen, listSoftware } from '../send/software';

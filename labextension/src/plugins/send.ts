@@ -20,7 +20,7 @@ import type { ISendOrigin } from '../send/opening';
 import { selectedCells } from '../send/opening';
 import type { IFormValues, IRememberedValues } from '../send/values';
 import { proposeValues, readRemembered, selectRemembered } from '../send/values';
-import type { IChosenCells } from '../send/dialog';
+import type { IChosenCells } from '../send/carry';
 import { SendDialog } from '../send/dialog';
 import { describeVariables } from '../send/carry';
 import { focusNotebook } from '../send/focus';

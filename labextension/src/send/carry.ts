@@ -4,7 +4,16 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { IPrefixEntry } from '../bundle/prefix';
 import { formatBytes } from '../results';
-import type { Captured, CaptureRequest, Plan, Problem } from '../wire';
+import type { Captured, CaptureRequest, Plan, PrefixCell, Problem } from '../wire';
+
+/** The cells that run first, and the captured variables that go along in place of the others. */
+export interface IChosenCells {
+  readonly prefix: PrefixCell[];
+  /** Id of the capture; null if no variable goes along. */
+  readonly capture: string | null;
+  /** Name of the software with which they run; "" = that of the notebook. */
+  readonly software: string;
+}
 
 /** What the dialog knows about the variables of the kernel. */
 export interface ICarry {

@@ -22,7 +22,7 @@ import type {
   QueueView,
   SentSweep
 } from '../wire';
-import type { ICarry, VariableChoice } from './carry';
+import type { ICarry, IChosenCells, VariableChoice } from './carry';
 import { REPLAYED, selectRunning } from './carry';
 import { TAKES_ENTER } from './field';
 import type { IEnvironmentChoice, IEnvironmentNames } from './environment';
@@ -44,15 +44,6 @@ import { makeSweep, NO_SWEEP } from './sweep';
 
 /** Milliseconds from the last change of a field to the request for a preview. */
 const PREVIEW_DELAY = 200;
-
-/** The cells that run first, and the captured variables that go along in place of the others. */
-export interface IChosenCells {
-  readonly prefix: PrefixCell[];
-  /** Id of the capture; null if no variable goes along. */
-  readonly capture: string | null;
-  /** Name of the software with which they run; "" = that of the notebook. */
-  readonly software: string;
-}
 
 /** The contents of the dialog and the requests that it makes. */
 export interface ISendOptions {
