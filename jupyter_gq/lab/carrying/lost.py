@@ -1,4 +1,4 @@
-"""What a job with variables lacks, because the cells that did it do not run in the job, as sentences for the dialog.
+"""Sentences on what a job with variables lacks, because the cells that did it do not run in the job.
 
 See docs/decisions/0193-tell-what-no-variable-takes-along.md and
 docs/decisions/0224-tell-what-was-done-with-a-variable-that-stays.md.

@@ -9,7 +9,7 @@ from jupyter_gq.demo.person import Person
 from jupyter_gq.demo.processes import DemoHub
 from tests.browser.world import running_demo
 
-#: Both queues are for ann; her jobs may have two secrets, and her server has a variable of its own.
+#: Both queues are for ann. Jobs may have two secrets, and servers have a variable of their own.
 SETTINGS = """
 c.TrainingQueues.queues = {
     "vision": {"quota": "0.5", "groups": ["vision"]},
