@@ -169,7 +169,7 @@ def _judge_outputs(sent: Sent, view: JobView, events: list[dict]) -> list[str]:
     told = _read_numbers(events)
     if not _can_follow(told, executions, view.run):
         written = [number for each in executions for number in each.numbers]
-        faults.append(f"{about} wrote {_brief(written)}, and {_brief(told)} is stored")
+        faults.append(f"{about} wrote {_brief(written)}, and {_brief(told)} is stored{_differ(written, told)}")
     if view.phase == "done" and not any(each.run == view.run and each.ended for each in executions):
         faults.append(f"{about} is done, and run {view.run} did not come to its end")
     return faults
@@ -218,6 +218,12 @@ def _read_numbers(events: list[dict]) -> list[int]:
 
 def _text_of(output: dict) -> str:
     return str(output.get("text", "")) if output.get("name") == "stdout" else ""
+
+
+def _differ(written: list[int], told: list[int]) -> str:
+    """Return which numbers are missing, and which were not written so often."""
+    lacking, more = (sorted((Counter(a) - Counter(b)).elements()) for a, b in ((written, told), (told, written)))
+    return f"; lacking: {lacking[:20]}, more than written: {more[:20]}"
 
 
 def _brief(numbers: list[int]) -> str:

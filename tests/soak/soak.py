@@ -62,6 +62,8 @@ class _Run:
         report.faults = [*self.tally.faults, *self.fuzzer.faults, *self.seen.faults, *ends.faults, *rest]
         report.faults += judge_memory(report.memory) + judge_logs(self.world.logs())
         report.write(self.plan.folder)
+        if report.faults:
+            self.world.keep_state()
         return report
 
     async def _warm_up(self) -> None:

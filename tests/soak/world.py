@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import shutil
 import sys
 from pathlib import Path
 
@@ -142,6 +143,14 @@ class World:
         return [self.hub.log]
 
     # The end
+
+    def keep_state(self) -> None:
+        """Copy the service's state beside the report, because its disk goes with the world."""
+        shutil.copytree(
+            self.disk.folder,
+            self.plan.folder / "state-at-the-end",
+            ignore=lambda folder, names: [name for name in names if Path(folder, name).is_socket()],
+        )
 
     async def stop_servers(self) -> None:
         """Stop all notebook servers."""

@@ -158,6 +158,9 @@ class ClusterWorld:
 
     # The end
 
+    def keep_state(self) -> None:
+        """Do nothing: on a cluster the state is in the database and in the folders of the pods."""
+
     async def stop_servers(self) -> None:
         """Do nothing: users stop their servers."""
 
