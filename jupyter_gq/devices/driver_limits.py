@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from jupyter_gq.domain.amount import MiB
+from jupyter_gq.domain.errors import MachineError
 
 from .nvml import import_pynvml
 from .nvml_library import Handle, Nvml, NvmlError
@@ -30,7 +31,7 @@ _NO_MODULE = (
 _TOO_OLD = f"NVIDIA's driver cannot limit the memory of control groups: install version {LIMITS_FROM} or newer."
 
 
-class LimitError(Exception):
+class LimitError(MachineError):
     """The failure to set or read a limit; its text is a sentence for people."""
 
 

@@ -16,7 +16,8 @@ docs/decisions/0223-follow-functions-to-what-they-set.md.
 """
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from weakref import WeakKeyDictionary
 
 from .bindings import Function
 from .calls import Names, list_calls
@@ -24,6 +25,9 @@ from .cells import parse_cell
 from .magics import Magic, read_magic
 from .parsing import list_children, list_nodes
 
+#: The bodies of functions as modules, and what modules assign to, for as long as their nodes are kept.
+_BODIES: WeakKeyDictionary[Function, ast.Module] = WeakKeyDictionary()
+_TARGETS: WeakKeyDictionary[ast.Module, list[ast.expr]] = WeakKeyDictionary()
 _SETS = frozenset(
     {
         *("random.seed", "random.setstate", "numpy.random.seed", "numpy.random.set_state", "torch.manual_seed"),
@@ -112,8 +116,8 @@ class _Reader:
                 yield from self._find_in_call(call)
             elif function.name not in called:
                 called.add(function.name)
-                yield from self._find(ast.Module(body=function.body, type_ignores=[]), called)
-        for target in _list_targets(tree.body):
+                yield from self._find(_body_of(function), called)
+        for target in _list_targets(tree):
             name = self._spell_owner(target)
             if name:
                 yield name
@@ -174,9 +178,24 @@ def _find_root(attribute: ast.expr) -> ast.expr:
     return attribute
 
 
-def _list_targets(body: Sequence[ast.stmt]) -> Iterator[ast.expr]:
-    """Yield what the statements of a cell assign to, without those in functions and classes."""
-    ahead: list[ast.AST] = list(reversed(body))
+def _body_of(function: Function) -> ast.Module:
+    """Return the body of a function as a module, of which the nodes and calls are kept as those of a cell."""
+    body = _BODIES.get(function)
+    if body is None:
+        body = _BODIES[function] = ast.Module(body=function.body, type_ignores=[])
+    return body
+
+
+def _list_targets(tree: ast.Module) -> list[ast.expr]:
+    """Return what the statements of a cell assign to, without those in functions and classes; kept as its nodes are."""
+    found = _TARGETS.get(tree)
+    if found is None:
+        found = _TARGETS[tree] = list(_find_targets(tree))
+    return found
+
+
+def _find_targets(tree: ast.Module) -> Iterator[ast.expr]:
+    ahead: list[ast.AST] = list(reversed(tree.body))
     while ahead:
         node = ahead.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):

@@ -55,7 +55,13 @@ class Machine:
             waiting=Waiting(monotonic=self.clock.now, sleep=self.clock.forward),
             limits=SuspensionLimits(),
         )
-        return RunShares(suspender=suspender, now=self.clock.now, on_change=lambda: None, is_alive=self.driver_has)
+        return RunShares(
+            suspender=suspender,
+            now=self.clock.now,
+            awake=self.clock.now,
+            on_change=lambda: None,
+            is_alive=self.driver_has,
+        )
 
     def driver_has(self, process):
         return process in {each.id for each in self.driver.processes.values()}

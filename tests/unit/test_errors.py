@@ -17,7 +17,7 @@ from jupyter_gq.domain.errors import (
     UserError,
 )
 from jupyter_gq.notebook.carrying.loading import Unloadable
-from jupyter_gq.notebook.carrying.pickler import OpenFile
+from jupyter_gq.notebook.carrying.pickler import OpenFile, SharedVariable
 from jupyter_gq.notebook.carrying.save import TooManyBytes
 from jupyter_gq.notebook.handle import JobFailed
 from jupyter_gq.notebook.results import ResultError
@@ -28,7 +28,7 @@ from jupyter_gq.runner.pod.sigterm import StoppedBeforeStart
 FAULTS = (UserError, AdminError, MachineError, DefectError, HttpRefusal)
 #: No errors of ours: a signal that no `except Exception` may catch, the type of a class of `pynvml`, and the errors in
 #: the kernels of users, whose Python may be too old for our other modules.
-IN_KERNELS = {ResultError, JobError, JobFailed, GPUWaitTimeout, OpenFile, TooManyBytes, Unloadable}
+IN_KERNELS = {ResultError, JobError, JobFailed, GPUWaitTimeout, OpenFile, SharedVariable, TooManyBytes, Unloadable}
 OTHERS = {StoppedBeforeStart, NvmlError, *IN_KERNELS}
 
 

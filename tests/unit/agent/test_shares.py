@@ -57,7 +57,13 @@ class Node:
             waiting=Waiting(monotonic=self.clock.now, sleep=self.clock.forward),
             limits=SuspensionLimits(most_suspended=lambda: self.shares.most_suspended),
         )
-        shares = RunShares(suspender=suspender, now=self.clock.now, on_change=lambda: None, is_alive=self.is_alive)
+        shares = RunShares(
+            suspender=suspender,
+            now=self.clock.now,
+            awake=self.clock.now,
+            on_change=lambda: None,
+            is_alive=self.is_alive,
+        )
         processes = Processes(self.folder / "proc", find_pod_by_cgroup)
         self.shares = PodShares(shares=shares, processes=processes, explain_missing=lambda devices: "")
         self.shares.recover()
