@@ -86,7 +86,9 @@ async def read_ends(world: World, tally: Tally, damage: Damage) -> Ends:
 
 
 async def _await_end(client: ServiceClient, sent: Sent, deadline: Deadline) -> JobView | None:
-    while not deadline.is_over():
+    """Return the job once it has ended, or None at the deadline; each job is looked at, also if others took the time."""
+    while True:
+        is_last = deadline.is_over()
         try:
             view = await client.job(sent.id)
         except ServiceError as error:
@@ -95,8 +97,9 @@ async def _await_end(client: ServiceClient, sent: Sent, deadline: Deadline) -> J
             view = None  # the service or the proxy is not back yet
         if view is not None and view.phase in FINAL:
             return view
+        if is_last:
+            return None
         await asyncio.sleep(0.5)
-    return None
 
 
 async def _describe(client: ServiceClient, sent: Sent) -> str:
