@@ -86,7 +86,7 @@ async def read_ends(world: World, tally: Tally, damage: Damage) -> Ends:
 
 
 async def _await_end(client: ServiceClient, sent: Sent, deadline: Deadline) -> JobView | None:
-    """Return the job once it has ended, or None at the deadline; each job is looked at, also if others took the time."""
+    """Return the job once it has ended; None at the deadline. Each job is looked at, also if others took the time."""
     while True:
         is_last = deadline.is_over()
         try:
