@@ -88,6 +88,7 @@ def test_agent_reports_what_the_service_measures_of_the_same_processes(pods, tmp
         signals=PodSignals(processes, allowed=False, host_ids=lambda: False),
         abilities=NodeAbilities(probe, Machine(proc=PROC), runs_program=processes.runs_program, monotonic=clock.now),
         proc=PROC,
+        explain_no_suspension=lambda devices: "The test suspends nothing.",
     )
     pods[0].tell("memory 1234")
     pods[1].tell("memory 77")
