@@ -145,12 +145,12 @@ class LabPage:
         await self.kernel_is_idle()
 
     async def open_notebook(self, notebook: str) -> None:
-        """Open another notebook in the same page, in place of the present one; its kernel may still be connecting."""
+        """Open another notebook in the same page, in place of the present one."""
         self.page.once("dialog", lambda question: asyncio.ensure_future(question.accept()))  # unsaved outputs
         base, _, _ = self.page.url.partition("/lab/")
         await self.page.goto(f"{base}/lab/workspaces/test/tree/{notebook}?reset")
         await expect(self.page.get_by_role("tab", name=notebook)).to_be_visible()
-        await expect(self.cells().first).to_be_visible()
+        await self.notebook_is_open()
 
     async def notifications_rest(self) -> None:
         """Wait until no notification slides into the window or out of it."""

@@ -17,7 +17,7 @@ interface IFakeCell {
 /** The connection of a notebook to its kernel. */
 class FakeSession {
   session: { kernel: { id: string } | null } | null = { kernel: { id: 'kernel-1' } };
-  readonly ready = Promise.resolve();
+  ready: Promise<void> = Promise.resolve();
   readonly statusChanged: Signal<FakeSession, string> = new Signal<FakeSession, string>(this);
 }
 

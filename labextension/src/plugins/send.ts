@@ -115,6 +115,7 @@ class Sender implements ISender {
   }
 
   private async _ask(panel: NotebookPanel, origin: ISendOrigin): Promise<string | null> {
+    await panel.sessionContext.ready; // the kernel of a notebook that was just opened is still on its way
     const targets = origin.findTargets(panel);
     if (!('models' in targets)) {
       await this._showMessage(targets.title, targets.message);
