@@ -24,7 +24,7 @@ def find_partial_runs(steps: Sequence[Step], ran: Sequence[RanCell]) -> Iterator
     """Yield a warning for each failed execution that is left out and has set what the cells of the job read."""
     targets = [step.source for step in steps if step.why == "target"]
     own = {step.cell_id for step in steps if step.why == "target"}
-    kept = {(step.cell_id, step.source) for step in steps if step.why != "target"}
+    kept = {(step.cell_id, step.written) for step in steps if step.why != "target" and not step.lacks}
     for place, cell in enumerate(ran):
         tree = parse_cell(cell.code) if cell.failed and cell.cell_id not in own else None
         if tree is None or (cell.cell_id, cell.code) in kept:

@@ -1,5 +1,7 @@
 """What a failed cell has done before its error is told if the job reads it, and nothing else."""
 
+from dataclasses import replace
+
 import pytest
 
 from jupyter_gq.lab.hidden_inputs import find_differences
@@ -72,6 +74,15 @@ def test_it_is_told_if_a_cell_that_runs_first_reads_it():
 )
 def test_other_failed_cells_are_not_told(sources, target, failed, included):
     assert told(target, *sources, failed=failed, included=included) == []
+
+
+def test_a_failed_cell_that_runs_in_part_is_not_told_as_left_out():
+    before, target = steps("rate = 5", "print(rate)")
+    written = "rate = 5\njupyter_gq.submit('t')"
+    done = ran(written, failed=[0])
+    assert list(find_differences([replace(before, is_cut=True, whole=written), target], [], done)) == []
+    left_out = replace(before, source="# Left out", lacks=("net",), whole=written)
+    assert [each.code for each in find_differences([left_out, target], [], done)] == ["failed_cell"]
 
 
 def test_it_is_not_told_of_values_that_go_along():
