@@ -16,12 +16,11 @@ import ast
 import builtins
 from collections.abc import Sequence
 
-from .bindings import Function
+from .bindings import Function, find_functions
 from .calls import list_calls
 from .cells import parse_cell
 from .magics import read_magic
 from .names import find_makers, find_names_of_body, find_names_read_at_once
-from .parsing import list_nodes
 
 #: Names that are there without any cell.
 _THERE = frozenset([*dir(builtins), "display", "get_ipython", "In", "Out", "_", "__", "___"])
@@ -54,7 +53,7 @@ class _Reader:
         if any(map(_makes_unseen, calls)):
             self._lost = set()
             return []
-        self._functions |= {node.name: node for node in list_nodes(tree) if isinstance(node, Function)}
+        self._functions |= find_functions(tree.body)
         made = set(find_makers([source]))
         through = self._follow(calls).union(*map(find_names_read_at_once, inner)) - made
         lacking = self._lost.intersection(through | find_names_read_at_once(tree)) - self._made
