@@ -1,4 +1,4 @@
-"""What cells have done in the kernel before they failed: a job does not run them, unless their user says so.
+"""The work of cells in the kernel before they failed: a job does not run them, unless their user says so.
 
 The names that such a cell made or changed before its error have other values in a job, or none. For Python only.
 
