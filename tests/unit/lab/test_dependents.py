@@ -27,6 +27,8 @@ def test_what_needs_a_target_when_it_runs_is_found(sources, names):
     [
         ["net = load()", "net.test()"],
         ["def test(): return net.test()"],
+        ["class Meter:\n    def read(self): return net.test()", "from meters import read\nread()"],
+        ["def outer():\n    def read(): return net.test()", "read()"],
         ["steps = [lambda: net.test()]"],
         ["import net", "net.test()"],
         ["for net in nets: net.test()"],
@@ -35,12 +37,12 @@ def test_what_needs_a_target_when_it_runs_is_found(sources, names):
         ["for"],
         ["net = load()\n%timeit net.test()"],
         ["net = load()\ndef test(): return net.test()\ntest()"],
-        ["class Meter:\n    def read(self): return net.test()", "from meters import read\nread()"],
-        ["def outer():\n    def read(): return net.test()", "read()"],
     ],
     ids=[
         "made before",
         "function",
+        "a method",
+        "an inner function",
         "lambda",
         "imported",
         "in a loop",
@@ -49,8 +51,6 @@ def test_what_needs_a_target_when_it_runs_is_found(sources, names):
         "no Python",
         "in a magic",
         "through a function",
-        "a method",
-        "an inner function",
     ],
 )
 def test_what_can_run_is_not(sources):
