@@ -7,38 +7,42 @@ Rules
 -----
 - Needed is what a cell reads when it runs, also through the functions of cells before that it calls.
 - A cell that needs what such a cell makes is one, too, unless a cell before has made the name.
-- Behind code that makes names which are not seen, such as `%run`, no cell is one.
+- Behind code that makes names which are not seen, such as `%run`, no cell is one. `from library import *` may have made
+  what the chosen cells import.
 
 See docs/decisions/0226-leave-out-cells-that-need-the-chosen-ones.md.
 """
 
 import ast
 import builtins
+import re
 from collections.abc import Sequence
 
 from .bindings import Function, find_functions
 from .calls import list_calls
 from .cells import parse_cell
 from .magics import read_magic
-from .names import find_makers, find_names_of_body, find_names_read_at_once
+from .names import find_made_names, find_makers, find_names_of_body, find_names_read_at_once
 
 #: Names that are there without any cell.
 _THERE = frozenset([*dir(builtins), "display", "get_ipython", "In", "Out", "_", "__", "___"])
 _MAKING_MAGICS = frozenset({"run", "rerun", "store", "macro"})
-_MAKING_CALLS = frozenset({"exec", "globals"})
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_MAKING_CALLS = frozenset({"exec", "globals", "locals", "vars", "dir"})
 
 
 def find_dependents(sources: Sequence[str], targets: Sequence[str]) -> list[list[str]]:
     """Return for each of these cells the names that it needs and only the targets make; none for cells that can run."""
-    reader = _Reader(set(find_makers(targets)) - _THERE)
+    made = set(find_makers(targets))
+    reader = _Reader(made - _THERE, imported=made - set(find_made_names(targets)))
     return [reader.read(source) for source in sources]
 
 
 class _Reader:
     """The names that only the targets make, so far, and the functions of the cells."""
 
-    def __init__(self, lost: set[str]) -> None:
-        self._lost = lost
+    def __init__(self, lost: set[str], imported: set[str]) -> None:
+        self._lost, self._imported = lost, imported
         self._functions: dict[str, Function] = {}
         #: Names that cells before have made.
         self._made: set[str] = set()
@@ -55,6 +59,11 @@ class _Reader:
             return []
         self._functions |= find_functions(tree.body)
         made = set(find_makers([source]))
+        magics = [magic for call in calls if (magic := read_magic(call)) is not None]
+        # Cells of another language name in their first line what they make: `%%bash --out files`, `%%sql rows <<`.
+        made.update(name for each in magics if each.body and each.kind != "python" for name in _NAME.findall(each.line))
+        if "*" in made or any(each.name == "pylab" for each in magics):
+            self._lost -= self._imported
         through = self._follow(calls).union(*map(find_names_read_at_once, inner)) - made
         lacking = self._lost.intersection(through | find_names_read_at_once(tree)) - self._made
         if lacking:

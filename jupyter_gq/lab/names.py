@@ -343,10 +343,20 @@ class _Uses(ast.NodeVisitor):
 
 
 class _UsesAtOnce(_Uses):
-    """A visitor that does not enter the bodies of functions."""
+    """A visitor of what certainly is read when the code runs; it does not enter the bodies of functions."""
 
     def _visit_function(self, body: Sequence[ast.AST], arguments: Sequence[ast.arg] = (), known: str = "") -> None:
         pass
+
+    def _visit_branches(self, *branches: Sequence[ast.AST]) -> None:
+        """Visit parts of which one runs: what one of them binds may be there afterwards, so reading it is no need."""
+        scope = self._find_host()
+        before, after = scope.bound, set(scope.bound)
+        for branch in branches:
+            scope.bound = set(before)
+            self._visit_all(*branch)
+            after |= scope.bound
+        scope.bound = after
 
 
 def _list_arguments(arguments: ast.arguments) -> list[ast.arg]:

@@ -41,8 +41,8 @@ class _Guard:
     def __init__(self, name: str, end: Callable[..., NoReturn]) -> None:
         self._name, self._end = name, end
 
-    def __call__(self, *arguments: int) -> NoReturn:
+    def __call__(self, *arguments: int, **named: int) -> NoReturn:
         """End the process, or raise `EndsTheProcess`."""
         if getattr(_executing, "process", None) == os.getpid():
             raise EndsTheProcess(f"os.{self._name} would end the Hub and the service")
-        self._end(*arguments)
+        self._end(*arguments, **named)

@@ -248,6 +248,7 @@ class Sender implements ISender {
 
   /** Show what was sent under its cells, a sweep under `last`; return the id of the job or of the sweep. */
   private async _show(panel: NotebookPanel, last: string, sent: JobView | SentSweep): Promise<string> {
+    this._asking = false; // the next cell may be sent while this one is shown and saved
     if ('group_parallel' in sent) {
       this._training.recordSent(sent);
       await this._outputs.bind(panel, sent);

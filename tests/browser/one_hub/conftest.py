@@ -8,6 +8,7 @@ import pytest
 from jupyter_gq.demo.person import Person
 from jupyter_gq.demo.processes import DemoHub
 from tests.browser.world import running_demo
+from tests.patience import eventually
 
 #: Both queues are for ann. Jobs may have two secrets, and servers have a variable of their own.
 SETTINGS = """
@@ -45,8 +46,12 @@ def hub(shared_hub: DemoHub) -> Iterator[DemoHub]:
 async def cancel_jobs(url: str) -> None:
     """Cancel all jobs of ann, and wait until they have ended."""
     async with Person(url, "ann") as ann:
-        while left := [
-            job for job in (await ann.ask_service("GET", "jobs?limit=500"))["jobs"] if not job["finished_at"]
-        ]:
-            await ann.ask_extension("POST", "cancel", {"jobs": [job["id"] for job in left]})
-            await asyncio.sleep(0.5)
+
+        async def are_over() -> bool:
+            page = await ann.ask_service("GET", "jobs?limit=500")
+            left = [job["id"] for job in page["jobs"] if not job["finished_at"]]
+            if left:
+                await ann.ask_extension("POST", "cancel", {"jobs": left})
+            return not left
+
+        await eventually(are_over, "the end of all jobs that a test has left", every=0.5)

@@ -169,15 +169,22 @@ async def silence_is_told(hub: DemoHub, lab: LabPage, cell: Locator, pictures: P
 @contextlib.contextmanager
 def frozen_service(hub: DemoHub) -> Iterator[None]:
     """Stop the process of the scheduler service for a while, as a machine without memory does."""
+    commands = {process: _read_command(process) for process in psutil.Process(hub.pid).children(recursive=True)}
     (service,) = (
         process
-        for process in psutil.Process(hub.pid).children(recursive=True)
-        if "jupyter_gq.app" in process.cmdline()
-        and "service" in process.cmdline()
-        and "keep_running.py" not in " ".join(process.cmdline())
+        for process, command in commands.items()
+        if {"jupyter_gq.app", "service"} <= set(command) and "keep_running.py" not in " ".join(command)
     )
     os.kill(service.pid, signal.SIGSTOP)
     try:
         yield
     finally:
         os.kill(service.pid, signal.SIGCONT)
+
+
+def _read_command(process: psutil.Process) -> list[str]:
+    """Return the words of a command; none for a process that ends just now."""
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []

@@ -37,6 +37,12 @@ def test_what_needs_a_target_when_it_runs_is_found(sources, names):
         ["for"],
         ["net = load()\n%timeit net.test()"],
         ["net = load()\ndef test(): return net.test()\ntest()"],
+        ["for x in rows: net = x\nnet.test()"],
+        ["if ready: net = load()\nelse: pass\nnet.test()"],
+        ["for net, rate in nets:\n    break\nnet.test()"],
+        ["%%bash --out net\nls", "net.split()"],
+        ["if 'net' in locals(): net.test()"],
+        ["if 'net' in dir(): net.test()"],
     ],
     ids=[
         "made before",
@@ -51,6 +57,12 @@ def test_what_needs_a_target_when_it_runs_is_found(sources, names):
         "no Python",
         "in a magic",
         "through a function",
+        "made in a loop",
+        "made in a branch",
+        "made by a loop",
+        "made by a shell",
+        "asked in locals",
+        "asked in dir",
     ],
 )
 def test_what_can_run_is_not(sources):
@@ -65,3 +77,9 @@ def test_names_that_are_there_anyway_are_no_need():
 def test_a_cell_makes_a_name_again_after_one_that_was_left_out():
     sources = ["score = net.test()", "score = 0", "print(score)"]
     assert find_dependents(sources, ["net = train()"]) == [["net"], [], []]
+
+
+@pytest.mark.parametrize("before", ["from fastai.vision.all import *", "%pylab inline"])
+def test_what_the_target_only_imports_may_have_come_with_a_whole_library(before):
+    assert find_dependents([before, "np.ones(3)"], ["import numpy as np\nnet = np.zeros(3)"]) == [[], []]
+    assert find_dependents(["np.ones(3)"], ["import numpy as np"]) == [["np"]]
