@@ -86,7 +86,7 @@ def plan_assignments(steps: Iterable[Step]) -> list[PlannedAssignment]:
     for step in steps:
         for each in find_assignments(step.source):
             found[each.name] = PlannedAssignment(
-                name=each.name, value=each.text, line=each.line, title=cells.make_title(step.source)
+                name=each.name, value=each.text, line=each.line, title=cells.make_title(step.written)
             )
     return list(found.values())
 

@@ -8,6 +8,7 @@ from .parsing import list_children
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+_BRANCHING = ast.stmt | ast.ExceptHandler | ast.match_case
 
 
 @dataclass(kw_only=True, slots=True)
@@ -33,6 +34,19 @@ def find_bindings(nodes: Iterable[ast.AST]) -> Bindings:
             outside |= set(node.names)
         ahead += _list_same_scope(node)
     found.names -= found.of_module | outside
+    return found
+
+
+def find_functions(body: Iterable[ast.AST]) -> dict[str, Function]:
+    """Return the last function of each name that these statements define in their own scope: no method, for example."""
+    found: dict[str, Function] = {}
+    ahead = list(body)[::-1]
+    while ahead:
+        node = ahead.pop()
+        if isinstance(node, Function):
+            found[node.name] = node
+        elif isinstance(node, _BRANCHING) and not isinstance(node, ast.ClassDef):
+            ahead += reversed(list_children(node))
     return found
 
 

@@ -72,6 +72,13 @@ class Step:
     is_cut: bool = False
     #: Names that only the targets make, without which the cell cannot run: `source` is a comment in its place.
     lacks: Sequence[str] = ()
+    #: The whole cell, if `source` is only a part of it or a comment in its place.
+    whole: str | None = None
+
+    @property
+    def written(self) -> str:
+        """The cell as its user wrote it."""
+        return self.source if self.whole is None else self.whole
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -236,7 +243,7 @@ def _refuse_syntax_errors(targets: Iterable[CodeCell], replayed: Iterable[Step])
         if fault is not None:
             raise RefusedRequest(
                 "syntax_error",
-                f"The replayed cell “{cells.make_title(step.source)}” would fail at once, so nothing was sent. "
+                f"The replayed cell “{cells.make_title(step.written)}” would fail at once, so nothing was sent. "
                 f"Leave it out or correct it. Syntax error: {fault.sentence}",
                 field="prefix",
             )
@@ -288,7 +295,7 @@ def _select_replayed(
         return steps
     kept, _ = leave_out_senders([step.source for step in steps])
     steps = [
-        step if step.source == source else replace(step, source=source, seconds=None, is_cut=True)
+        step if step.source == source else replace(step, source=source, whole=step.source, seconds=None, is_cut=True)
         for step, source in zip(steps, kept, strict=True)
     ]
     # Variables that go along are there before the first cell.
@@ -298,10 +305,11 @@ def _select_replayed(
 def _leave_out_dependents(steps: Sequence[Step], targets: Sequence[CodeCell]) -> list[Step]:
     """Return the steps with a comment in place of each that needs what only the targets make."""
     lacking = find_dependents([step.source for step in steps], [cell.source for cell in targets])
-    return [
-        replace(step, source=LACKS.format(names=", ".join(names)), seconds=None, lacks=names) if names else step
-        for step, names in zip(steps, lacking, strict=True)
-    ]
+    return [_leave_out(step, names) if names else step for step, names in zip(steps, lacking, strict=True)]
+
+
+def _leave_out(step: Step, lacks: Sequence[str]) -> Step:
+    return replace(step, source=LACKS.format(names=", ".join(lacks)), whole=step.written, seconds=None, lacks=lacks)
 
 
 def _get_last_seconds(request: CellsRequest) -> dict[str, float | None]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
+from .bindings import Function, find_functions
 from .parsing import list_children, list_nodes
 
 #: Usual short names of modules, which another cell may have imported.
@@ -92,18 +93,18 @@ def list_calls(tree: ast.Module) -> list[ast.Call]:
 
 
 def _find_calls(tree: ast.Module) -> Iterator[ast.Call]:
-    functions = {
-        node.name: node for node in list_nodes(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
+    functions = find_functions(tree.body)
     ahead: list[ast.AST] = list(reversed(tree.body))
     while ahead:
         node = ahead.pop()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        if isinstance(node, Function | ast.Lambda):
             continue
         if isinstance(node, ast.Call):
             yield node
             called = functions.pop(node.func.id, None) if isinstance(node.func, ast.Name) else None
-            ahead.extend(reversed(called.body if called is not None else []))
+            if called is not None:
+                functions |= find_functions(called.body)
+                ahead.extend(reversed(called.body))
         ahead.extend(reversed(list_children(node)))
 
 

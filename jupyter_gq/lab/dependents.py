@@ -18,12 +18,11 @@ import builtins
 import re
 from collections.abc import Sequence
 
-from .bindings import Function
+from .bindings import Function, find_functions
 from .calls import list_calls
 from .cells import parse_cell
 from .magics import read_magic
 from .names import find_made_names, find_makers, find_names_of_body, find_names_read_at_once
-from .parsing import list_nodes
 
 #: Names that are there without any cell.
 _THERE = frozenset([*dir(builtins), "display", "get_ipython", "In", "Out", "_", "__", "___"])
@@ -58,7 +57,7 @@ class _Reader:
         if any(map(_makes_unseen, calls)):
             self._lost = set()
             return []
-        self._functions |= {node.name: node for node in list_nodes(tree) if isinstance(node, Function)}
+        self._functions |= find_functions(tree.body)
         made = set(find_makers([source]))
         magics = [magic for call in calls if (magic := read_magic(call)) is not None]
         # Cells of another language name in their first line what they make: `%%bash --out files`, `%%sql rows <<`.

@@ -70,6 +70,12 @@ def find_names_of_body(function: Function) -> set[str]:
     return uses.needed
 
 
+def find_names_read_before(source: str, later: set[str]) -> set[str]:
+    """Return the free names of a cell and the cells behind it, of which `later` are the free names."""
+    uses = _read([source])
+    return uses.needed | uses.optional | (later - uses.certain)
+
+
 def find_optional_names(sources: Iterable[str]) -> list[str]:
     """Return those of the free names without which these cells may run as well, sorted."""
     uses = _read(sources)
@@ -119,6 +125,11 @@ class _Uses(ast.NodeVisitor):
         self.needed: set[str] = set()
         self.optional: set[str] = set()
         self._scopes = [_Scope(kind="module")]
+
+    @property
+    def certain(self) -> set[str]:
+        """The names of the module that are certainly bound so far."""
+        return self._scopes[0].bound
 
     def visit_Name(self, node: ast.Name) -> None:
         if not isinstance(node.ctx, ast.Store):

@@ -21,6 +21,11 @@ from .step_warnings import warn_about
 
 #: `..` alone, or in front of a pattern.
 _UP = re.compile(r"\.\.(?:/\.\.)*(?:/?|/.*[*?\[].*)")
+#: Beginnings of the full names of functions that take paths, and their last names, since a method has no full name.
+_OF_PATHS = ("os.", "glob.", "shutil.", "pathlib.", "sys.path.")
+_TAKE_PATHS = frozenset({"joinpath", "glob", "iglob", "rglob", "chdir"})
+#: Beginnings of the last names of functions that read files, such as `read_csv`, `scan_parquet` and `loadtxt`.
+_READ_FILES = ("read", "scan_", "load")
 _HERE = frozenset({"pathlib.Path.cwd", "os.getcwd", "pathlib.Path"})
 _SAID = (
     "leaves the notebook's folder upwards, and the job runs in a folder of its own, beside which nothing else is: use "
@@ -30,26 +35,37 @@ _SAID = (
 
 def find_ways_out(steps: Sequence[Step]) -> Iterator[CellWarning]:
     """Yield a warning for each cell that goes up from its working folder; for jobs that take files along."""
+    names = Names()
     for step in steps:
         tree = parse_cell(step.source)
-        if tree is not None and _goes_up(tree):
+        if tree is None:
+            continue
+        names.add(tree)
+        if _goes_up(tree, names):
             yield warn_about(step, "leaves_folder", _SAID)
 
 
-def _goes_up(tree: ast.Module) -> bool:
-    names = Names.read(tree)
-    return any(_is_way_up(call) for call in list_calls(tree)) or any(
+def _goes_up(tree: ast.Module, names: Names) -> bool:
+    return any(_is_way_up(call, names) for call in list_calls(tree)) or any(
         isinstance(node, ast.Attribute) and node.attr in {"parent", "parents"} and _is_here(node.value, names)
         for node in list_nodes(tree)
     )
 
 
-def _is_way_up(call: ast.Call) -> bool:
-    """Return whether an argument of a call is `..`, or a pattern behind it."""
+def _is_way_up(call: ast.Call, names: Names) -> bool:
+    """Return whether a call takes a path that is `..`, or a pattern behind it."""
     magic = read_magic(call)
     if magic is not None:
         return magic.name == "cd" and _UP.fullmatch(magic.line.strip()) is not None
-    return any(isinstance(each, ast.Constant) and _UP.fullmatch(read_text(each)) is not None for each in call.args)
+    is_up = any(isinstance(each, ast.Constant) and _UP.fullmatch(read_text(each)) is not None for each in call.args)
+    return is_up and _takes_paths(call.func, names)
+
+
+def _takes_paths(called: ast.expr, names: Names) -> bool:
+    """Return whether a function is known to take paths: `..` is an argument of others as well, such as `split`."""
+    full = names.spell(called)
+    last = called.attr if isinstance(called, ast.Attribute) else full.rpartition(".")[2]
+    return full.startswith(_OF_PATHS) or last in _TAKE_PATHS or last.startswith(_READ_FILES)
 
 
 def _is_here(node: ast.expr, names: Names) -> bool:

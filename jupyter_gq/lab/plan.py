@@ -68,7 +68,7 @@ def describe_plan(
     """
     kernel = source.kernel
     shown = [
-        PlannedCell(cell_id=s.cell_id or s.id, title=cells.make_title(s.source), seconds=s.seconds, why=s.why)
+        PlannedCell(cell_id=s.cell_id or s.id, title=cells.make_title(s.written), seconds=s.seconds, why=s.why)
         for s in steps
     ]
     made = find_made_names(s.source for s in steps if s.why == "target") if is_python(kernel) else []
@@ -142,7 +142,7 @@ def _find_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel)
         if may_be_newer:
             yield from _describe_syntax(step)
     yield from _describe_dependents(steps)
-    yield from _describe_cuts(request, steps, present)
+    yield from _describe_cuts(steps)
     took = _sum_seconds(steps)
     if took >= SLOW_PREFIX:
         yield CellWarning(
@@ -167,19 +167,14 @@ def _describe_dependents(steps: Iterable[Step]) -> Iterable[CellWarning]:
             yield warn_about(step, "needs_target", _LACKS.format(names=_name_some(step.lacks)))
 
 
-def _describe_cuts(request: CellsRequest, steps: Sequence[Step], present: dict[str, str]) -> Iterable[CellWarning]:
+def _describe_cuts(steps: Sequence[Step]) -> Iterable[CellWarning]:
     """Yield a warning for each cell without what sends jobs, and one if targets need names that these cells make."""
     cut = [step for step in steps if step.is_cut]
     if not cut:
         return
     for step in cut:
         yield warn_about(step, "sends_jobs", _CUT)
-    before = [
-        present.get(step.cell_id, step.source) if step.index is None else request.prefix[step.index].source
-        for step in steps
-        if step.why != "target"
-    ]
-    _, lost = leave_out_senders(before)
+    _, lost = leave_out_senders([step.written for step in steps if step.why != "target"])
     needed = lost.intersection(find_free_names(step.source for step in steps if step.why == "target"))
     if needed:
         yield CellWarning(

@@ -19,7 +19,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from weakref import WeakKeyDictionary
 
-from .bindings import Function
+from .bindings import Function, find_functions
 from .calls import Names, list_calls
 from .cells import parse_cell
 from .magics import Magic, read_magic
@@ -91,10 +91,9 @@ class _Reader:
         if tree is None:
             return
         self._names.add(tree)
+        self._functions |= find_functions(tree.body)
         for node in list_nodes(tree):
-            if isinstance(node, Function):
-                self._functions[node.name] = node
-            elif isinstance(node, ast.Assign):
+            if isinstance(node, ast.Assign):
                 self._note_objects(node)
         yield from self._find(tree, set())
 

@@ -228,7 +228,7 @@ async def test_a_name_that_the_user_leaves_out_comes_from_its_cell(kernel, fetch
 )
 async def test_variables_that_the_user_adds_go_along_or_it_is_told(kernel, fetch, added, said):  # noqa: F811
     await run_all(kernel, "base = [1]")
-    request = asks_for(kernel, "lost = eval('base')", "base = [1]", more_variables=added)
+    request = asks_for(kernel, "lost = eval('ba' + 'se')", "base = [1]", more_variables=added)
     status, answer = await fetch("POST", "variables", body=request)
     assert (status, answer["notes"]) == (200, [said]), answer
     expected = {"base": "", "lost": "The kernel has no variable of this name."}

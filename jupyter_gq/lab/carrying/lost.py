@@ -61,7 +61,7 @@ def _explain(what: str, found: Sequence[tuple[Step, Sequence[str]]]) -> list[str
     if not told:
         return []
     named = "; ".join(
-        f"“{make_title(step.source)}” ({', '.join(names[:_MOST_NAMED])}{', …' if len(names) > _MOST_NAMED else ''})"
+        f"“{make_title(step.written)}” ({', '.join(names[:_MOST_NAMED])}{', …' if len(names) > _MOST_NAMED else ''})"
         for step, names in told[:_MOST_NAMED]
     )
     more = f", and {len(told) - _MOST_NAMED} more cells" if len(told) > _MOST_NAMED else ""
@@ -70,7 +70,7 @@ def _explain(what: str, found: Sequence[tuple[Step, Sequence[str]]]) -> list[str
 
 def _find_state(steps: Sequence[Step]) -> list[list[str]]:
     """Return what each cell sets that no variable holds."""
-    return find_process_state(step.source for step in steps)
+    return find_process_state(step.written for step in steps)
 
 
 def _find_done(steps: Sequence[Step], staying: Collection[str]) -> list[list[str]]:
@@ -78,8 +78,8 @@ def _find_done(steps: Sequence[Step], staying: Collection[str]) -> list[list[str
     made: set[str] = set()
     done = []
     for step in steps:
-        tree = parse_cell(step.source)
+        tree = parse_cell(step.written)
         handed = find_handed_names(tree.body) if tree is not None else set()
         done.append(sorted(handed.intersection(staying, made)))
-        made.update(find_makers([step.source]))
+        made.update(find_makers([step.written]))
     return done

@@ -8,7 +8,7 @@ import type { ISendOptions } from '../send/dialog';
 import { SendDialog } from '../send/dialog';
 import { NEW_JOB } from '../send/opening';
 import { proposeValues } from '../send/values';
-import type { Captured, CapturedVariable } from '../wire';
+import type { Captured, CapturedVariable, CellWarning } from '../wire';
 import { ENGLISH, aJob, aMe, aPlan, aQueue } from './builders';
 import { all, clearScreen, enter, perform, press, words } from './screen';
 
@@ -44,7 +44,7 @@ describe('the choice between cells and their variables', () => {
   });
 
   /** Open the dialog for a cell with two cells before it. */
-  async function open(offer = OFFER): Promise<void> {
+  async function open(offer = OFFER, warnings: CellWarning[] = []): Promise<void> {
     const me = aMe({ queues: [aQueue()] });
     const options: ISendOptions = {
       values: proposeValues({}, me, 'a.ipynb', 'a'),
@@ -57,7 +57,7 @@ describe('the choice between cells and their variables', () => {
       prefix: { from: 'history', entries: [anEntry('a'), anEntry('b')] },
       start: NEW_JOB,
       notes: [],
-      check: () => Promise.resolve(aPlan({ carry: offer })),
+      check: () => Promise.resolve(aPlan({ carry: offer, warnings })),
       capture: (prefix, { leftOut, also }) => {
         asked.push([prefix.length, [...leftOut], [...also]]);
         return answer();
@@ -82,6 +82,16 @@ describe('the choice between cells and their variables', () => {
   it('is not offered where no variable can go along', async () => {
     await open({ offered: false, suggested: false });
     expect(all('[name=jp-gq-send-way]')).toEqual([]);
+  });
+
+  it('counts no cell that the job leaves out among those that run first, nor its time', async () => {
+    await open(OFFER, [
+      { code: 'edited', message: 'was edited since', cell_id: 'a', index: 0 },
+      { code: 'needs_target', message: 'needs net: left out', cell_id: 'b', index: 1 }
+    ]);
+    const headline = all('[aria-label="Cells that run first"] h3')[0];
+    expect(words(headline)).toBe('Runs first: 1 cell, which took 1 min 30 s here');
+    expect(all('.jp-gq-replay .jp-gq-mod-left-out code').map(words)).toEqual(['b = 1']);
   });
 
   it('sends the capture in place of the cells, with the cells of what stays', async () => {

@@ -273,9 +273,10 @@ function Replay({ prefix, entries, warnings, sending, onEntries, trans }: IFormP
       </section>
     );
   }
+  const running = entries.filter(({ key, included }) => included && !warnings.leftOut.has(key));
   return (
     <section aria-label={trans.__('Cells that run first')}>
-      <h3>{describeReplay(entries, trans)}</h3>
+      <h3>{describeReplay(running, trans)}</h3>
       <p className="jp-gq-hint">
         {explainOrder(prefix.from, trans)}
         {hasRepeats(entries) && (
@@ -289,6 +290,7 @@ function Replay({ prefix, entries, warnings, sending, onEntries, trans }: IFormP
           <ReplayRow
             key={entry.key}
             entry={entry}
+            runs={running.includes(entry)}
             notes={entry.included ? (warnings.entries.get(entry.key) ?? []) : []}
             number={index + 1}
             disabled={sending || entry.fixed}
@@ -301,9 +303,9 @@ function Replay({ prefix, entries, warnings, sending, onEntries, trans }: IFormP
   );
 }
 
-function describeReplay(entries: readonly IPrefixEntry[], trans: TranslationBundle): string {
-  const count = entries.filter(entry => entry.included).length;
-  const seconds = sumKnownSeconds(entries);
+function describeReplay(running: readonly IPrefixEntry[], trans: TranslationBundle): string {
+  const count = running.length;
+  const seconds = sumKnownSeconds(running);
   const cells = count === 0 ? trans.__('no cell') : trans._n('%1 cell', '%1 cells', count);
   return seconds === null
     ? trans.__('Runs first: %1', cells)
@@ -323,6 +325,8 @@ function describeNote(note: EntryNote, trans: TranslationBundle): string {
 
 interface IReplayRowProps {
   entry: IPrefixEntry;
+  /** Whether the job runs the cell: it leaves out also some of those that are chosen. */
+  runs: boolean;
   /** Warnings of the server about the cell. */
   notes: readonly string[];
   number: number;
@@ -331,11 +335,19 @@ interface IReplayRowProps {
   trans: TranslationBundle;
 }
 
-function ReplayRow({ entry, notes, number, disabled, onToggle, trans }: IReplayRowProps): React.JSX.Element {
+function ReplayRow({
+  entry,
+  runs,
+  notes,
+  number,
+  disabled,
+  onToggle,
+  trans
+}: IReplayRowProps): React.JSX.Element {
   const own = entry.note === null ? [] : [describeNote(entry.note, trans)];
   const id = `jp-gq-replay-${number}`;
   return (
-    <li className={entry.included ? '' : 'jp-gq-mod-left-out'} onClick={disabled ? undefined : onToggle}>
+    <li className={runs ? '' : 'jp-gq-mod-left-out'} onClick={disabled ? undefined : onToggle}>
       <input
         type="checkbox"
         aria-label={trans.__('Replay cell %1', number)}

@@ -11,9 +11,14 @@ export interface INotes {
   readonly targets: ReadonlyMap<string, readonly string[]>;
   /** Warnings about each replayed cell, by the key of its entry. */
   readonly entries: ReadonlyMap<string, readonly string[]>;
+  /** Keys of the entries that the job leaves out, although they were sent. */
+  readonly leftOut: ReadonlySet<string>;
 }
 
-export const NO_NOTES: INotes = { general: [], targets: new Map(), entries: new Map() };
+/** The code of the warning that a cell is left out, since it needs what only the target cells make. */
+const NEEDS_TARGET = 'needs_target';
+
+export const NO_NOTES: INotes = { general: [], targets: new Map(), entries: new Map(), leftOut: new Set() };
 
 /** Return the warnings of a check in which these entries were sent. */
 export function placeWarnings(
@@ -25,12 +30,14 @@ export function placeWarnings(
     index === null ? null : (sent[index]?.key ?? null);
   const targetOf = ({ index, cell_id }: CellWarning): string | null =>
     index === null && cell_id !== null && targets.includes(cell_id) ? cell_id : null;
+  const lacking = warnings.filter(({ code }) => code === NEEDS_TARGET);
   return {
     general: warnings
       .filter(warning => entryOf(warning) === null && targetOf(warning) === null)
       .map(warning => warning.message),
     targets: groupMessages(warnings, targetOf),
-    entries: groupMessages(warnings, entryOf)
+    entries: groupMessages(warnings, entryOf),
+    leftOut: new Set(groupMessages(lacking, entryOf).keys())
   };
 }
 

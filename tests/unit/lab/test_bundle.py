@@ -79,6 +79,15 @@ def test_a_cell_that_needs_what_only_a_target_makes_is_left_out_and_told():
     assert planned(request.model_copy(update={"capture": "c"}))[1][1] == "score = net.test()", "variables are there"
 
 
+def test_a_cell_that_is_left_out_or_cut_keeps_its_title():
+    cells = [ran("a", "job = jupyter_gq.submit('t')\nx = 1"), ran("b", "score = net.test()")]
+    request = a_request(code("s", "net.eval()", "gq-setup"), code("t", "net = train()"), prefix=cells)
+    shown = plan.describe_plan(request, bundle.plan_steps(request, PYTHON), ORIGIN, HERE, NO_FILES)
+    assert [cell.title for cell in shown.prefix] == ["net.eval()", "job = jupyter_gq.submit('t')", "score = net.test()"]
+    (told,) = [each.message for each in shown.warnings if each.cell_id == "s"]
+    assert told == "“net.eval()” needs net, which only the cell that you send makes: left out."
+
+
 def test_targets_run_in_the_order_of_the_document():
     request = a_request(code("one", "1"), code("two", "2"), targets=["two", "one"])
     assert [step[0] for step in planned(request)] == ["one", "two"]

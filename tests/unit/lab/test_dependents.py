@@ -27,6 +27,8 @@ def test_what_needs_a_target_when_it_runs_is_found(sources, names):
     [
         ["net = load()", "net.test()"],
         ["def test(): return net.test()"],
+        ["class Meter:\n    def read(self): return net.test()", "from meters import read\nread()"],
+        ["def outer():\n    def read(): return net.test()", "read()"],
         ["steps = [lambda: net.test()]"],
         ["import net", "net.test()"],
         ["for net in nets: net.test()"],
@@ -45,6 +47,8 @@ def test_what_needs_a_target_when_it_runs_is_found(sources, names):
     ids=[
         "made before",
         "function",
+        "a method",
+        "an inner function",
         "lambda",
         "imported",
         "in a loop",

@@ -73,6 +73,7 @@ def test_installed_packages_are_found(source):
         ("!echo done > done.txt", "done.txt"),
         ("import gzip\ngzip.open('a.gz', 'wb')", "a.gz"),
         ("%store model", ""),
+        ("def f():\n    def save(): open('in.txt', 'w')\n    save()\nf()", "in.txt"),
     ],
 )
 def test_written_files_are_found_with_their_names(source, name):
@@ -147,6 +148,7 @@ def test_commands_that_act_are_found(source, program):
         "%store -r model",
         "%%html\n<form action=input()>",
         "x.save()",
+        "from nets import save\nclass Net:\n    def save(self): open('net.bin', 'wb')\nsave()",
         "duckdb.sql('CREATE TABLE t AS SELECT 1')",
         "db.execute('CREATE TABLE IF NOT EXISTS t (x)')",
         "for",

@@ -1,7 +1,11 @@
 """What a failed cell has done before its error is told if the job reads it, and nothing else."""
 
+from dataclasses import replace
+
 import pytest
 
+from jupyter_gq.lab import names
+from jupyter_gq.lab.cells import parse_cell
 from jupyter_gq.lab.hidden_inputs import find_differences
 from jupyter_gq.lab.history import RanCell
 
@@ -72,6 +76,41 @@ def test_it_is_told_if_a_cell_that_runs_first_reads_it():
 )
 def test_other_failed_cells_are_not_told(sources, target, failed, included):
     assert told(target, *sources, failed=failed, included=included) == []
+
+
+def test_a_cell_that_failed_often_is_told_once():
+    done = ran(*["rate = 5\nboom()"] * 3, failed=[0, 1, 2])
+    again = [replace(each, cell_id="c0") for each in done]
+    assert len(list(find_differences(steps("print(rate)"), [], again))) == 1
+    assert len(told("print(rate)", "rate = 5\nboom()", "rate = 6\nboom()", failed=[0, 1])) == 2, "other code"
+
+
+def test_what_any_of_its_executions_has_set_is_told():
+    failed = "low = 1\nhigh = 2\nboom()"
+    cells = [failed, "print(low)\nlow = 0", failed, "high = 3"]
+    done = [replace(cell, cell_id=name) for cell, name in zip(ran(*cells, failed=[0, 2]), "abad", strict=True)]
+    *before, target = steps(cells[1], cells[3], "print(low)")
+    planned = [*(replace(step, cell_id=name) for step, name in zip(before, "bd", strict=True)), target]
+    (message,) = [each.message for each in find_differences(planned, [], done)]
+    assert "it had set low before" in message, "the job makes high anew"
+
+
+def test_each_cell_is_read_once_however_many_have_failed(monkeypatch):
+    read = []
+    monkeypatch.setattr(names, "parse_cell", lambda source: read.append(source) or parse_cell(source))
+    count = 30
+    cells = [each for n in range(count) for each in (f"a{n} = 1\nboom()", f"b{n} = a{n}")]
+    assert len(told("1", *cells, failed=range(0, 2 * count, 2))) == count
+    assert len(read) < 4 * count
+
+
+def test_a_failed_cell_that_runs_in_part_is_not_told_as_left_out():
+    before, target = steps("rate = 5", "print(rate)")
+    written = "rate = 5\njupyter_gq.submit('t')"
+    done = ran(written, failed=[0])
+    assert list(find_differences([replace(before, is_cut=True, whole=written), target], [], done)) == []
+    left_out = replace(before, source="# Left out", lacks=("net",), whole=written)
+    assert [each.code for each in find_differences([left_out, target], [], done)] == ["failed_cell"]
 
 
 def test_it_is_not_told_of_values_that_go_along():

@@ -2,7 +2,11 @@
 
 import pytest
 
+from jupyter_gq.client.models import Kernel
+from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.lab.bundle import plan_steps
 from jupyter_gq.lab.carrying.lost import explain_lost
+from jupyter_gq.lab.requests import CellsRequest, PrefixCell
 
 from .test_hidden_inputs import steps
 
@@ -72,6 +76,18 @@ def test_what_no_variable_holds_is_told_before():
     state, done = told("it = make()", "import random\nrandom.seed(1)\nnext(it)")
     assert state.startswith("Not in the job, since no variable holds it: what these cells set in this kernel: “import")
     assert done.startswith(MADE)
+
+
+def test_what_cells_have_done_that_a_job_without_variables_leaves_out_is_told():
+    sources = ["batches = iter(load())", "torch.manual_seed(0); net.eval()", "next(batches); net(1)"]
+    cells = [PrefixCell(cell_id=f"c{number}", source=source) for number, source in enumerate(sources)]
+    target: JsonObject = {"cell_type": "code", "id": "t", "source": "net = train(batches)"}
+    request = CellsRequest(notebook_path="a.ipynb", notebook={"cells": [target]}, targets=["t"], prefix=cells)
+    planned = plan_steps(request, Kernel(name="python3", argv=["python3"]))
+    assert [bool(step.lacks) for step in planned] == [False, True, True, False]
+    state, done = explain_lost(["batches"], [0], planned)
+    assert "“torch.manual_seed(0); net.eval()” (torch.manual_seed)" in state
+    assert "“next(batches); net(1)” (batches)" in done
 
 
 @pytest.mark.parametrize(

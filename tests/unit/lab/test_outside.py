@@ -25,12 +25,22 @@ def told(*sources, going=(FILE,)):
         "from pathlib import Path\nroot = Path.cwd().parent",
         "import pathlib\nroot = pathlib.Path('.').resolve().parents[1]",
         "import os, sys\nsys.path.insert(0, os.path.abspath('../'))",
+        "import os.path as osp\nosp.join(here, '..')",
+        "root = here.resolve().joinpath('..')",
+        "import polars as pl\npl.scan_csv('../data/*.csv')",
     ],
 )
 def test_each_way_up_is_told_beside_its_cell(source):
     assert told("x = 1", source, "print(x)") == [1]
     assert told(source) == [None]
     assert told(source, going=()) == [], "the job runs in the notebook's folder"
+
+
+def test_another_cell_may_have_imported_the_function():
+    assert told("from pathlib import Path\nfrom os.path import join", "Path.cwd().parent", "join('..', 'a')") == [
+        1,
+        None,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -43,6 +53,10 @@ def test_each_way_up_is_told_beside_its_cell(source):
         "print('...')",
         "%cd data",
         "def up(): os.chdir('..')",
+        "first, last = text.split('..')",
+        "path.replace('../', '')",
+        "print('..')",
+        "', '.join('..')",
     ],
 )
 def test_other_paths_are_not(source):

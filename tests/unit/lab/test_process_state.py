@@ -78,6 +78,13 @@ def test_a_name_of_an_earlier_cell_is_known():
     assert found("import random as r", "r.seed(1)", "r = 3", "r.seed(1)") == [[], ["random.seed"], [], ["random.seed"]]
 
 
+def test_methods_and_inner_functions_are_no_functions_of_the_cell():
+    method, inner = "class Run:\n    def start(self): random.seed(1)", "def run():\n    def start(): random.seed(1)"
+    assert found(method, "start()") == found(inner, "start()") == [[], []]
+    assert found(f"{inner}\n    start()", "run()") == [[], ["random.seed"]]
+    assert found("if fast:\n    def start(): random.seed(1)", "start()") == [[], ["random.seed"]]
+
+
 @pytest.mark.parametrize(
     ("before", "source", "names"),
     [
