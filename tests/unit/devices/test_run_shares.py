@@ -120,6 +120,16 @@ async def test_a_share_that_was_about_to_come_back_is_away_while_the_journal_can
     await comes_to(shares, SharePhase.SUSPENDED)
 
 
+async def test_later_share_of_the_same_name_is_not_what_was_found_of_the_earlier_one(machine):
+    shares = await recovered(machine)
+    shares.suspend(*KEY)
+    await comes_to(shares, SharePhase.SUSPENDED)
+    again = await recovered(machine, SharePhase.SUSPENDED, replace(NOTEBOOK, state=State.SUSPENDED))
+    again.remove(*KEY)
+    again.add(NOTEBOOK, lambda: [])
+    assert again.state(*KEY).phase is SharePhase.IN_USE
+
+
 def cannot_be_read():
     raise SuspensionError(SuspensionProblem.BROKEN, "The driver does not answer.")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.devices.checkpointer import CheckpointProblem, CheckpointState
+from jupyter_gq.devices.checkpointer import CheckpointError, CheckpointProblem, CheckpointState
 from jupyter_gq.devices.host_memory import HostRoom
 from jupyter_gq.devices.processes import ProcessId
 from jupyter_gq.devices.share_suspender import ShareSuspender
@@ -168,6 +168,28 @@ def test_suspension_that_cannot_succeed_is_not_begun(world, problem, prepare):
     world.driver.before = pytest.fail
     sentence = world.refused(problem, world.suspend)
     assert world.suspender.obstacle(world.target()) == sentence
+
+
+class DriverThatDeniesItsPrograms(FakeDriver):
+    """A driver that says of each program that it uses no device, or does not tell if `problem` is set."""
+
+    problem = None
+
+    def uses_device(self, process):
+        if self.problem is not None:
+            raise CheckpointError(self.problem, "The driver does not tell.")
+        return False
+
+
+@pytest.mark.parametrize("problem", [None, CheckpointProblem.NO_PERMISSION])
+def test_share_is_not_empty_because_the_driver_denies_its_programs(world, problem):
+    world.driver = DriverThatDeniesItsPrograms()
+    world.driver.problem = problem
+    world.driver.start(1, 1000)
+    world.restart()
+    world.refused(P.UNKNOWN, world.suspend)
+    world.driver.processes.clear()
+    world.refused(P.NOTHING_TO_SUSPEND, world.suspend)
 
 
 def test_share_that_can_be_suspended_has_no_obstacle(world):
