@@ -419,9 +419,10 @@ class RunShares:
             return
         if found is Recovered.LOST:
             share.lost = tuple(share.find_programs())
-        share.state = ShareState(
-            phase=SharePhase.SUSPENDED if self._is_away(share.record, found) else SharePhase.IN_USE
-        )
+        is_away = self._is_away(share.record, found)
+        if found is Recovered.UNKNOWN and not is_away:
+            return  # a phase in use would be a guess, while a resume of a share that is away tries again
+        share.state = ShareState(phase=SharePhase.SUSPENDED if is_away else SharePhase.IN_USE)
         suspended = self._find_suspension(share)
         share.suspended = suspended.processes if suspended is not None else ()
 
@@ -429,7 +430,7 @@ class RunShares:
         """Return whether a share is away from its devices: by what the suspender found, else by its record."""
         if found in (Recovered.RUNNING, Recovered.SUSPENDED):
             return found is Recovered.SUSPENDED
-        is_unclear = found is Recovered.LOST or self._recovery_failed
+        is_unclear = found in (Recovered.LOST, Recovered.UNKNOWN) or self._recovery_failed
         return record is State.SUSPENDED or (record is State.RESUMING and is_unclear)
 
     def _note_ended(self, share: _Share) -> None:

@@ -124,12 +124,20 @@ class ShareSuspender:
             return entry.suspension()
 
     def recover(self) -> Mapping[str, Recovered]:
-        """Finish or undo whatever a crash interrupted; return the state of each share in the journal by name."""
+        """Finish or undo whatever a crash interrupted; return the state of each share in the journal by name.
+
+        A failure of one share is logged, and leaves only that share UNKNOWN.
+        """
         found: dict[str, Recovered] = {}
         for name in [entry.name for entry in self._journal.entries()]:
-            with self._alone(name):
-                self._remove_needless_refusal(name)
-                found[name] = self._settle(name)
+            try:
+                with self._alone(name):
+                    self._remove_needless_refusal(name)
+                    found[name] = self._settle(name)
+            except (CheckpointError, SuspensionError) as error:
+                found[name] = Recovered.UNKNOWN
+                log.warning("after the start, %s could not be brought to rest: %s", name, error)
+            else:
                 log.info("after the start, %s is %s", name, found[name].value)
         return found
 

@@ -151,6 +151,17 @@ def test_refusal_of_a_share_that_ended_while_there_was_no_service_is_removed(wor
     assert world.journal.entries() == ()
 
 
+def test_share_that_cannot_be_recovered_does_not_keep_others_from_it(world):
+    world.suspend(world.target(pids=(1,)))
+    world.suspend(world.target("b", pids=(2,)))
+    world.driver.processes[1].fails["state"] = CheckpointProblem.BROKEN
+    world.restart()
+    assert world.suspender.recover() == {"a": Recovered.UNKNOWN, "b": Recovered.SUSPENDED}
+    del world.driver.processes[1].fails["state"]
+    world.resume()
+    assert world.driver.states()[1] is RUNNING, "the next call tries again"
+
+
 @pytest.mark.parametrize(
     ("problem", "prepare"),
     [
