@@ -136,7 +136,7 @@ class PodShares:
 
     def _find_processes(self, uid: str) -> tuple[ProcessId, ...]:
         """Return the processes of a pod; raise `SuspensionError` if none is visible, since what they use is unknown."""
-        found = self._identify(self.processes.list_pod(uid))
+        found = self._identify(uid, self.processes.list_pod(uid))
         if not found:
             raise SuspensionError(SuspensionProblem.UNKNOWN, _NO_PROCESS)
         return found
@@ -144,7 +144,12 @@ class PodShares:
     def _find_programs(self, uid: str) -> tuple[ProcessId, ...]:
         """Return the processes of a pod without its main processes, such as the notebook server."""
         main = self.processes.find_main_processes(uid)
-        return self._identify([pid for pid in self.processes.list_pod(uid) if pid not in main])
+        return self._identify(uid, [pid for pid in self.processes.list_pod(uid) if pid not in main])
 
-    def _identify(self, pids: Sequence[int]) -> tuple[ProcessId, ...]:
-        return tuple(found for pid in pids if (found := self.processes.identify(pid)) is not None)
+    def _identify(self, uid: str, pids: Sequence[int]) -> tuple[ProcessId, ...]:
+        """Return the identities of those processes that are in the pod.
+
+        That is asked last, because an id may be used again after the processes were listed.
+        """
+        found = (self.processes.identify(pid) for pid in pids)
+        return tuple(each for each in found if each is not None and self.processes.is_in_pod(each.pid, uid))

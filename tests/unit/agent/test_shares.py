@@ -326,3 +326,16 @@ async def test_share_is_kept_while_a_suspended_program_of_it_lives_outside_of_it
         (node.folder / "proc" / str(pid) / "cgroup").write_text("0::/system.slice\n")
     node.order(uid=OTHER)
     assert node.told().phase == "SUSPENDED"
+
+
+async def test_process_that_gets_the_id_of_one_of_the_pod_is_not_taken_for_it(node):
+    await node.is_in_use()
+    list_pod = node.shares.processes.list_pod
+
+    def kernel_ends_after(uid):
+        found = list_pod(uid)
+        (node.folder / "proc" / str(KERNEL) / "cgroup").write_text("0::/system.slice\n")
+        return found
+
+    node.shares.processes.list_pod = kernel_ends_after
+    assert node.shares._find_processes(UID) == (ProcessId(SERVER, SERVER * 10),)
