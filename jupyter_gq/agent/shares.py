@@ -85,9 +85,7 @@ class PodShares:
 
     def _add(self, order: ShareOrder) -> None:
         uid = order.pod_uid
-        target = SuspensionTarget(
-            name=uid, devices=(order.device,), find_processes=lambda: self._find_processes(uid)
-        )
+        target = SuspensionTarget(name=uid, devices=(order.device,), find_processes=lambda: self._find_processes(uid))
         state = _STATES.get(SharePhase(order.known), State.RUNNING)
         self.shares.add_target((uid, _RUN), target, state, lambda: self._find_programs(uid))
 

@@ -8,7 +8,6 @@ service would signal that process.
 import json
 import logging
 import os
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from jupyter_gq.backends.control_groups import RunLimits
+from jupyter_gq.backends.machine_clock import MachineClock
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.user_files import SMALL_FILE, read_json
 from jupyter_gq.devices.processes import boot_id
@@ -139,14 +139,11 @@ _RUN = TypeAdapter(Run)
 class Ledger:
     """The runs that were launched and are not forgotten yet."""
 
-    def __init__(
-        self, folder: Path, *, now: Callable[[], float] = time.time, awake: Callable[[], float] = time.monotonic
-    ) -> None:
-        """Read the entries in this folder; `now` and `awake` are the two hands of a `MachineClock`."""
+    def __init__(self, folder: Path, clock: MachineClock) -> None:
         self._folder = folder
         self._runs: dict[tuple[str, int], Run] = {}
         for file in sorted(folder.glob("*.json")):
-            run = _read_entry(file, until=lambda at: awake() + max(0.0, at - now()))
+            run = _read_entry(file, until=lambda at: clock.awake() + max(0.0, at - clock.now()))
             if run is not None:
                 self._runs[run.key] = run
 
@@ -186,7 +183,8 @@ class Ledger:
 def _read_entry(file: Path, until: Callable[[float], float]) -> Run | None:
     """Return the run in this file; log a damaged file and return None.
 
-    `until` turns a time since the epoch, as entries of older releases have it, into one in seconds awake. If the machine was started anew since the launch, the processes of the run count as ended.
+    `until` turns a time since the epoch, as entries of older releases have it, into one in seconds awake. If the
+    machine was started anew since the launch, the processes of the run count as ended.
     """
     try:
         entry = read_json(file, limit=SMALL_FILE)

@@ -113,7 +113,7 @@ def test_error_of_a_restore_has_a_kind(code, problem):
 def test_program_uses_no_device_only_if_the_driver_says_so():
     own = read_process(os.getpid()).id
     assert not checkpointer(lambda: FakeLibrary(cuCheckpointProcessGetRestoreThreadId=1)).uses_device(own)
-    with pytest.raises(CheckpointError, match="(800)") as raised:
+    with pytest.raises(CheckpointError, match=r"\(800\)") as raised:
         checkpointer(lambda: FakeLibrary(cuCheckpointProcessGetRestoreThreadId=800)).uses_device(own)
     assert raised.value.problem is CheckpointProblem.NO_PERMISSION
 
