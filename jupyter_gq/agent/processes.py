@@ -9,7 +9,7 @@ Rules
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -79,9 +79,15 @@ class Processes:
 
     def by_pod(self, uids: Sequence[str]) -> dict[str, tuple[int, ...]]:
         """Return the process ids of each of these pods, sorted; pods without a visible process are left out."""
+        with suppress(OSError):
+            return self.list_by_pod(uids)
+        return {}
+
+    def list_by_pod(self, uids: Sequence[str]) -> dict[str, tuple[int, ...]]:
+        """Return what `by_pod` returns; raise `OSError` if the processes cannot be listed, so that all are unknown."""
         found: dict[str, list[int]] = {}
         wanted = frozenset(uids)
-        for pid in self._pids() if wanted else ():
+        for pid in self._list_pids() if wanted else ():
             with suppress(OSError):
                 pod = self._find_pod(f"{self._proc}/{pid}")
                 if pod in wanted and pod is not None:
@@ -108,8 +114,10 @@ class Processes:
 
     def runs_program(self, name: str) -> bool:
         """Return whether a living process has this name, which is what the kernel keeps: at most 15 bytes."""
-        found = (read_process(pid, self._proc) for pid in self._pids())
-        return any(process is not None and not process.dead and process.name == name for process in found)
+        with suppress(OSError):
+            found = (read_process(pid, self._proc) for pid in self._list_pids())
+            return any(process is not None and not process.dead and process.name == name for process in found)
+        return False
 
     def is_in_pod(self, pid: int, uid: str) -> bool:
         """Return whether a process belongs to this pod now; False if it cannot be read."""
@@ -135,9 +143,9 @@ class Processes:
                 waiting.append(members[min(children)[1]])
         return frozenset(main)
 
-    def _pids(self) -> Iterator[int]:
-        with suppress(OSError):
-            yield from (int(name) for name in os.listdir(self._proc) if name.isdecimal())
+    def _list_pids(self) -> list[int]:
+        """Return the ids of all processes. Raises `OSError` if they cannot be listed."""
+        return [int(name) for name in os.listdir(self._proc) if name.isdecimal()]
 
     def _parent(self, pid: int) -> int | None:
         """Return the id of a process's parent; None if the process is gone."""

@@ -56,7 +56,8 @@ class ServiceConnection:
 
         Raise `ServiceError` or `TokenMissing` with a sentence if the report fails.
         """
-        body = report.model_dump_json().encode()
+        # A service of an older release refuses fields that it does not know, even if they are null.
+        body = report.model_dump_json(exclude_none=True).encode()
         answer = await self._transport.request("POST", self._path, body=body, query={"wait": wait})
         try:
             return AgentOrders.model_validate_json(answer.body)

@@ -13,6 +13,7 @@ Rules
 See docs/decisions/0200-order-suspensions-of-agents-by-level.md.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -21,16 +22,19 @@ from jupyter_gq.client.agents import AgentOrders, AgentReport, AgentSuspension, 
 from jupyter_gq.devices.processes import ProcessId
 from jupyter_gq.devices.run_shares import RunShares
 from jupyter_gq.devices.share_state import SharePhase
-from jupyter_gq.devices.suspension import SuspensionTarget
+from jupyter_gq.devices.suspension import SuspensionError, SuspensionProblem, SuspensionTarget
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.states import State
 
 from .processes import Processes
 
+log = logging.getLogger(__name__)
+
 OFF: Final = (
     "This agent may not suspend the GPU state of programs. To change that, set agent.suspend: true in the chart, or "
     "c.NodeAgent.suspend = True."
 )
+_NO_PROCESS: Final = "The agent sees no process of the pod, so it is not known what uses the GPU."
 #: Run number of each share: a pod has one run.
 _RUN: Final = 0
 #: The state of a workload whose share is in this phase.
@@ -81,9 +85,7 @@ class PodShares:
 
     def _add(self, order: ShareOrder) -> None:
         uid = order.pod_uid
-        target = SuspensionTarget(
-            name=uid, devices=(order.device,), find_processes=lambda: self._identify(self.processes.list_pod(uid))
-        )
+        target = SuspensionTarget(name=uid, devices=(order.device,), find_processes=lambda: self._find_processes(uid))
         state = _STATES.get(SharePhase(order.known), State.RUNNING)
         self.shares.add_target((uid, _RUN), target, state, lambda: self._find_programs(uid))
 
@@ -98,9 +100,13 @@ class PodShares:
     def _forget_ended(self, ordered: set[str]) -> None:
         """Forget the shares that no order names and whose pods have no process any more."""
         left = [uid for uid in self._orders if uid not in ordered]
-        running = self.processes.by_pod(left)
+        try:
+            running = self.processes.list_by_pod(left)
+        except OSError as error:
+            log.warning("no share is forgotten now, since the processes of the node cannot be listed: %s", error)
+            return
         for uid in left:
-            if uid not in running:
+            if uid not in running and not self.shares.has_suspended_programs(uid, _RUN):
                 self.shares.remove(uid, _RUN)
                 del self._orders[uid]
                 self._attempts.pop(uid, None)
@@ -126,10 +132,22 @@ class PodShares:
             trouble=self.shares.describe_trouble(uid, _RUN),
         )
 
+    def _find_processes(self, uid: str) -> tuple[ProcessId, ...]:
+        """Return the processes of a pod; raise `SuspensionError` if none is visible, since what they use is unknown."""
+        found = self._identify(uid, self.processes.list_pod(uid))
+        if not found:
+            raise SuspensionError(SuspensionProblem.UNKNOWN, _NO_PROCESS)
+        return found
+
     def _find_programs(self, uid: str) -> tuple[ProcessId, ...]:
         """Return the processes of a pod without its main processes, such as the notebook server."""
         main = self.processes.find_main_processes(uid)
-        return self._identify([pid for pid in self.processes.list_pod(uid) if pid not in main])
+        return self._identify(uid, [pid for pid in self.processes.list_pod(uid) if pid not in main])
 
-    def _identify(self, pids: Sequence[int]) -> tuple[ProcessId, ...]:
-        return tuple(found for pid in pids if (found := self.processes.identify(pid)) is not None)
+    def _identify(self, uid: str, pids: Sequence[int]) -> tuple[ProcessId, ...]:
+        """Return the identities of those processes that are in the pod.
+
+        That is asked last, because an id may be used again after the processes were listed.
+        """
+        found = (self.processes.identify(pid) for pid in pids)
+        return tuple(each for each in found if each is not None and self.processes.is_in_pod(each.pid, uid))

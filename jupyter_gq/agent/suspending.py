@@ -4,6 +4,7 @@ See docs/decisions/0202-keep-the-journal-of-suspensions-on-the-node.md.
 """
 
 import os
+import stat
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,10 @@ from .signals import NO_HOST_IDS, PodSignals
 NO_JOURNAL: Final = (
     "The agent cannot write the folder {folder}, in which it notes what is suspended. Mount a folder of the node there "
     "that outlives the agent's pod; agent.suspend: true in the chart does."
+)
+OPEN_JOURNAL: Final = (
+    "The folder {folder}, in which the agent notes what is suspended, is not root's alone: others could let the agent "
+    "act on any process. Give it to root, and let nobody else write it (chown root, chmod go-w)."
 )
 NO_GROUPS: Final = (
     "The agent does not see the control groups of the node, so the memory limits of pods are not known, and a pod "
@@ -59,10 +64,18 @@ def _explain_missing(
         return NO_HOST_IDS
     if not os.access(folder, os.W_OK | os.X_OK):
         return NO_JOURNAL.format(folder=folder)
+    if not _is_private(folder):
+        return OPEN_JOURNAL.format(folder=folder)
     if not all(map(is_simulated, devices)) and not host.sees_groups(os.getpid()):
         return NO_GROUPS
     support = suspender.support()
     return "" if support.available else support.detail
+
+
+def _is_private(folder: Path) -> bool:
+    """Return whether only the user of this agent, which is root on a node, can change what is in a folder."""
+    found = folder.stat()
+    return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _wait_for_the_next_report() -> None:

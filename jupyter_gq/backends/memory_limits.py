@@ -18,12 +18,11 @@ from jupyter_gq.backends.capabilities import LimitState
 from jupyter_gq.devices.driver_limits import LimitError, MemoryLimiter, is_kept
 from jupyter_gq.devices.threads import run_in_thread
 from jupyter_gq.domain.amount import MiB
+from jupyter_gq.domain.workload import RunKey
 
 from .control_groups import ParentGroup, remove_group
 
 log = logging.getLogger(__name__)
-
-RunKey = tuple[str, int]
 
 #: Seconds after which the limits of a run are read again.
 _CHECK_INTERVAL = 30.0
@@ -79,8 +78,12 @@ class DriverLimits:
     # --- for the backends
 
     def enter(self, key: RunKey, group: str, why: str = _NO_GROUP) -> None:
-        """Know the control group of a run; do nothing if it is known. "" = it has none, for the reason `why`."""
-        if key not in self._runs:
+        """Know the control group of a run, and begin anew if it is another one than before.
+
+        "" = the run has none, for the reason `why`.
+        """
+        found = self._runs.get(key)
+        if found is None or found.group != group:
             self._runs[key] = _Run(group=group, state=LimitState(trouble="" if group else why))
 
     def leave(self, key: RunKey, group: str) -> None:

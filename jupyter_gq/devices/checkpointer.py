@@ -72,7 +72,10 @@ class Checkpointer(Protocol):
         ...
 
     def uses_device(self, process: ProcessId) -> bool:
-        """Tell whether the process has state on a GPU, on the device or in a checkpoint; False if it has ended."""
+        """Tell whether the process has state on a GPU, on the device or in a checkpoint; False if it has ended.
+
+        Raises `CheckpointError` if the driver does not tell.
+        """
         ...
 
     def state(self, process: ProcessId) -> CheckpointState:

@@ -70,11 +70,16 @@ class CudaCheckpointer:
         return CheckpointSupport(available=True, can_move=moves, detail=detail)
 
     def uses_device(self, process: ProcessId) -> bool:
-        """Tell whether the driver knows the process, which must run; False if the driver cannot be used."""
+        """Tell whether the driver knows the process, which must run; False if the driver cannot be used.
+
+        Raises `CheckpointError` if the driver does not tell.
+        """
         try:
             return is_running(process) and self._library.has_context(process.pid)
         except CudaUnusable:
             return False
+        except CudaCallFailed as error:
+            raise _to_checkpoint_error(process, error, lost=False) from error
 
     def state(self, process: ProcessId) -> CheckpointState:
         """Return the state of a process that uses a device. Raises `CheckpointError`."""
@@ -116,9 +121,16 @@ class CudaCheckpointer:
         except CudaUnusable as error:
             raise CheckpointError(CheckpointProblem.BROKEN, str(error)) from error
         except CudaCallFailed as error:
-            if not self.uses_device(process):
+            if self._is_gone(process):
                 raise _no_process(process) from error
             raise _to_checkpoint_error(process, error, self._has_failed(process, error, restoring)) from error
+
+    def _is_gone(self, process: ProcessId) -> bool:
+        """Tell whether the process has ended or uses no device; False if the driver does not tell."""
+        try:
+            return not self.uses_device(process)
+        except CheckpointError:
+            return False
 
     def _has_failed(self, process: ProcessId, error: CudaCallFailed, restoring: bool) -> bool:
         """Tell whether an error means that the GPU state of the process is lost for ever."""

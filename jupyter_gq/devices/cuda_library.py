@@ -23,6 +23,9 @@ FUNCTIONS = tuple(
 #: First version of CUDA, as `cuDriverGetVersion` gives it, whose driver restores on another device (r580).
 _MOVES_FROM = 13000
 _NAME = "libcuda.so.1"
+#: Errors that mean that a process has no context: an invalid value, not initialised, an invalid context, an invalid
+#: handle, and not found.
+_NO_CONTEXT = frozenset({1, 3, 201, 400, 500})
 _HINTS = {
     "CUDA_ERROR_NO_DEVICE": "It finds no GPU: is CUDA_VISIBLE_DEVICES empty for this program?",
     "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH": "Library and kernel module are of different versions: restart the machine.",
@@ -122,11 +125,16 @@ class CudaLibrary:
         return state.value
 
     def has_context(self, pid: int) -> bool:
-        """Tell whether the process uses a device: whether the driver names its thread that restores."""
+        """Tell whether the process uses a device: whether the driver names its thread that restores.
+
+        An error that may have another cause, such as a missing right, is raised: the process may well use one.
+        """
         thread = ctypes.c_int()
         try:
             self._call("cuCheckpointProcessGetRestoreThreadId", pid, ctypes.byref(thread))
-        except CudaCallFailed:
+        except CudaCallFailed as error:
+            if error.code not in _NO_CONTEXT:
+                raise
             return False
         return True
 

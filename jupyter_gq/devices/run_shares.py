@@ -102,7 +102,7 @@ class RunShares:
     sleep: Callable[[float], None] = time.sleep
     _shares: dict[RunKey, _Share] = field(init=False, default_factory=dict)
     #: What the suspender found after the start, by name; None before.
-    _recovered: Mapping[str, Recovered] | None = field(init=False, default=None)
+    _recovered: dict[str, Recovered] | None = field(init=False, default=None)
     #: Processes whose state was in host memory before the recovery, by name of the share.
     _kept: Mapping[str, tuple[ProcessId, ...]] = field(init=False, default_factory=dict)
     _recovering: bool = field(init=False, default=False)
@@ -261,6 +261,11 @@ class RunShares:
         waits = share.wanted and share.state.phase in {SharePhase.SUSPENDED, SharePhase.RESUMING}
         return share.state.failure if waits else ""
 
+    def has_suspended_programs(self, workload: str, run: int) -> bool:
+        """Return whether a program of a share lives whose state is in host memory."""
+        share = self._shares.get((workload, run))
+        return share is not None and any(map(self.is_alive, share.suspended))
+
     def remove(self, workload: str, run: int) -> None:
         """Stop managing the share of a server or a run that has ended; does nothing if the share is unknown.
 
@@ -269,6 +274,8 @@ class RunShares:
         share = self._shares.pop((workload, run), None)
         if share is None:
             return
+        if self._recovered is not None:
+            self._recovered.pop(share.name, None)  # a later share of this name is another one
         share.ended = share.wanted = True
         if share.began is None:
             self._forget(share)
@@ -394,7 +401,7 @@ class RunShares:
         suspend. Then `on_change` is called.
         """
         self._unsupported, recovered = found or ("The suspensions could not be read; the log says why.", None)
-        self._recovered, self._recovery_failed = recovered or {}, recovered is None
+        self._recovered, self._recovery_failed = dict(recovered or {}), recovered is None
         if self._unsupported:
             log.info("idle shares are not suspended here: %s", self._unsupported)
         for share in self._shares.values():
@@ -412,9 +419,10 @@ class RunShares:
             return
         if found is Recovered.LOST:
             share.lost = tuple(share.find_programs())
-        share.state = ShareState(
-            phase=SharePhase.SUSPENDED if self._is_away(share.record, found) else SharePhase.IN_USE
-        )
+        is_away = self._is_away(share.record, found)
+        if found is Recovered.UNKNOWN and not is_away:
+            return  # a phase in use would be a guess, while a resume of a share that is away tries again
+        share.state = ShareState(phase=SharePhase.SUSPENDED if is_away else SharePhase.IN_USE)
         suspended = self._find_suspension(share)
         share.suspended = suspended.processes if suspended is not None else ()
 
@@ -422,7 +430,7 @@ class RunShares:
         """Return whether a share is away from its devices: by what the suspender found, else by its record."""
         if found in (Recovered.RUNNING, Recovered.SUSPENDED):
             return found is Recovered.SUSPENDED
-        is_unclear = found is Recovered.LOST or self._recovery_failed
+        is_unclear = found in (Recovered.LOST, Recovered.UNKNOWN) or self._recovery_failed
         return record is State.SUSPENDED or (record is State.RESUMING and is_unclear)
 
     def _note_ended(self, share: _Share) -> None:

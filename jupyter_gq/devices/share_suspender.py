@@ -124,12 +124,20 @@ class ShareSuspender:
             return entry.suspension()
 
     def recover(self) -> Mapping[str, Recovered]:
-        """Finish or undo whatever a crash interrupted; return the state of each share in the journal by name."""
+        """Finish or undo whatever a crash interrupted; return the state of each share in the journal by name.
+
+        A failure of one share is logged, and leaves only that share UNKNOWN.
+        """
         found: dict[str, Recovered] = {}
         for name in [entry.name for entry in self._journal.entries()]:
-            with self._alone(name):
-                self._remove_needless_refusal(name)
-                found[name] = self._settle(name)
+            try:
+                with self._alone(name):
+                    self._remove_needless_refusal(name)
+                    found[name] = self._settle(name)
+            except (CheckpointError, SuspensionError) as error:
+                found[name] = Recovered.UNKNOWN
+                log.warning("after the start, %s could not be brought to rest: %s", name, error)
+            else:
                 log.info("after the start, %s is %s", name, found[name].value)
         return found
 
@@ -162,11 +170,22 @@ class ShareSuspender:
             obstacle = self._probe.suspension_obstacle(device, pids)
             if obstacle is not None:
                 raise SuspensionError(SuspensionProblem.UNSUSPENDABLE, obstacle)
-        members = self._steps.find_members(processes, target.devices)
+        members = self._find_users(target, processes)
+        if not any(member.memory for member in members):
+            # A share with nothing to suspend is lent at once, so the driver's word is checked with the probe's.
+            if self._steps.shown_memory(target.devices, pids) != 0:
+                raise SuspensionError(SuspensionProblem.UNKNOWN, _UNKNOWN)
+            raise SuspensionError(SuspensionProblem.NOTHING_TO_SUSPEND, _NOTHING)
+        return members
+
+    def _find_users(self, target: SuspensionTarget, processes: Collection[ProcessId]) -> tuple[Member, ...]:
+        """Return those of the processes that use a device; raise `SuspensionError` UNKNOWN if that is not told."""
+        try:
+            members = self._steps.find_members(processes, target.devices)
+        except CheckpointError as error:
+            raise SuspensionError(SuspensionProblem.UNKNOWN, error.sentence) from error
         if members is None:
             raise SuspensionError(SuspensionProblem.UNKNOWN, _UNKNOWN)
-        if not any(member.memory for member in members):
-            raise SuspensionError(SuspensionProblem.NOTHING_TO_SUSPEND, _NOTHING)
         return members
 
     def _expect_host_memory(self, name: str, members: Sequence[Member], done: Sequence[Member] = ()) -> None:
@@ -234,9 +253,7 @@ class ShareSuspender:
 
         `done` are the members of the share that are in host memory already.
         """
-        members = self._steps.find_members(processes, target.devices)
-        if members is None:
-            raise SuspensionError(SuspensionProblem.UNKNOWN, _UNKNOWN)
+        members = self._find_users(target, processes)
         self._expect_host_memory(target.name, members, done)
         return members
 

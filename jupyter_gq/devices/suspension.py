@@ -81,6 +81,7 @@ class Recovered(StrEnum):
     RUNNING = "RUNNING"
     SUSPENDED = "SUSPENDED"
     LOST = "LOST"  # the GPU state of a program is lost: its kernel needs a restart
+    UNKNOWN = "UNKNOWN"  # the driver or the disk failed; the next call for the share tries again
 
 
 class Suspender(Protocol):

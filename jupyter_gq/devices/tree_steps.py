@@ -76,7 +76,10 @@ class TreeSteps:
         self._checkpointer, self._probe, self._limits, self._waiting = checkpointer, probe, limits, waiting
 
     def find_members(self, processes: Iterable[ProcessId], devices: Sequence[str]) -> tuple[Member, ...] | None:
-        """Return those of the processes that use a device, with their memory; None if the probe does not tell it."""
+        """Return those of the processes that use a device, with their memory; None if the probe does not tell it.
+
+        Raises `CheckpointError` if the driver does not tell which they are.
+        """
         using = [process for process in processes if self._checkpointer.uses_device(process)]
         memory: dict[int, dict[str, MiB]] = {process.pid: {} for process in using}
         for device in devices:
@@ -163,21 +166,7 @@ class TreeSteps:
             phrases.append(f"{memory + self._limits.device_margin} MiB on {device}, where {told}")
         return "; ".join(phrases)
 
-    def await_gone(self, devices: Sequence[str], pids: Collection[int], total: MiB) -> bool | None:
-        """Tell whether the memory of these processes, `total` MiB, leaves the devices within the settle time-out.
-
-        A residue of 2 % is allowed. Returns None if the probe does not tell at the end of that time.
-        """
-
-        def is_gone() -> bool:
-            shown = self._shown_memory(devices, pids)
-            return shown is not None and shown <= total // _RESIDUE
-
-        if self._waiting.until(is_gone, self._limits.settle_timeout):
-            return True
-        return None if self._shown_memory(devices, pids) is None else False
-
-    def _shown_memory(self, devices: Iterable[str], pids: Collection[int]) -> int | None:
+    def shown_memory(self, devices: Iterable[str], pids: Collection[int]) -> int | None:
         """Return the memory in MiB that the probe shows for these processes; None if it does not tell."""
         total = 0
         for device in devices:
@@ -186,6 +175,20 @@ class TreeSteps:
                 return None
             total += sum(usage.memory or 0 for usage in sample)
         return total
+
+    def await_gone(self, devices: Sequence[str], pids: Collection[int], total: MiB) -> bool | None:
+        """Tell whether the memory of these processes, `total` MiB, leaves the devices within the settle time-out.
+
+        A residue of 2 % is allowed. Returns None if the probe does not tell at the end of that time.
+        """
+
+        def is_gone() -> bool:
+            shown = self.shown_memory(devices, pids)
+            return shown is not None and shown <= total // _RESIDUE
+
+        if self._waiting.until(is_gone, self._limits.settle_timeout):
+            return True
+        return None if self.shown_memory(devices, pids) is None else False
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """The agent of a node against the real API: it connects, waits for orders, and survives every outage."""
 
 import asyncio
+import json
 import logging
 
 import pytest
@@ -172,6 +173,24 @@ async def test_service_may_shorten_the_interval_and_not_lengthen_it(world, most,
     world.machine.told["node-a"] = AgentOrders(report_every=asked)
     world.connect(await world.start(), every=most)
     await world.heard(4)
+
+
+async def test_neither_side_sends_what_another_release_may_not_know(world):
+    """Models refuse unknown fields, so a field that has its default is left out."""
+    service = ServiceConnection(await world.start(), world.token, "node-a", longest_wait=1)
+    sent, request = [], service._transport.request
+
+    async def noted(method, path, **more):
+        answer = await request(method, path, **more)
+        sent.append((json.loads(more["body"]), json.loads(answer.body)))
+        return answer
+
+    service._transport.request = noted
+    await service.report(AgentReport(probe="OK", shares=[AgentShare(pod_uid="u")]), 0)
+    service.close()
+    ((report, orders),) = sent
+    assert "suspension" not in report["shares"][0]
+    assert orders == {}
 
 
 class SharesOnTheirWay:

@@ -390,7 +390,8 @@ def test_an_agent_that_may_suspend_has_a_folder_of_its_node_for_the_journal():
     (mount,) = (each for each in container["volumeMounts"] if each["name"] == "journal")
     assert mount == {"name": "journal", "mountPath": agent.journal}
     (volume,) = (each for each in pod["volumes"] if each["name"] == "journal")
-    assert volume["hostPath"] == {"path": "/data/gq", "type": "DirectoryOrCreate"}
+    folder = f"/data/gq/{NAMESPACE}/gq"
+    assert volume["hostPath"] == {"path": folder, "type": "DirectoryOrCreate"}, "of this installation alone"
     variables = {each["name"]: each.get("value") for each in container["env"]}
     assert "compute" in variables["NVIDIA_DRIVER_CAPABILITIES"], "the library with the driver's checkpoint calls"
     plain = pod_of(objects(), "DaemonSet")

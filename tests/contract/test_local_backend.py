@@ -22,6 +22,7 @@ from jupyter_gq.backends.local.ledger import Ledger, Run
 from jupyter_gq.backends.local.ports import find_free_port
 from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.backends.protocol import Outcome, Phase
+from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.devices.processes import boot_id
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import BackendError, StorageFull
@@ -310,7 +311,7 @@ async def test_partly_started_gang_is_started_anew_as_a_whole(local):
 async def test_run_whose_tasks_were_never_started_is_observed_as_lost(local):
     workload = local.workload()
     local.prepare(workload)
-    Ledger(local.folder / "state/runs").put(_intent(workload))
+    Ledger(local.folder / "state/runs", SystemClock()).put(_intent(workload))
     local.backend = local.new_backend()
     assert (await local.end(workload)).outcome is Outcome.LOST
 
@@ -392,7 +393,7 @@ def _intent(workload):
 
 def _forget_processes(local, workload):
     """Remove the process ids from the ledger, as if the service had been killed before it could record them."""
-    Ledger(local.folder / "state/runs").put(_intent(workload))
+    Ledger(local.folder / "state/runs", SystemClock()).put(_intent(workload))
 
 
 @pytest.mark.parametrize("deleted", ["the run's folder", "the job's folder", "moved away"])

@@ -11,6 +11,7 @@ from tornado.httpclient import AsyncHTTPClient
 
 from jupyter_gq.backends.local.ledger import Ledger, Run
 from jupyter_gq.client.early_answer import DELAY_VARIABLE
+from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.devices.processes import boot_id
 from jupyter_gq.store.folder_lock import lock_folder
 from jupyter_gq.store.sql import SqlStore
@@ -99,5 +100,5 @@ async def test_what_an_earlier_service_launches_before_it_ends_is_known(service,
         await eventually(lambda: has_open(service.process.pid, state / "lock"), service.log)
         (state / "runs").mkdir(exist_ok=True)
         run = Run(job="job-1", number=1, owner="ann", tasks=(None,), launched_at=0.0, boot=boot_id())
-        Ledger(state / "runs").put(run)
+        Ledger(state / "runs", SystemClock()).put(run)
     await eventually(knows_the_run, service.log)

@@ -11,7 +11,9 @@ async def report(call: Call) -> Reply:
     seconds in the query `wait`.
     """
     report, wait = call.model(AgentReport), float(call.integer("wait"))
-    return Reply(body=await call.services.agents.accept_report(call.path["node"], call.pod, report, wait))
+    orders = await call.services.agents.accept_report(call.path["node"], call.pod, report, wait)
+    # An agent of an older release refuses fields that it does not know, even if they have their defaults.
+    return Reply(text=orders.model_dump_json(exclude_defaults=True))
 
 
 def list_nodes(call: Call) -> Reply:

@@ -68,11 +68,12 @@ class KubernetesAgentReports:
 
     def orders(self, node: str) -> AgentOrders:
         """Return the orders that the node's agent would get now, without a new report."""
+        can_suspend = self.agents.takes_share_orders(node)
         return AgentOrders(
             watch=self._pods_to_check(node),
             commands=self.signal_orders.commands(node),
-            shares=self.share_orders.orders(node),
-            suspended_memory_mib=self.share_orders.limit(),
+            shares=self.share_orders.orders(node) if can_suspend else [],
+            suspended_memory_mib=self.share_orders.limit() if can_suspend else None,
         )
 
     def describe_nodes(self) -> list[NodeDescription]:

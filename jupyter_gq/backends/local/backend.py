@@ -95,7 +95,7 @@ class LocalRuns:
         self._launcher = TaskLauncher(
             root=self._root, options=options, service_url=service_url, devices=self._known_devices, mps=enforcers.mps
         )
-        self._ledger = Ledger(self._root / "runs")
+        self._ledger = Ledger(self._root / "runs", clock)
         self._members = Members(self._accounts)
         self._parent_group = prepare_parent(find_own_group())
         group_limits = describe_limits(self._parent_group)

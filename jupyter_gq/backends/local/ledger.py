@@ -8,12 +8,14 @@ service would signal that process.
 import json
 import logging
 import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from jupyter_gq.backends.control_groups import RunLimits
+from jupyter_gq.backends.machine_clock import MachineClock
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.user_files import SMALL_FILE, read_json
 from jupyter_gq.devices.processes import boot_id
@@ -137,11 +139,11 @@ _RUN = TypeAdapter(Run)
 class Ledger:
     """The runs that were launched and are not forgotten yet."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, clock: MachineClock) -> None:
         self._folder = folder
         self._runs: dict[tuple[str, int], Run] = {}
         for file in sorted(folder.glob("*.json")):
-            run = _read_entry(file)
+            run = _read_entry(file, until=lambda at: clock.awake() + max(0.0, at - clock.now()))
             if run is not None:
                 self._runs[run.key] = run
 
@@ -178,13 +180,16 @@ class Ledger:
         return self._folder / f"{require_safe_id(job)}.{number}.json"
 
 
-def _read_entry(file: Path) -> Run | None:
+def _read_entry(file: Path, until: Callable[[float], float]) -> Run | None:
     """Return the run in this file; log a damaged file and return None.
 
-    If the machine was started anew since the launch, the processes of the run count as ended.
+    `until` turns a time since the epoch, as entries of older releases have it, into one in seconds awake. If the
+    machine was started anew since the launch, the processes of the run count as ended.
     """
     try:
-        run = _RUN.validate_python(read_json(file, limit=SMALL_FILE))
+        entry = read_json(file, limit=SMALL_FILE)
+        _convert_deadlines(entry, until)
+        run = _RUN.validate_python(entry)
     except (UnusableFile, ValidationError) as error:
         # A power cut leaves such a file, and then no process of the run is alive any more.
         log.warning("ledger entry cannot be read and is ignored: %s: %s", os.fspath(file), error)
@@ -194,3 +199,16 @@ def _read_entry(file: Path) -> Run | None:
     # After a restart of the machine another process may have the same id and start time.
     gone = TaskProcess(pid=0, ticks=-1)
     return replace(run, tasks=tuple(task and gone for task in run.tasks))
+
+
+def _convert_deadlines(entry: object, until: Callable[[float], float]) -> None:
+    """Replace each `kill_at` of an entry of an older release, and of the tasks that leave its run, by a `kill_by`."""
+    if isinstance(entry, list):
+        for each in entry:
+            _convert_deadlines(each, until)
+    elif isinstance(entry, dict):
+        at = entry.pop("kill_at", None)
+        if isinstance(at, int | float):
+            entry["kill_by"] = until(at)
+        elastic = entry.get("elastic")
+        _convert_deadlines(elastic.get("leaving") if isinstance(elastic, dict) else None, until)

@@ -298,3 +298,44 @@ async def test_share_is_forgotten_once_its_pod_has_no_process(node):
     node.order(uid=OTHER)
     assert node.told() is None
     await eventually(lambda: not node.shares.shares.suspender.suspensions(), "the journal forgets it")
+
+
+async def test_share_whose_programs_are_not_seen_is_not_taken_as_empty(node):
+    await node.is_in_use()
+    (node.folder / "proc").rename(node.folder / "away")
+    node.suspend()
+    told = await eventually(lambda: (found := node.told()).failure and found, "the failure")
+    assert (told.phase, told.failure) == (
+        "IN_USE",
+        "The agent sees no process of the pod, so it is not known what uses the GPU.",
+    )
+
+
+async def test_share_is_kept_while_the_processes_of_the_node_cannot_be_listed(node):
+    await node.is_in_use()
+    (node.folder / "proc").rename(node.folder / "away")
+    node.order(uid=OTHER)
+    assert node.told() is not None
+
+
+async def test_share_is_kept_while_a_suspended_program_of_it_lives_outside_of_its_pod(node):
+    await node.is_in_use()
+    node.suspend()
+    await node.comes_to("SUSPENDED")
+    for pid in (SERVER, KERNEL):
+        (node.folder / "proc" / str(pid) / "cgroup").write_text("0::/system.slice\n")
+    node.order(uid=OTHER)
+    assert node.told().phase == "SUSPENDED"
+
+
+async def test_process_that_gets_the_id_of_one_of_the_pod_is_not_taken_for_it(node):
+    await node.is_in_use()
+    list_pod = node.shares.processes.list_pod
+
+    def kernel_ends_after(uid):
+        found = list_pod(uid)
+        (node.folder / "proc" / str(KERNEL) / "cgroup").write_text("0::/system.slice\n")
+        return found
+
+    node.shares.processes.list_pod = kernel_ends_after
+    assert node.shares._find_processes(UID) == (ProcessId(SERVER, SERVER * 10),)

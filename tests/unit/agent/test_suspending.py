@@ -7,7 +7,7 @@ from traitlets.config import Config
 
 from jupyter_gq.agent.processes import Processes, find_pod_by_cgroup
 from jupyter_gq.agent.signals import NO_HOST_IDS, PodSignals
-from jupyter_gq.agent.suspending import NO_GROUPS, NO_JOURNAL, make_pod_shares
+from jupyter_gq.agent.suspending import NO_GROUPS, NO_JOURNAL, OPEN_JOURNAL, make_pod_shares
 from jupyter_gq.devices.host_memory import LinuxHostMemory
 from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.simulated import SimulatedDevices
@@ -26,6 +26,16 @@ def test_simulated_devices_need_only_a_journal(tmp_path):
     assert explain(tmp_path, "GPU-sim-n-0", host_ids=False) == ""
     missing = tmp_path / "missing"
     assert explain(missing, "GPU-sim-n-0") == NO_JOURNAL.format(folder=missing)
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o702])
+def test_journal_that_others_can_write_is_refused(tmp_path, mode):
+    folder = tmp_path / "journal"
+    folder.mkdir()
+    folder.chmod(mode)
+    assert explain(folder, "GPU-sim-n-0") == OPEN_JOURNAL.format(folder=folder)
+    folder.chmod(0o755)
+    assert explain(folder, "GPU-sim-n-0") == ""
 
 
 def test_real_devices_need_the_ids_of_the_host(tmp_path):

@@ -106,6 +106,15 @@ async def test_run_without_a_group_has_no_limit_and_says_why(machine):
     assert machine.driver.calls == []
 
 
+async def test_run_that_got_another_group_has_its_limits_set_there(machine, tmp_path):
+    await machine.settle(a=1000)
+    machine.limits.enter(KEY, str(machine.group))
+    assert machine.state.confirmed == frozenset("a"), "it is known"
+    machine.limits.enter(KEY, str(tmp_path / "other"))
+    await machine.settle(a=1000)
+    assert machine.driver.limits[("a", str(tmp_path / "other"))] == 1000
+
+
 async def test_end_of_a_run_clears_its_limits_before_its_group_goes(machine):
     await machine.settle(a=1000)
     machine.limits.leave(KEY, str(machine.group))

@@ -110,6 +110,15 @@ def test_error_of_a_restore_has_a_kind(code, problem):
 
 
 @pytest.mark.usefixtures("x86")
+def test_program_uses_no_device_only_if_the_driver_says_so():
+    own = read_process(os.getpid()).id
+    assert not checkpointer(lambda: FakeLibrary(cuCheckpointProcessGetRestoreThreadId=1)).uses_device(own)
+    with pytest.raises(CheckpointError, match=r"\(800\)") as raised:
+        checkpointer(lambda: FakeLibrary(cuCheckpointProcessGetRestoreThreadId=800)).uses_device(own)
+    assert raised.value.problem is CheckpointProblem.NO_PERMISSION
+
+
+@pytest.mark.usefixtures("x86")
 def test_error_of_the_operating_system_is_a_loss_only_in_a_restore():
     found = checkpointer(lambda: FakeLibrary(cuCheckpointProcessLock=304))
     with pytest.raises(CheckpointError) as raised:

@@ -120,6 +120,30 @@ async def test_a_share_that_was_about_to_come_back_is_away_while_the_journal_can
     await comes_to(shares, SharePhase.SUSPENDED)
 
 
+async def test_later_share_of_the_same_name_is_not_what_was_found_of_the_earlier_one(machine):
+    shares = await recovered(machine)
+    shares.suspend(*KEY)
+    await comes_to(shares, SharePhase.SUSPENDED)
+    again = await recovered(machine, SharePhase.SUSPENDED, replace(NOTEBOOK, state=State.SUSPENDED))
+    again.remove(*KEY)
+    again.add(NOTEBOOK, lambda: [])
+    assert again.state(*KEY).phase is SharePhase.IN_USE
+
+
+@pytest.mark.parametrize("state", [State.RUNNING, State.SUSPENDED])
+async def test_share_that_could_not_be_recovered_is_not_taken_as_used(machine, state):
+    shares = await recovered(machine)
+    shares.suspend(*KEY)
+    await comes_to(shares, SharePhase.SUSPENDED)
+    machine.driver.processes[KERNEL].fails = {"state": CheckpointProblem.BROKEN}
+    again = machine.shares(replace(NOTEBOOK, state=state))
+    before = machine.changes
+    again.recover()
+    await eventually(lambda: machine.changes > before, "the recovery")
+    found = again.state(*KEY)
+    assert (found and found.phase) == (None if state is State.RUNNING else SharePhase.SUSPENDED)
+
+
 def cannot_be_read():
     raise SuspensionError(SuspensionProblem.BROKEN, "The driver does not answer.")
 

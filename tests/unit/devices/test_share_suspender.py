@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.devices.checkpointer import CheckpointProblem, CheckpointState
+from jupyter_gq.devices.checkpointer import CheckpointError, CheckpointProblem, CheckpointState
 from jupyter_gq.devices.host_memory import HostRoom
 from jupyter_gq.devices.processes import ProcessId
 from jupyter_gq.devices.share_suspender import ShareSuspender
@@ -151,6 +151,17 @@ def test_refusal_of_a_share_that_ended_while_there_was_no_service_is_removed(wor
     assert world.journal.entries() == ()
 
 
+def test_share_that_cannot_be_recovered_does_not_keep_others_from_it(world):
+    world.suspend(world.target(pids=(1,)))
+    world.suspend(world.target("b", pids=(2,)))
+    world.driver.processes[1].fails["state"] = CheckpointProblem.BROKEN
+    world.restart()
+    assert world.suspender.recover() == {"a": Recovered.UNKNOWN, "b": Recovered.SUSPENDED}
+    del world.driver.processes[1].fails["state"]
+    world.resume()
+    assert world.driver.states()[1] is RUNNING, "the next call tries again"
+
+
 @pytest.mark.parametrize(
     ("problem", "prepare"),
     [
@@ -168,6 +179,28 @@ def test_suspension_that_cannot_succeed_is_not_begun(world, problem, prepare):
     world.driver.before = pytest.fail
     sentence = world.refused(problem, world.suspend)
     assert world.suspender.obstacle(world.target()) == sentence
+
+
+class DriverThatDeniesItsPrograms(FakeDriver):
+    """A driver that says of each program that it uses no device, or does not tell if `problem` is set."""
+
+    problem = None
+
+    def uses_device(self, process):
+        if self.problem is not None:
+            raise CheckpointError(self.problem, "The driver does not tell.")
+        return False
+
+
+@pytest.mark.parametrize("problem", [None, CheckpointProblem.NO_PERMISSION])
+def test_share_is_not_empty_because_the_driver_denies_its_programs(world, problem):
+    world.driver = DriverThatDeniesItsPrograms()
+    world.driver.problem = problem
+    world.driver.start(1, 1000)
+    world.restart()
+    world.refused(P.UNKNOWN, world.suspend)
+    world.driver.processes.clear()
+    world.refused(P.NOTHING_TO_SUSPEND, world.suspend)
 
 
 def test_share_that_can_be_suspended_has_no_obstacle(world):

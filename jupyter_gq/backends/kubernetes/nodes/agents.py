@@ -299,6 +299,14 @@ class Agents:
         why = self._reports[node].report.missing.get(_SUSPEND, "")
         return f"{node}: {why}" if why else ""
 
+    def takes_share_orders(self, node: str) -> bool:
+        """Return whether the agent of the node said last that it can suspend shares.
+
+        Agents of older releases always say that they cannot, and refuse an answer that has such orders.
+        """
+        last = self._reports.get(node)
+        return last is not None and _SUSPEND not in last.report.missing
+
     def seconds_since_report(self, node: str) -> float | None:
         """Return the age of the last report of a node in seconds; None if there was none."""
         last = self._reports.get(node)

@@ -46,7 +46,9 @@ class DevicePreparation:
         """
         for task in workload.placement:
             pool = self._nodes.pool(task.node)
-            if pool is not None and (self._needs_reservation(pool, workload, task) or devices):
+            # By task: the device plugin may have chosen the devices of one, while those of another are named.
+            is_named = any(slot in devices for slot in task.devices)
+            if pool is not None and (is_named or self._needs_reservation(pool, workload, task)):
                 for slot in task.devices:
                     self._reservation_pods.claim(slot, pool, _key(workload), devices.get(slot, ""))
 

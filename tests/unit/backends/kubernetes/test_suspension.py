@@ -171,6 +171,14 @@ async def test_agent_that_may_not_suspend_is_the_reason(notebook):
     assert notebook.port.describe_refusal(*notebook.key) == "It uses managed memory."
 
 
+async def test_agent_that_cannot_suspend_gets_no_orders_that_it_may_not_know(notebook):
+    notebook.paper.runs.share_orders.limit = lambda: MiB(2048)
+    (watched,) = notebook.paper.report(missing={"suspend": "This version cannot."}).watch
+    orders = notebook.paper.runs.capabilities.agent_reports.orders("n1")
+    assert watched.pod_uid == notebook.uid
+    assert (orders.shares, orders.suspended_memory_mib) == ([], None)
+
+
 async def test_owner_is_told_what_the_agent_says_is_wrong(notebook):
     notebook.told("SUSPENDED", trouble="The GPU driver takes unusually long.")
     assert (await notebook.seen()).sentence == "The GPU driver takes unusually long."
