@@ -31,6 +31,11 @@ class Clock:
     def now(self):
         return time.time() + self.ahead  # noqa: TID251 - what is observed is a real cluster
 
+    def elapsed(self):
+        return time.monotonic() + self.ahead  # noqa: TID251 - as above
+
+    awake = elapsed
+
 
 class HearsEverything:
     """A Hub that deletes the pod of a server when it is asked to stop it."""

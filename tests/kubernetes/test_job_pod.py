@@ -23,7 +23,7 @@ async def test_a_job_runs_as_a_pod_to_its_end(installed, tmp_path):
     job = installed.send("import os\nprint('on', os.environ['JUPYTER_GQ_GPUS'])\n6 * 7", tmp_path / "home")
     await installed.phase(job, "done")
     assert installed.text(job) == "on 1\n"
-    notebook = installed.controller.jobs.read_notebook(ANN, job)
+    notebook = await installed.controller.jobs.read_notebook(ANN, job)
     assert notebook["cells"][0]["outputs"][1]["data"]["text/plain"] == "42"
     log = installed.controller.jobs.read_log(ANN, job)
     assert "SUCCEEDED" in log
