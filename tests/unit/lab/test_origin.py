@@ -11,7 +11,7 @@ from jupyter_gq.lab.origin import remove_drive
     [
         ("RTC:work/a.ipynb", "work/a.ipynb"),
         ("RTC:12:30.ipynb", "12:30.ipynb"),
-        ("/work/a.ipynb", "work/a.ipynb"),
+        ("/lessons/a.ipynb", "lessons/a.ipynb"),
         ("12:30.ipynb", "12:30.ipynb"),
         ("a:b/train.ipynb", "a:b/train.ipynb"),
         ("work/RTC:a.ipynb", "work/RTC:a.ipynb"),
