@@ -40,15 +40,15 @@ EVENT_MODELS: tuple[type[BaseModel], ...] = (
 
 
 class SchemaOfWire(GenerateJsonSchema):
-    """JSON schemas that say which fields of an answer are always there: all, since none is left out when it is sent.
+    """JSON schemas that say which fields of an answer are always there: all but those with a rule for leaving them out.
 
     A model that is both sent and received has two schemas, `<name>-Input` and `<name>-Output`.
     """
 
     def field_is_required(self, field: ModelField | DataclassField | TypedDictField, total: bool) -> bool:
-        """Return True for every field of an answer; pydantic decides for requests and for typed dictionaries."""
+        """Return whether an answer always has this field; pydantic decides for requests and for typed dictionaries."""
         if self.mode == "serialization" and field["type"] != "typed-dict-field":
-            return True
+            return field.get("serialization_exclude_if") is None
         return super().field_is_required(field, total)
 
     def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:

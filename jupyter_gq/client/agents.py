@@ -1,5 +1,6 @@
 """Messages between the agent of a node and the service. Unknown is None, never 0."""
 
+import operator
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -185,12 +186,19 @@ class ShareOrder(StrictModel):
 
 
 class AgentOrders(StrictModel):
-    """The answer to an agent's report: what the agent does until the next one."""
+    """The answer to an agent's report: what the agent does until the next one.
+
+    Fields that release 0.1.0 does not have are left out while they have their default: its agents refuse them.
+    """
 
     watch: list[WatchedPod] = Field(default_factory=list)
     commands: list[AgentCommand] = Field(default_factory=list)
-    shares: list[ShareOrder] = Field(default_factory=list, description="Shares that the agent may suspend.")
+    shares: list[ShareOrder] = Field(
+        default_factory=list, exclude_if=operator.not_, description="Shares that the agent may suspend."
+    )
     suspended_memory_mib: int | None = Field(
-        default=None, description="GPU memory of all suspended shares of the node; null: what fits."
+        default=None,
+        exclude_if=lambda limit: limit is None,
+        description="GPU memory of all suspended shares of the node; null: what fits.",
     )
     report_every: float = Field(default=5.0, description="Seconds until the next report at the latest.")

@@ -176,7 +176,7 @@ async def test_service_may_shorten_the_interval_and_not_lengthen_it(world, most,
 
 
 async def test_neither_side_sends_what_another_release_may_not_know(world):
-    """Models refuse unknown fields, so a field that has its default is left out."""
+    """Models refuse unknown fields, so a newer field that has its default is left out."""
     service = ServiceConnection(await world.start(), world.token, "node-a", longest_wait=1)
     sent, request = [], service._transport.request
 
@@ -190,7 +190,7 @@ async def test_neither_side_sends_what_another_release_may_not_know(world):
     service.close()
     ((report, orders),) = sent
     assert "suspension" not in report["shares"][0]
-    assert orders == {}
+    assert orders == {"watch": [], "commands": [], "report_every": 5.0}
 
 
 class SharesOnTheirWay:

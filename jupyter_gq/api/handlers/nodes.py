@@ -11,9 +11,7 @@ async def report(call: Call) -> Reply:
     seconds in the query `wait`.
     """
     report, wait = call.model(AgentReport), float(call.integer("wait"))
-    orders = await call.services.agents.accept_report(call.path["node"], call.pod, report, wait)
-    # An agent of an older release refuses fields that it does not know, even if they have their defaults.
-    return Reply(text=orders.model_dump_json(exclude_defaults=True))
+    return Reply(body=await call.services.agents.accept_report(call.path["node"], call.pod, report, wait))
 
 
 def list_nodes(call: Call) -> Reply:
