@@ -11,7 +11,7 @@ import pytest
 from jupyter_gq.client.exit_status import DISK_FULL, RESULT_NOT_WRITTEN
 from tests.patience import scaled
 
-from .conftest import Job, Service, eventually
+from .conftest import Job, Service, eventually, whole_lines
 
 
 def test_exception_of_the_target(job: Job, service: Service) -> None:
@@ -214,7 +214,7 @@ def test_damaged_bundle(job: Job) -> None:
     )
 
 
-def test_output_is_delivered_from_memory_while_the_disk_is_full(job: Job, service: Service) -> None:
+def test_output_is_delivered_from_memory_at_the_end_if_the_disk_is_full(job: Job, service: Service) -> None:
     """A device file that is always full stands in for the disk."""
     job.run_folder().mkdir(parents=True)
     (job.run_folder() / "spool.jsonl").symlink_to("/dev/full")
@@ -232,13 +232,14 @@ def test_a_disk_without_room_at_the_start_loses_the_run_and_not_the_job(small_jo
     assert not small_job.run_folder().joinpath("result.json").exists()
 
 
-#: Prints, waits for the file `filled`, prints more, and ends when there is the file `end`.
+#: Prints, waits for the file `filled`, prints more, makes the file `printed`, and ends when there is the file `end`.
 PRINTS_UNTIL_TOLD = """
 import os, time
 print(0, flush=True)
 while not os.path.exists("filled"): time.sleep(0.01)
 for n in range(20): print(n, "x" * 2000, flush=True)
 print("full", flush=True)
+open("printed", "w").close()
 while not os.path.exists("end"): time.sleep(0.01)
 print("end")
 """
@@ -280,8 +281,9 @@ def test_job_on_a_full_disk_goes_on_and_its_output_is_complete(small_job: Job, s
     eventually(lambda: "0\n" in job.service.text())
     filler = fill(small_disk)
     (job.cwd / "filled").touch()
-    eventually(lambda: "full\n" in job.service.text())
+    eventually(lambda: (job.cwd / "printed").exists())
     filler.unlink()
+    eventually(lambda: "full\n" in job.service.text())
     (job.cwd / "end").touch()
     result = job.finish()
     assert (result["outcome"], result["sentence"]) == ("SUCCEEDED", "")
@@ -290,6 +292,30 @@ def test_job_on_a_full_disk_goes_on_and_its_output_is_complete(small_job: Job, s
     assert [piece["seq"] for piece in pieces] == list(range(1, len(pieces) + 1))
     assert "".join(output["text"] for output in job.notebook()["cells"][0]["outputs"]) == job.service.text()
     assert "Traceback" not in job.log()
+
+
+def test_run_after_one_that_was_killed_on_a_full_disk_loses_no_output(small_job: Job, small_disk: Path) -> None:
+    """The service is down when the second run begins: only the files of this machine tell which numbers were used."""
+    job = small_job.target(PRINTS_UNTIL_TOLD)
+    job.start()
+    eventually(lambda: "0\n" in job.service.text())
+    filler = fill(small_disk)
+    (job.cwd / "filled").touch()
+    eventually(lambda: (job.cwd / "printed").exists())
+    beats = len(job.service.beats())
+    eventually(lambda: len(job.service.beats()) > beats + 1)  # the runner has had the time to send what it has
+    job.process.kill()
+    job.process.wait()
+    eventually(lambda: not job.processes())
+    job.service.kill()
+    filler.unlink()
+    (job.cwd / "end").touch()
+    job.start(run=2)
+    spool = job.run_folder(2) / "spool.jsonl"
+    eventually(lambda: any(piece["op"] == "append" for piece in whole_lines(spool)))
+    job.service.start()
+    assert job.finish(run=2)["outcome"] == "SUCCEEDED"
+    assert [piece for piece in job.service.pieces() if piece["run"] == 2] == whole_lines(spool)
 
 
 def test_job_that_ends_on_a_full_disk_says_so(small_job: Job, small_disk: Path) -> None:

@@ -47,7 +47,8 @@ class OutputShipper:
         self._deadline = math.inf
         if self.spool is not None and job.url and job.token:
             self._channel = Delivery(job.url, job.id, job.token)
-            self._uploader = Uploader(self.spool, self._channel)
+            # The next run of an ephemeral folder has its numbers from the service.
+            self._uploader = Uploader(self.spool, self._channel, sends_waiting=job.ephemeral)
 
     async def start(self) -> None:
         """Start the upload and the heartbeats; without a service or for another task than 0, only log that.
@@ -75,8 +76,8 @@ class OutputShipper:
     def emit(self, pieces: list[JsonObject]) -> None:
         """Append the pieces to the spool, in order; the spool numbers them. The log gets a heading for each cell.
 
-        On a full disk the pieces wait in memory. If the disk refuses for another reason, `disk_error` is set; after
-        that, pieces are dropped.
+        On a full disk the pieces wait in memory, and on one machine they are not sent before `close`. If the disk
+        refuses for another reason, `disk_error` is set; after that, pieces are dropped.
         """
         if self._disk_error.done():
             return
@@ -105,6 +106,8 @@ class OutputShipper:
         if self.spool is not None and not self._disk_error.done():
             with self._tolerating_a_full_disk():
                 self.spool.write_waiting()
+            if self._uploader is not None:
+                self._uploader.wake()
 
     @contextlib.contextmanager
     def _tolerating_a_full_disk(self) -> Iterator[None]:
@@ -147,13 +150,14 @@ class OutputShipper:
     async def close(self, seconds: float, *, refused: float) -> bool:
         """Deliver the remaining pieces and a last heartbeat for at most `seconds`, then end the delivery.
 
-        The spool is closed. A service that answers and does not take the pieces is waited for at most `refused`
-        seconds. Return False if the service lacks pieces that it still wants; True otherwise, also if nothing is
-        delivered at all.
+        Pieces that still wait for room on the disk are sent too, since they would be lost. The spool is closed. A
+        service that answers and does not take the pieces is waited for at most `refused` seconds. Return False if the
+        service lacks pieces that it still wants; True otherwise, also if nothing is delivered at all.
         """
         delivered = True
         if self._uploader is not None and self._channel is not None:
             folder = self._job.folder
+            self._uploader.sends_waiting = True
             self._deadline = min(self._deadline, monotonic() + seconds)
             last = asyncio.create_task(self._uploader.send_heartbeat(folder.run, self._progress, folder.saved_at))
             left = max(0.0, self._deadline - monotonic())

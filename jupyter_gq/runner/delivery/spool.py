@@ -2,8 +2,9 @@
 
 Rules
 -----
-- Write before send: a piece gets its number when it is written to the spool, and it is sent only after that. While the
-  disk is full, pieces wait in memory and are sent from there.
+- Write before send: a piece is sent only after it is written to the spool with its number. While the disk is full,
+  pieces wait in memory. They are read from there only where the next run need not know their numbers from this machine;
+  a run after a killed one would use the numbers again, and the service takes a second piece with a number as a double.
 - No gaps: a line that the end of a process cut short was never sent, and its number is used again.
 - Earlier runs first: pieces of earlier runs that the service lacks are delivered before new ones.
 - Safe trimming: a piece leaves the spool only if the service has it and the saved notebook, read back, contains it.
@@ -68,6 +69,11 @@ class Spool:
             raise
 
     @property
+    def last_written(self) -> int:
+        """Number of the last piece that does not wait in memory for room on the disk."""
+        return self.last - len(self._waiting)
+
+    @property
     def waiting_size(self) -> int:
         """The size in bytes of the pieces that wait in memory for room on the disk."""
         return sum(len(line) for line in self._waiting)
@@ -84,10 +90,13 @@ class Spool:
         else:
             self._waiting = []
 
-    def read(self, after: int, pieces: int = 500, size: int = 4 * 1024 * 1024) -> list[Piece]:
-        """Return pieces with numbers above `after`, oldest first: at most `pieces`, and until they have `size` bytes.
+    def read(
+        self, after: int, pieces: int = 500, size: int = 4 * 1024 * 1024, *, with_waiting: bool = False
+    ) -> list[Piece]:
+        """Return written pieces with numbers above `after`, oldest first: at most `pieces`, and until `size` bytes.
 
-        Returns an empty list if there are none.
+        With `with_waiting`, those that wait in memory follow the last written one. Returns an empty list if there are
+        none.
         """
         if after != self._last_read:
             self._place = (0, 0)
@@ -104,7 +113,7 @@ class Spool:
         else:
             # Waiting pieces have no place yet; once they are written, they are skipped there by their numbers.
             seen = found[-1]["seq"] if found else after
-            found += [piece for piece in self._waiting_pieces() if piece["seq"] > seen]
+            found += [piece for piece in self._waiting_pieces() if with_waiting and piece["seq"] > seen]
         self._last_read = found[-1]["seq"] if found else after
         return found
 

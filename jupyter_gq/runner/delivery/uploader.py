@@ -67,8 +67,10 @@ class Channel(Protocol):
 class Uploader:
     """The uploader of one job's pieces."""
 
-    def __init__(self, spool: Spool, channel: Channel) -> None:
+    def __init__(self, spool: Spool, channel: Channel, *, sends_waiting: bool = False) -> None:
         self._spool, self._channel = spool, channel
+        #: Whether pieces are sent that wait in memory for room on the disk; see "write before send" in `Spool`.
+        self.sends_waiting = sends_waiting
         self._more = asyncio.Event()
         self._changed = asyncio.Event()
         #: Number of the last piece that the service has; 0 until the service has answered.
@@ -109,7 +111,7 @@ class Uploader:
         while True:
             await self._more.wait()
             self._more.clear()
-            while not self.is_done:
+            while self.stored < (self._spool.last if self.sends_waiting else self._spool.last_written):
                 wait = await self._send_some()
                 await asyncio.sleep(wait)
 
@@ -156,7 +158,7 @@ class Uploader:
         logged.
         """
         try:
-            pieces = self._spool.read(self.stored)
+            pieces = self._spool.read(self.stored, with_waiting=self.sends_waiting)
             stored = await self._send(pieces)
         except ServiceUnavailable as error:
             self.is_unwanted, self._refused_since = False, None
