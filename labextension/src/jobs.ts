@@ -230,9 +230,15 @@ export function describePauseCost(job: JobSummary, now: number, trans: Translati
         : trans.__('It would continue from its checkpoint of %1, or from a later one.', time);
     }
     case 'restart':
+      if (job.phase === 'paused') {
+        return trans.__('It starts again from the beginning, since it has saved no checkpoint.');
+      }
+      // Code that follows the guide saves only when it is told to stop.
       return hasPaused(job)
-        ? trans.__('It starts again from the beginning, since it has saved no checkpoint.')
-        : trans.__('It would start again from the beginning, since it has saved no checkpoint.');
+        ? trans.__('It starts again from the beginning, unless it saves its state before it ends.')
+        : trans.__(
+            'It has saved no checkpoint so far, and would start again from the beginning unless it saves its state when told to stop.'
+          );
     default:
       return '';
   }

@@ -32,6 +32,8 @@ KEYS = (
     "managers",
     "manager_groups",
 )
+#: The most levels of queues: the scheduler visits all queues above a job for each decision about it.
+MOST_LEVELS = 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -155,7 +157,10 @@ def _check_name(name: str, entry: JsonMapping) -> None:
 
 
 def _depths(entries: Mapping[str, JsonMapping]) -> dict[str, int]:
-    """Return the number of queues above each; raise `SettingsError` for an unknown parent or a cycle of parents."""
+    """Return the number of queues above each.
+
+    Raises `SettingsError` for an unknown parent, a cycle of parents, or more than `MOST_LEVELS` levels.
+    """
     depths: dict[str, int] = {}
     for name in entries:
         chain: dict[str, None] = {}
@@ -165,6 +170,9 @@ def _depths(entries: Mapping[str, JsonMapping]) -> dict[str, int]:
             above = _parent(above, entries, chain)
         first = 0 if above is None else depths[above] + 1
         depths.update((each, depth) for depth, each in enumerate(reversed(chain), first))
+        if depths[name] >= MOST_LEVELS:
+            problem, fix = f"the queue has {depths[name]} queues above it", f"use at most {MOST_LEVELS} levels"
+            raise SettingsError(TRAIT, entries[name].get("parent"), problem, fix, path=(name, "parent"))
     return depths
 
 

@@ -46,14 +46,15 @@ def _describe(way: PauseWay, phase: JobPhase, saved_at: Instant | None) -> str:
             case "starting":
                 return "Its GPU memory is coming back from host memory, and it goes on where it was."
             case _:
-                return f"{_SUSPENDED_FOR_OTHERS} {_IF_IT_MUST_LEAVE} {_describe_new_run(saved_at)}"
+                return f"{_SUSPENDED_FOR_OTHERS} {_IF_IT_MUST_LEAVE} {_describe_new_run(phase, saved_at)}"
     begin = "It" if phase in {"pausing", "paused"} else "If it is paused, it"
-    return f"{begin} {_describe_new_run(saved_at if way == 'checkpoint' else None)}"
+    return f"{begin} {_describe_new_run(phase, saved_at if way == 'checkpoint' else None)}"
 
 
-def _describe_new_run(saved_at: Instant | None) -> str:
+def _describe_new_run(phase: JobPhase, saved_at: Instant | None) -> str:
     """Return what a new run of a job goes on from, to complete a sentence; `saved_at` None = it saved no checkpoint."""
     if saved_at is None:
-        return "starts again from the beginning, since it has saved no checkpoint."
+        why = "since it has saved no checkpoint" if phase == "paused" else "unless it saves its state when told to stop"
+        return f"starts again from the beginning, {why}."
     time = datetime.fromtimestamp(saved_at, tz=UTC).strftime("%Y-%m-%d %H:%M UTC")
     return f"continues from its checkpoint of {time}, or from a later one."

@@ -218,8 +218,13 @@ describe('the cost of a pause', () => {
       'running',
       /^It would continue from its checkpoint of \d+:\d\d( [AP]M)?, or from a later one\.$/
     ],
-    ['restart', 'paused', /^It starts again from the beginning/],
-    ['restart', 'running', /^It would start again from the beginning/]
+    ['restart', 'paused', /^It starts again from the beginning, since it has saved no checkpoint\.$/],
+    ['restart', 'pausing', /^It starts again from the beginning, unless it saves its state/],
+    [
+      'restart',
+      'running',
+      /^It has saved no checkpoint so far, and would start again from the beginning unless it saves/
+    ]
   ] as const)('%s, of a job that is %s', (way, phase, sentence) => {
     expect(withPause(way, phase)).toMatch(sentence);
   });

@@ -52,3 +52,9 @@ def test_a_circle_is_found_from_a_queue_below_it():
     entries = {"a": {"quota": 0, "parent": "b"}, "b": {"quota": 0, "parent": "c"}, "c": {"quota": 0, "parent": "b"}}
     with pytest.raises(SettingsError, match="above one another: a -> b -> c -> b"):
         training_queues(entries, "default", None)
+
+
+def test_more_levels_than_the_scheduler_follows_are_refused():
+    assert len(training_queues(nested(500), "default", None)) == 500
+    with pytest.raises(SettingsError, match=r"has 500 queues above it.* at most 500 levels"):
+        training_queues(nested(501), "default", None)

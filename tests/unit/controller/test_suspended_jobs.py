@@ -352,8 +352,8 @@ async def test_the_setting_for_jobs_overrules_that_for_notebooks(tmp_path):
     job, _ = await running(world)
     assert world.job(job).pause.sentence == (
         "If it is held, or paused for other work, nothing is lost: its GPU memory is moved to host memory. If it must "
-        "leave its GPU, because that is drained or work is moved together, it starts again from the beginning, since "
-        "it has saved no checkpoint."
+        "leave its GPU, because that is drained or work is moved together, it starts again from the beginning, unless "
+        "it saves its state when told to stop."
     )
     world.close()
 
@@ -362,7 +362,7 @@ async def test_nothing_is_promised_for_a_job_that_has_nothing_on_its_gpu_yet(lab
     job, _ = await running(lab)
     lab.controller._context.usage[job] = ShareUse(memory=0, utilisation=0)
     assert lab.job(job).pause.sentence == (
-        "If it is paused, it starts again from the beginning, since it has saved no checkpoint."
+        "If it is paused, it starts again from the beginning, unless it saves its state when told to stop."
     )
     lab.controller._context.usage[job] = ShareUse(memory=1024, utilisation=0)
     assert lab.job(job).pause.way == "suspended"
