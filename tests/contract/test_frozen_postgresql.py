@@ -93,6 +93,8 @@ def hang_up(store, postgresql):
         def commit():
             with store._database.write() as connection:
                 _put_records(connection, [a_record("kept after all")])
+                # On a slow machine, the server would end a transaction that waits this long, and keep nothing.
+                connection.execute(sa.text("SET LOCAL idle_in_transaction_session_timeout = 0"))
                 backend = connection.execute(sa.text("SELECT pg_backend_pid()")).scalar_one()
                 until_it_goes_on.enter_context(postgresql.frozen(backend))
 
