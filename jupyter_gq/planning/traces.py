@@ -24,6 +24,8 @@ from jupyter_gq.domain.plain_text import quoted, shorten
 from jupyter_gq.domain.workload import Request
 from jupyter_gq.simulation.trace import TraceJob
 
+from .files import read_finite
+
 TRACE_COLUMNS = ("job_id", "queue", "user", "submit_s", "duration_s", "gpus", "num_tasks")
 QUOTA_COLUMNS = ("queue", "guaranteed_gpus")
 #: A sentence names at most so many queues.
@@ -213,7 +215,7 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[_Row]:
 def _text(path: Path) -> str:
     """Return the text of a file, unpacked if it is gzip; raise `InvalidTrace` if it cannot be read or is not UTF-8."""
     try:
-        data = path.read_bytes()
+        data = read_finite(path)
         if data[:2] == b"\x1f\x8b" or path.suffix == ".gz":
             data = gzip.decompress(data)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:

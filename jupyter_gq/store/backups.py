@@ -96,10 +96,13 @@ def _keep(connection: sa.Connection, kept: Path | None, place: str) -> None:
 def _removed_on_failure(url: str) -> Iterator[None]:
     """If the block raises, remove the SQLite file of the URL, unless it held something before.
 
-    A service would take the rest of a failed restore for a new database.
+    A service would take the rest of a failed restore for a new database. Raises `AdminError` if the URL names a folder.
     """
     parsed = parse_url(url)
-    is_new = parsed.get_backend_name() == "sqlite" and not has_content(file := Path(parsed.database or ""))
+    is_sqlite, file = parsed.get_backend_name() == "sqlite", Path(parsed.database or "")
+    if is_sqlite and file.is_dir():
+        raise AdminError(f"{file} is a folder, so nothing was restored. Give the name of the database's file.")
+    is_new = is_sqlite and not has_content(file)
     try:
         yield
     except BaseException:

@@ -108,6 +108,12 @@ def test_a_restore_replaces_what_is_there_only_when_told_to_and_keeps_it(url, tm
     again.close()
 
 
+def test_a_restore_into_a_folder_is_refused_in_a_sentence(tmp_path, capsys):
+    backups.back_up(fill_and_close(f"sqlite:///{tmp_path}/full.sqlite"), tmp_path / "backup.sqlite")
+    assert main(["restore", "backup.sqlite", str(tmp_path)]) == 2
+    assert f"{tmp_path} is a folder, so nothing was restored" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

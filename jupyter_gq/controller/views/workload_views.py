@@ -24,7 +24,7 @@ from jupyter_gq.devices.meter import ShareUse
 from jupyter_gq.domain import workload_detail
 from jupyter_gq.domain.amount import MiB, Seconds, format_cpus, format_gpus, format_memory
 from jupyter_gq.domain.cluster import UNKNOWN_MODEL, Device
-from jupyter_gq.domain.reasons import PendingReason
+from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.share_level import ShareLevel
 from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Activity, Workload
@@ -40,6 +40,18 @@ from .gpu_use_views import memory_limit
 from .pause_views import pause_view
 from .suspension_views import LENT, notebook_phase, suspension_sentence, suspension_view
 
+#: Reasons to wait that the sentence of an eviction implies: the job continues as soon as there is room for it.
+_WAITS_FOR_ROOM = {
+    PendingReason.NO_FREE_DEVICE,
+    PendingReason.FRAGMENTED,
+    PendingReason.NO_CPU_OR_MEMORY,
+    PendingReason.NO_DOMAIN,
+    PendingReason.WAITS_FOR_EVICTION,
+    PendingReason.WAITS_FOR_IDLE,
+    PendingReason.MIN_RUNTIME,
+    PendingReason.RESERVED,
+    PendingReason.STARTS_SOON,
+}
 #: The sentence of a workload that the last decision did not know.
 NOT_YET_CONSIDERED = "Waiting: it is considered next."
 #: The sentence of a held job until it has stopped.
@@ -192,7 +204,7 @@ def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
         held = explain_hold(workload.owner, workload.hold).sentence
         return f"{held} {told}" if told in ENDS_OF_SUSPENDED_RUNS else held
     if phase == "paused":
-        return " ".join(filter(None, [*_reasons_of_pause(told, context.pending), _queue_sentence(context)]))
+        return " ".join(filter(None, [*_reasons_of_pause(record.detail, context.pending), _queue_sentence(context)]))
     if phase == "waiting":
         return context.pending.why.sentence if context.pending else context.trouble or NOT_YET_CONSIDERED
     if workload.state in FINAL:
@@ -212,17 +224,21 @@ def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
     return " ".join(filter(None, running))
 
 
-def _reasons_of_pause(told: str, pending: Pending | None) -> list[str]:
-    """Return why a job was paused, `told`, and why it waits, if `told` is "" or does not say that.
+def _reasons_of_pause(detail: workload_detail.WorkloadDetail, pending: Pending | None) -> list[str]:
+    """Return why a job was paused, and why it waits now unless the first sentence says that.
 
-    The cluster may have lost the only GPUs that will do since then, such as by a drain. A job whose queue is gone does
-    not continue by itself, which the sentence of its eviction would promise.
+    The sentence of an eviction promises that the job continues when there is room, on a GPU or under a limit. Since
+    then, the cluster may have lost the only GPUs that will do, or a limit may have been set or taken away. A job whose
+    queue is gone does not continue by itself.
     """
-    why = pending.why.sentence if pending else NOT_YET_CONSIDERED
-    reason = pending.why.reason if pending else None
-    if told in ENDS_OF_SUSPENDED_RUNS or reason is PendingReason.NO_DEVICE:
+    told, why = detail.sentence, pending.why.sentence if pending else NOT_YET_CONSIDERED
+    if not told or (pending is not None and pending.why.reason is PendingReason.UNKNOWN_QUEUE):
+        return [why]
+    if told in ENDS_OF_SUSPENDED_RUNS:
         return [told, why]
-    return [why if reason is PendingReason.UNKNOWN_QUEUE else told or why]
+    lowered = detail.eviction is not None and detail.eviction.reason == EvictReason.QUOTA_LOWERED
+    promised = {PendingReason.QUEUE_LIMIT} if lowered else _WAITS_FOR_ROOM
+    return [told] if pending is None or pending.why.reason in promised else [told, why]
 
 
 def notebook_view(record: Record, context: ViewContext) -> NotebookView:

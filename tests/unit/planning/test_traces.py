@@ -171,6 +171,11 @@ def test_a_file_that_is_not_there_is_refused(tmp_path):
         read_trace(tmp_path / "none.csv")
 
 
+def test_a_device_that_never_ends_is_refused():
+    with pytest.raises(InvalidTrace, match=r"/dev/zero cannot be read: it is no regular file and no pipe"):
+        read_trace(Path("/dev/zero"))
+
+
 def test_text_that_is_called_gzip_is_refused(tmp_path):
     (tmp_path / "jobs.csv.gz").write_text(HEADER)
     with pytest.raises(InvalidTrace, match="the gzip data is broken"):

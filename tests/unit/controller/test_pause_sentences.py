@@ -1,0 +1,58 @@
+"""The sentence of a paused job: why it was paused, and what it waits for if that is something else by now."""
+
+import pytest
+
+from .world import ANN, BOB, World, story_settings
+
+pytestmark = pytest.mark.asyncio
+
+
+def settings(*, nlp="0", **vision):
+    queues = {
+        "vision": {"quota": "1", "groups": ["vision"], **vision},
+        "nlp": {"quota": nlp, "groups": ["nlp"]},
+    }
+    return story_settings(TrainingQueues={"queues": queues})
+
+
+@pytest.fixture
+def world(tmp_path):
+    world = World(tmp_path, settings=settings())
+    yield world
+    world.close()
+
+
+async def paused_by_a_lower_limit(world):
+    job = world.send(ANN, "vision", "1")
+    await world.step(3)
+    assert world.job(job).phase == "running"
+    world.settings.current = settings(limit="0", quota="0")
+    await world.step(4)
+    assert world.job(job).sentence == (
+        "Paused: the limit of vision was lowered to 0 GPU. Continues by itself when there is room under it."
+    )
+    return job
+
+
+async def test_a_limit_that_is_gone_is_not_all_that_is_said(world):
+    job = await paused_by_a_lower_limit(world)
+    world.send(BOB, "nlp", "1")
+    await world.step(3)
+    world.settings.current = settings(quota="0")
+    await world.step(2)
+    told, _, now = world.job(job).sentence.partition("there is room under it. ")
+    assert told.startswith("Paused: the limit of vision was lowered")
+    assert "GPU" in now, "nothing about what it waits for now"
+
+
+async def test_a_limit_that_has_come_since_the_pause_is_told(world):
+    mine = world.send(ANN, "vision", "1")
+    await world.step(3)
+    world.settings.current = settings(quota="0", nlp="1")
+    world.send(BOB, "nlp", "1")
+    await world.step(4)
+    reclaimed = "Paused: nlp needed its 1 GPU back. Continues by itself when a GPU is free."
+    assert world.job(mine).sentence == reclaimed
+    world.settings.current = settings(limit="0", quota="0")
+    await world.step(2)
+    assert world.job(mine).sentence.startswith(f"{reclaimed} Waiting: the limit of vision is 0 GPU")
