@@ -6,8 +6,9 @@ Rules
   order, each cell as often as it ran; then the targets, in document order.
 - Notebook: every code cell that is not empty, in document order; all of them are targets.
 - Never: cells tagged `gq-skip` do not run. Cells that send themselves (`%%train`) are not replayed, and neither are
-  earlier runs of a target: a target runs once. Statements that send jobs are left out of replayed cells, and so are
-  cells that need what only the targets make.
+  earlier runs of a target: a target runs once. A comment is in the place of a cell that sent itself and has assigned
+  what its job returned. Statements that send jobs are left out of replayed cells, and so are cells that need what only
+  the targets make.
 - Unique ids: ids are unique in the bundle, and a target keeps its id because its output returns by it. A replayed cell
   gets its id with a suffix if the id is taken.
 - No hopeless jobs: nothing is sent that cannot run; each refusal names the cell and says what to do.
@@ -27,7 +28,7 @@ from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from . import cells
 from .dependents import find_dependents
-from .job_senders import leave_out_senders
+from .job_senders import brings_back, leave_out_senders
 from .refusal import RefusedRequest
 from .requests import CellsRequest, describe_validation_error
 from .software import NOTEBOOKS_OWN, Software
@@ -166,6 +167,11 @@ def sends_itself(source: str) -> bool:
     return source.lstrip().startswith(TRAIN_MAGIC) or (bool(lines) and all(map(_ASKS_FOR_OPTIONS.match, lines)))
 
 
+def _leaves_nothing(source: str) -> bool:
+    """Return whether a cell sends itself, and later cells cannot need what its job returns."""
+    return sends_itself(source) and not brings_back(source)
+
+
 def read_cells(notebook: JsonMapping) -> tuple[dict[str, CodeCell], dict[str, str]]:
     """Return the code cells by id, and the types of all other cells by id.
 
@@ -255,8 +261,9 @@ def _refuse_senders(targets: Sequence[CodeCell]) -> None:
     Unlike cells that run first, a cell that was chosen is not sent in part.
     See docs/decisions/0186-refuse-chosen-cells-that-send-jobs.md.
     """
-    kept, _ = leave_out_senders([cell.source for cell in targets])
-    for cell, source in zip(targets, kept, strict=True):
+    asked = [cell for cell in targets if not sends_itself(cell.source)]  # in a job, such a cell runs there
+    kept, _ = leave_out_senders([cell.source for cell in asked])
+    for cell, source in zip(asked, kept, strict=True):
         if source != cell.source:
             raise RefusedRequest(
                 "sends_jobs",
@@ -278,7 +285,7 @@ def _select_replayed(
     ran = [
         (index, cell)
         for index, cell in enumerate(request.prefix)
-        if cell.cell_id not in sent | skipped and cell.source.strip() and not sends_itself(cell.source)
+        if cell.cell_id not in sent | skipped and cell.source.strip() and not _leaves_nothing(cell.source)
     ]
     known = {cell.cell_id for _, cell in ran}
     setup = [

@@ -4,20 +4,24 @@ Rules
 -----
 - Left out is a statement at the top level of a cell that sends a job or asks for one, also through a function of a cell
   before, and a statement that reads a name which only such a statement has assigned.
+- A `%%train` cell sends itself, and with `--wait` it assigns what `--returns` names.
 - All other statements of the cell stay: its imports, functions and data.
 - Below an `if` that asks `jupyter_gq.in_job`, a cell may send: its author has thought of the job.
 """
 
 import ast
+import shlex
 from collections.abc import Sequence
+from itertools import pairwise
 
 from .cells import parse_cell
-from .magics import read_magic
+from .magics import Magic, read_magic
 from .names import find_free_names, find_makers
 from .parsing import list_children, list_nodes
 
 _PACKAGE = "jupyter_gq"
 _SENDS = frozenset(f"{_PACKAGE}.{name}" for name in ("submit", "sweep", "job", "find_sweep"))
+_TRAIN = "train"
 #: What a cell is in the job in place of the statements that are left out.
 LEFT_OUT = "# What sends jobs, or needs such a job, is left out: a job cannot send jobs."
 
@@ -27,7 +31,7 @@ def leave_out_senders(sources: Sequence[str]) -> tuple[list[str], set[str]]:
 
     A source of which nothing is left out is returned as it is.
     """
-    if not any(_PACKAGE in source for source in sources):
+    if not any(word in source for source in sources for word in (_PACKAGE, _TRAIN)):
         return list(sources), set()
     reader = _Reader()
     return [reader.read_cell(source) for source in sources], reader.lost
@@ -63,7 +67,7 @@ class _Reader:
         if not sends and not self.lost:
             return False
         source = ast.unparse(statement)
-        made = set(find_makers([source]))
+        made = {*find_makers([source]), *_find_returned(statement)}
         if sends or not self.lost.isdisjoint(find_free_names([source])):
             self.lost |= made
             return True
@@ -89,6 +93,8 @@ class _Reader:
         if isinstance(node, ast.Call) and self._spell(node.func) in self._senders:
             return True
         magic = read_magic(node) if isinstance(node, ast.Call) else None
+        if magic is not None and magic.name == _TRAIN:
+            return True
         codes = magic.trees if magic is not None else []
         return any(self._sends(child) for child in [*list_children(node), *codes])
 
@@ -99,3 +105,29 @@ class _Reader:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             return f"{self._spell(node.value)}.{node.attr}"
         return ""
+
+
+def brings_back(source: str) -> bool:
+    """Return whether a cell sends itself by `%%train`, and assigns in the notebook what its job returns."""
+    tree = parse_cell(source)
+    return tree is not None and any(_find_returned(statement) for statement in tree.body)
+
+
+def _find_returned(statement: ast.stmt) -> set[str]:
+    """Return the names that a `%%train` cell assigns, if the statement is one that waits for its job."""
+    if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)):
+        return set()
+    magic = read_magic(statement.value)
+    return _read_returns(magic) if magic is not None and magic.name == _TRAIN else set()
+
+
+def _read_returns(magic: Magic) -> set[str]:
+    try:
+        words = shlex.split(magic.line)
+    except ValueError:
+        return set()  # the cell has failed
+    if "--wait" not in words:
+        return set()
+    values = [after for word, after in pairwise(words) if word == "--returns"]
+    values += [word.removeprefix("--returns=") for word in words if word.startswith("--returns=")]
+    return {name for value in values for name in map(str.strip, value.split(",")) if name}

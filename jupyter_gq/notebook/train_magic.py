@@ -120,8 +120,9 @@ def describe_train(line: str) -> None:
 def list_jobs(line: str) -> Table | None:
     """Return the jobs of the user that have not ended, newest first; None if the line asks for help, which is printed.
 
-    In the line, `--all` adds jobs that have ended, and `--group GROUP` leaves out the jobs of other groups. Raises
-    IPython's `UsageError` for another line, or if the jobs cannot be read.
+    In the line, `--all` adds jobs that have ended, and `--group GROUP` leaves out the jobs of other groups. In a job,
+    which replays such a cell, the table is empty and says so. Raises IPython's `UsageError` for another line, or if
+    the jobs cannot be read.
     """
     parser = UsageParser(prog="%gq_jobs", description="List your jobs, newest first.", add_help=False)
     parser.add_argument("--all", action="store_true", help="list jobs that have ended too")
@@ -129,6 +130,8 @@ def list_jobs(line: str) -> Table | None:
     options = parser.parse(line)
     if options is None:
         return None
+    if in_job():
+        return Table([], [], "Within a job, no jobs are listed.")
     from IPython.core.error import UsageError
 
     try:

@@ -49,6 +49,12 @@ def test_executed_notebook_is_valid_and_holds_the_outputs(job: Job, service: Ser
     assert "jupyter_gq" not in notebook.cells[1].metadata
 
 
+def test_a_question_for_jobs_does_not_end_the_job_that_replays_it(job: Job, service: Service) -> None:
+    job.prefix("%load_ext jupyter_gq\n%gq_jobs").target("jobs = %gq_jobs --all\nprint(jobs)")
+    assert job.run()["outcome"] == "SUCCEEDED"
+    assert service.text() == "Within a job, no jobs are listed.\n"
+
+
 def test_displays_updates_and_clears_arrive_as_a_notebook_would_show_them(job: Job, service: Service) -> None:
     job.target(
         "from IPython.display import display, clear_output, HTML\n"

@@ -137,6 +137,19 @@ def test_a_chosen_cell_that_sends_jobs_is_refused_with_its_number(mode):
     assert [step[0] for step in planned(request)] == (["t", "m"] if mode == "notebook" else ["t"])
 
 
+def test_what_needs_the_result_of_a_cell_that_sent_itself_is_left_out_and_told():
+    magic = "%%train --wait --returns b\nb = a * 2"
+    prefix = [ran("a", "a = 5"), ran("m", magic), ran("p", "print(b)"), ran("n", "%%train\nfit()")]
+    request = a_request(code("t", "print(a, b)"), prefix=prefix)
+    assert [step[0] for step in planned(request)] == ["a", "m", "p", "t"]
+    assert [step.is_cut for step in bundle.plan_steps(request, PYTHON)] == [False, True, True, False]
+    notes = plan.describe_plan(request, bundle.plan_steps(request, PYTHON), ORIGIN, HERE, NO_FILES).warnings
+    told = [note for note in notes if note.code == "sends_jobs"]
+    assert [note.index for note in told] == [1, 2, None]
+    assert "Not defined in the job" in told[-1].message
+    assert told[-1].message.split(": ")[1].startswith("b.")
+
+
 def test_a_question_for_the_options_of_the_magic_is_not_asked_again_in_the_job():
     prefix = [ran("h", "%train --help\n"), ran("a", "%train_it\nx"), ran("b", "%train --help\ny = 1")]
     assert [step[0] for step in planned(a_request(prefix=prefix))] == ["a", "b", "t"]

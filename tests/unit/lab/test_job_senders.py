@@ -60,3 +60,20 @@ def test_jobs_are_sent_under_any_name_of_the_package(cell):
 )
 def test_what_runs_in_a_job_stays_as_it_is(cell):
     assert leave_out_senders(["import jupyter_gq", cell]) == (["import jupyter_gq", cell], set())
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["--wait --returns model", "--returns=model,loss --wait", "--gpus 0 --returns 'loss, model' --wait"],
+)
+def test_what_a_cell_that_sent_itself_has_assigned_is_lost(line):
+    cells = ["model = None", f"%%train {line}\nmodel = fit()", "print(model)", "rows = 3"]
+    kept, lost = leave_out_senders(cells)
+    assert kept == ["model = None", LEFT_OUT, LEFT_OUT, "rows = 3"]
+    assert "model" in lost
+
+
+@pytest.mark.parametrize("line", ["", "--returns model", "--wait", "--wait --returns", "--wait --returns 'model"])
+def test_a_cell_that_sent_itself_and_assigned_nothing_takes_no_name(line):
+    cells = ["model = None", f"%%train {line}\nmodel = fit()", "print(model)"]
+    assert leave_out_senders(cells)[0][2] == "print(model)"
