@@ -9,8 +9,10 @@ import uuid
 from collections.abc import Mapping
 from typing import NoReturn, Protocol, cast
 
+from jupyter_gq.domain.phases import ENDED
+
 from .durations import parse_duration
-from .handle import ENDED, Job, JobFailed, wait_until
+from .handle import Job, JobFailed, wait_until
 from .jobs import in_job
 from .server import JobError, find_folder, find_kernel_id, find_server
 from .table import Table
