@@ -51,7 +51,7 @@ class JobLists:
 
         `before` is as in `list_jobs`. Raises `NotFound` unless the caller may change the jobs of that queue.
         """
-        require_manager(self._context, caller, queue)
+        require_manager(self._context.settings, caller, queue)
         leaves = self._context.settings.leaves_below(queue)
         last_shown = None if before is None else self._age(before, leaves)
         left = [
