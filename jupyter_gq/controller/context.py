@@ -32,6 +32,7 @@ from .events import Broker
 from .gpu_use import UnusedGpu, UseSeries
 from .group_limits import hold_beyond_limits
 from .memory_excess import MemoryExcess
+from .offered_nodes import merge_offers, without_devices
 from .records.records import Records
 from .records.set_aside import SetAside
 from .settings.config import Settings, SettingsSource
@@ -176,7 +177,7 @@ class Context:
         taken = frozenset(device for run in (*self.unknown_runs, *self.needless_runs) for device in run.devices)
         held = self._held_outside_pools(offers, taken)
         if (settings, offers, drained, taken, held) != self._nodes_of:
-            nodes = _without_devices(mark_drained(_merge_offers(offers), drained), taken)
+            nodes = without_devices(mark_drained(merge_offers(offers), drained), taken)
             self._nodes = with_levels(settings.nodes(nodes, held), settings.topology)
             self._nodes_of = settings, offers, drained, taken, held
         return self._nodes
@@ -195,7 +196,7 @@ class Context:
 
     def offered_nodes(self) -> tuple[Node, ...]:
         """Return all nodes as the backends offer them, each once, also with devices that are in no pool."""
-        return tuple(_merge_offers(self._offers()))
+        return tuple(merge_offers(self._offers()))
 
     def _offers(self) -> list[tuple[Node, ...]]:
         """Return the nodes that each backend offers now."""
@@ -415,41 +416,3 @@ class Context:
         """Read together the numbers for `last_seq` that are not known yet."""
         if missing := [job for job in jobs if job not in self.last_seqs]:
             self.last_seqs.update(self.store.last_seqs(missing))
-
-
-def _merge_offers(offers: Iterable[tuple[Node, ...]]) -> list[Node]:
-    """Return the nodes of all offers, sorted by name; a node that several backends offer is merged into one."""
-    found: dict[str, Node] = {}
-    for node in (node for offer in offers for node in offer):
-        known = found.get(node.name)
-        found[node.name] = node if known is None else _merge_node(known, node)
-    return [found[name] for name in sorted(found)]
-
-
-def _without_devices(nodes: Iterable[Node], taken: frozenset[str]) -> list[Node]:
-    """Return the nodes, with the devices whose ids are in `taken` marked unhealthy, so that nothing new goes there."""
-    return [
-        replace(
-            node,
-            devices=tuple(replace(device, healthy=False) if device.id in taken else device for device in node.devices),
-        )
-        if any(device.id in taken for device in node.devices)
-        else node
-        for node in nodes
-    ]
-
-
-def _merge_node(one: Node, other: Node) -> Node:
-    """Return a node with the devices and labels that either backend knows, closed or draining if either says so.
-
-    If both know a device or label, `other` decides. If both give a reason why the node is closed, that of `one` counts,
-    and so do all its other fields.
-    """
-    devices = {device.id: device for device in (*one.devices, *other.devices)}
-    return replace(
-        one,
-        devices=tuple(devices.values()),
-        labels={**one.labels, **other.labels},
-        closed=one.closed or other.closed,
-        draining=one.draining or other.draining,
-    )
