@@ -1,7 +1,6 @@
 """The context that the parts of a controller share: connections to the outside, records, and data in memory."""
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -31,6 +30,7 @@ from .drains import Drain, load_drains, mark_drained
 from .events import Broker
 from .gpu_use import UnusedGpu, UseSeries
 from .group_limits import hold_beyond_limits
+from .lent_devices import LentDevices
 from .memory_excess import MemoryExcess
 from .offered_nodes import merge_offers, without_devices
 from .records.records import Records
@@ -64,6 +64,7 @@ class Context:
     wake: Callable[[], None]
     broker: Broker
     records: Records = field(init=False)
+    lent: LentDevices = field(init=False)
     #: Why each pending workload waits, by id, from the last decision.
     pending: dict[str, Pending] = field(default_factory=dict)
     #: Groups of each user who has made a request since the start, by name.
@@ -120,8 +121,6 @@ class Context:
     _nodes: tuple[Node, ...] = ()
     _nodes_of: tuple[Settings, list[tuple[Node, ...]], frozenset[str], frozenset[str], frozenset[str]] | None = None
     _core_view: CoreView = field(init=False)
-    #: The devices of suspended notebooks, and the revision of the records of which they are.
-    _lent: tuple[int, frozenset[str]] = (-1, frozenset())
     #: Workloads about which no decision can be made, as they were when that was found.
     _excluded: dict[str, Workload] = field(default_factory=dict)
 
@@ -297,33 +296,6 @@ class Context:
         """Return a job that has not been sent, marked as elastic if its number of tasks could change while it runs."""
         resizing = self.backend_of(workload.kind).capabilities.resizing
         return replace(workload, elastic=True) if resizing is not None and workload.can_shrink else workload
-
-    def is_borrower(self, workload: Workload) -> bool:
-        """Return whether a job holds a device without room for the suspended notebooks that have lent their parts."""
-        if workload.kind is not Kind.TRAINING or not workload.holds:
-            return False
-        lent = self._lent_devices()
-        return any(device in lent for task in workload.held_places for device in task.devices)
-
-    def _lent_devices(self) -> frozenset[str]:
-        """Return the ids of the devices of which suspended notebooks have lent parts that are in use.
-
-        They are computed again only after a change of a record.
-        """
-        if self._lent[0] != self.records.revision:
-            suspended = (each.workload for each in self.records.notebooks() if each.workload.state is State.SUSPENDED)
-            devices = {name for each in suspended for task in each.placement for name in task.devices}
-            self._lent = self.records.revision, frozenset(devices and self._find_overfull(devices))
-        return self._lent[1]
-
-    def _find_overfull(self, devices: Collection[str]) -> set[str]:
-        """Return those of the devices that could not hold all of their workloads, with the suspended ones, at once."""
-        held: Counter[str] = Counter()
-        for record in self.records.unfinished():
-            for task in record.workload.held_places:
-                for device in task.devices:
-                    held[device] += record.workload.request.milli_per_device
-        return {device for device in devices if held[device] > ONE_GPU}
 
     def exclude(self, workload: Workload, error: Exception) -> None:
         """Leave a workload out of snapshots until it changes, because a decision about it raises `error`.

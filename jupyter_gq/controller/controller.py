@@ -40,6 +40,7 @@ from jupyter_gq.store.protocol import Store
 from .clock import Clock
 from .context import Context
 from .events import Broker
+from .lent_devices import LentDevices
 from .loop.act import Executor
 from .loop.clock_jumps import ClockJumps
 from .loop.decide import Decider
@@ -213,6 +214,7 @@ class Controller:
         self._deferred = DeferredLaunches(context)
         self._presenter = Presenter(context)
         context.records = Records(self.store, self.clock, self._presenter.describe, self.events.publish)
+        context.lent = LentDevices(context.records)
         self._activity = ActivityLog(context, self._presenter.announce)
         self._clock_jumps = ClockJumps(context, self._activity.move)
         self._memory_watch = MemoryWatch(context)
