@@ -301,7 +301,7 @@ class Jobs:
             for record in self._context.records.notebooks()
             if record.workload.holds and (record.workload.owner, record.workload.name) == (caller.user, server)
         ]
-        newest = max(found, key=lambda workload: (workload.submitted_at, workload.id), default=None)
+        newest = max(found, key=lambda workload: workload.submission, default=None)
         return "" if newest is None else self._pods.image_of(newest.id)
 
     def _store_job(self, record: Record, bundle: Bundle, audit: AuditEntry) -> None:
