@@ -1,4 +1,7 @@
-"""The options of a job in words: those of `jupyter-gq submit` and of the line of `%%train`."""
+"""The options of a job in words: those of `jupyter-gq submit` and of the line of `%%train`.
+
+See docs/decisions/0237-write-the-options-of-a-job-where-people-read-them.md.
+"""
 
 from __future__ import annotations
 
