@@ -144,11 +144,10 @@ async def _submit(client: ServiceClient, arguments: argparse.Namespace, bundle: 
 
 async def _choose_queue(client: ServiceClient) -> str:
     """Return the only queue that the user may use; raise `CommandRefused` if there is none or a choice."""
-    queues = [queue.name for queue in (await client.queues()).queues if queue.member]
-    if len(queues) != 1:
-        names = f"Yours are {', '.join(queues)}." if queues else "You may use none; ask your administrator."
-        raise CommandRefused(f"Which queue? Name it with --queue. {names}")
-    return queues[0]
+    queues = await client.queues()
+    if len(queues.own) != 1:
+        raise CommandRefused(f"Which queue? Name it with --queue. {queues.describe_own()}")
+    return queues.own[0]
 
 
 def _describe_preview(preview: Preview) -> str:
