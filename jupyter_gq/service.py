@@ -20,6 +20,7 @@ from traitlets import Bool, Enum, HasTraits, List, TraitError, Unicode, default
 from traitlets.config import Application, Config
 from traitlets.utils.nested_update import nested_update
 
+from jupyter_gq import __version__
 from jupyter_gq.api.auth import HubAuthenticator
 from jupyter_gq.api.connection_settings import ServiceConnections
 from jupyter_gq.api.listener import Listener
@@ -39,7 +40,6 @@ from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller, is_only_replica
 from jupyter_gq.controller.loop.interpreter import set_the_interpreter
 from jupyter_gq.controller.loop.store_outage import StoreOutage
-from jupyter_gq.controller.requests.status import installed_version
 from jupyter_gq.controller.settings.config_file import ConfigFileError
 from jupyter_gq.controller.settings.early_execution import EarlyExecution
 from jupyter_gq.controller.settings.last_good import GUARDED, LAST_GOOD, LastGood, explain_loss
@@ -292,7 +292,7 @@ class SchedulerService(Application):
         if lease is None:
             yield is_only_replica
             return
-        async with listener.serve(Standby(installed_version(), lambda: lease.waiting)):
+        async with listener.serve(Standby(__version__, lambda: lease.waiting)):
             await listener.run_until_ended(lease.acquire(self._why_unfit))
         try:
             if listener.ended.is_set():
@@ -448,7 +448,7 @@ class SchedulerService(Application):
                     outage.record_failure(error)
                     await asyncio.sleep(_TRY_AGAIN)
 
-        async with listener.serve(Standby(installed_version(), lambda: why)):
+        async with listener.serve(Standby(__version__, lambda: why)):
             await listener.run_until_ended(reach())
         if not found:
             raise _Ended

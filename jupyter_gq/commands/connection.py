@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.model_errors import describe_errors
+from jupyter_gq.notebook.job_options import name_option
 
 from .address import find_service
 from .login_file import Login, read_login
@@ -24,8 +25,6 @@ from .tokens import clean_token
 
 Answer = TypeVar("Answer")
 _URL = "JUPYTER_GQ_URL"
-#: Options that have another name than their field in the API.
-_OPTIONS = {"max_seconds": "max-time", "expected_seconds": "expected", "preferred_gpu_models": "prefer-model"}
 #: The first variable that is set holds the token; the Hub sets the second one in notebook servers.
 TOKEN_VARIABLES = ("JUPYTER_GQ_TOKEN", "JUPYTERHUB_API_TOKEN")
 #: What a failed connection says if a server that speaks plain HTTP is asked for HTTPS.
@@ -110,8 +109,7 @@ async def _ask(login: Login, question: Callable[[ServiceClient], Awaitable[Answe
 def _describe_arguments(error: ValidationError) -> str:
     """Return a sentence for each argument of the command that the API does not take, with the name of its option."""
     found = describe_errors(error).items()
-    names = {field: _OPTIONS.get(field, field).replace("_", "-") for field, _ in found}
-    return " ".join(f"{names[field]}: {why}." if field else f"{why}." for field, why in found)
+    return " ".join(f"{name_option(field)}: {why}." if field else f"{why}." for field, why in found)
 
 
 def _hint_at_http(message: str) -> str:

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 
 from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.models import ExpectedStart, JobView, QueueView
-from jupyter_gq.domain.phases import describe_phase
+from jupyter_gq.domain.phases import ENDED, describe_phase
 
 from .answers import add_output_argument, print_json, print_lines
 from .clock import now
 from .connection import add_service_arguments, ask_service
 from .gpu_use import describe_memory
-from .job_lists import ENDED, find_job
+from .job_lists import find_job
 from .tables import format_duration
 
 #: The argument that names a job, in help and for completion.

@@ -10,12 +10,10 @@ from collections.abc import AsyncIterator, Callable
 from jupyter_gq.client.http import ServiceClient, ServiceUnavailable
 from jupyter_gq.client.models import JobView
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.phases import ENDED
+from jupyter_gq.notebook.pace import INTERVAL, Pace
 
-from .job_lists import ENDED
 from .printer import StatePrinter
-
-#: Seconds between two questions, and the longest pause while the service does not answer.
-INTERVAL, LONGEST_PAUSE = 1.0, 10.0
 
 
 async def follow(client: ServiceClient, job: JobView, watcher: StatePrinter) -> JobView:
@@ -23,20 +21,20 @@ async def follow(client: ServiceClient, job: JobView, watcher: StatePrinter) -> 
 
     While the service does not answer, the question is repeated. Raises `ServiceError` if the service refuses.
     """
-    outputs, pause, available = _Outputs(client, watcher), INTERVAL, True
+    outputs, pace, available = _Outputs(client, watcher), Pace(INTERVAL), True
     while True:
         try:
             watcher.show_job(job)
             await outputs.show_new(job)
             if job.phase in ENDED:
                 return job
-            await asyncio.sleep(INTERVAL)
+            await asyncio.sleep(pace.next_pause(answered=True))
             job = await client.job(job.id)
-            pause, available = INTERVAL, _note(available, True, watcher.show_connection)
+            available = _note(available, True, watcher.show_connection)
         except ServiceUnavailable:
             available = _note(available, False, watcher.show_connection)
+            pause = pace.next_pause(answered=False)
             await asyncio.sleep(pause * (0.5 + secrets.randbelow(500) / 1000))  # many commands, one restart
-            pause = min(LONGEST_PAUSE, 2 * pause)
 
 
 async def read_outputs(client: ServiceClient, job: str, after: int) -> AsyncIterator[list[JsonObject]]:

@@ -11,8 +11,6 @@ from .gpu_use import describe_use
 from .refusal import CommandRefused, ExitCode
 from .tables import format_duration, format_table
 
-#: The phases of jobs that have ended.
-ENDED = frozenset({"done", "failed", "cancelled"})
 #: The word for the newest job, in place of an id.
 LAST = "last"
 _PREFIX = "job-"

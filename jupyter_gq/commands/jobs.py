@@ -5,11 +5,12 @@ from typing import get_args
 
 from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.models import JobList, JobPhase
+from jupyter_gq.domain.phases import ENDED
 
 from .answers import add_output_argument, print_json, print_lines, terminal_width
 from .clock import now
 from .connection import add_service_arguments, ask_service
-from .job_lists import ENDED, format_jobs, list_jobs, list_jobs_of_queues
+from .job_lists import format_jobs, list_jobs, list_jobs_of_queues
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,8 +9,8 @@ from jupyter_gq.client.models import JobView
 from jupyter_gq.client.output_text import OutputText
 from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.phases import ENDED
 
-from .job_lists import ENDED
 from .tables import cut_lines
 
 _CLEAR_LINE = "\r\x1b[K"

@@ -11,7 +11,7 @@ from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.models import MAX_NAME, Alternative, Bundle, JobFields, JobRequest, JobSubmission, Preview
 from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.domain.plain_text import quoted
-from jupyter_gq.notebook.durations import parse_duration
+from jupyter_gq.notebook.job_options import add_job_options, read_job_options
 
 from .address import is_on_this_machine
 from .answers import print_json
@@ -28,42 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq submit`."""
     parser.add_argument("file", type=Path, metavar="FILE", help="a notebook (.ipynb) or a Python script (.py)")
     parser.add_argument("script_arguments", nargs="*", metavar="ARGUMENT", help="arguments of a script, after --")
-    parser.add_argument("--queue", default="", help="training queue (default: yours, if you have only one)")
-    parser.add_argument("--gpus", default="1", help="GPUs of each task: 0, a fraction or a whole number (default: 1)")
-    parser.add_argument("--gpu-memory", help="GPU memory of each task, such as '12 GB', instead of a fraction of a GPU")
-    parser.add_argument("--name", default="", help="name of the job (default: that of the file)")
-    parser.add_argument("--cpus", help="CPU cores of each task (default: as the queue says)")
-    parser.add_argument("--memory", help="memory of each task, such as '16 GiB' (default: as the queue says)")
-    parser.add_argument("--gpu-model", help="only GPUs of this model (default: any)")
-    parser.add_argument(
-        "--prefer-model",
-        action="append",
-        default=[],
-        metavar="MODEL",
-        help="GPUs of this model, if there is room; may be repeated, the first is tried first",
-    )
-    parser.add_argument("--tasks", type=int, default=1, help="number of tasks; all start together (default: 1)")
-    parser.add_argument(
-        "--min-tasks",
-        type=int,
-        metavar="TASKS",
-        help="least number of tasks: the job starts with so many, and grows and shrinks while it runs (default: all)",
-    )
-    parser.add_argument("--within", metavar="LEVEL", help="all tasks in one node, rack or other level of the cluster")
-    parser.add_argument("--priority", type=int, default=0, help="priority inside the queue (default: 0)")
-    parser.add_argument(
-        "--expected",
-        type=parse_duration,
-        metavar="TIME",
-        help="how long the job will probably run, such as 90m or 12h; for forecasts only, it is not a limit",
-    )
-    parser.add_argument(
-        "--max-time",
-        type=parse_duration,
-        metavar="TIME",
-        help="how long the job may run, over all runs and without pauses; then it saves its state and ends "
-        "(default: as the queue says)",
-    )
+    add_job_options(parser, named_after="file")
     software = parser.add_mutually_exclusive_group()
     software.add_argument("--kernel", help="name of the kernel (default: that of the notebook; python3 for a script)")
     software.add_argument(
@@ -142,22 +107,13 @@ async def _submit_in_image(client: ServiceClient, arguments: argparse.Namespace,
 
 
 async def _submit(client: ServiceClient, arguments: argparse.Namespace, bundle: Bundle) -> int:
-    request = JobFields(
-        name=arguments.name.strip() or arguments.file.stem[:MAX_NAME],
-        queue=arguments.queue or await _choose_queue(client),
-        gpus=arguments.gpus,
-        cpus=arguments.cpus,
-        memory=arguments.memory,
-        gpu_model=arguments.gpu_model,
-        gpu_memory=arguments.gpu_memory,
-        preferred_gpu_models=arguments.prefer_model,
-        tasks=arguments.tasks,
-        min_tasks=arguments.min_tasks,
-        within=arguments.within,
-        priority=arguments.priority,
-        expected_seconds=arguments.expected,
-        max_seconds=arguments.max_time,
-        software=arguments.software,
+    request = JobFields.model_validate(
+        {
+            **read_job_options(arguments),
+            "name": arguments.name.strip() or arguments.file.stem[:MAX_NAME],
+            "queue": arguments.queue or await _choose_queue(client),
+            "software": arguments.software,
+        }
     )
     manifest = bundle.manifest
     home, kernel = manifest.environment.get("HOME", ""), manifest.kernel.name
@@ -188,11 +144,10 @@ async def _submit(client: ServiceClient, arguments: argparse.Namespace, bundle: 
 
 async def _choose_queue(client: ServiceClient) -> str:
     """Return the only queue that the user may use; raise `CommandRefused` if there is none or a choice."""
-    queues = [queue.name for queue in (await client.queues()).queues if queue.member]
-    if len(queues) != 1:
-        names = f"Yours are {', '.join(queues)}." if queues else "You may use none; ask your administrator."
-        raise CommandRefused(f"Which queue? Name it with --queue. {names}")
-    return queues[0]
+    queues = await client.queues()
+    if len(queues.own) != 1:
+        raise CommandRefused(f"Which queue? Name it with --queue. {queues.describe_own()}")
+    return queues.own[0]
 
 
 def _describe_preview(preview: Preview) -> str:

@@ -1,7 +1,6 @@
 """The context that the parts of a controller share: connections to the outside, records, and data in memory."""
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -31,7 +30,9 @@ from .drains import Drain, load_drains, mark_drained
 from .events import Broker
 from .gpu_use import UnusedGpu, UseSeries
 from .group_limits import hold_beyond_limits
+from .lent_devices import LentDevices
 from .memory_excess import MemoryExcess
+from .offered_nodes import merge_offers, without_devices
 from .records.records import Records
 from .records.set_aside import SetAside
 from .settings.config import Settings, SettingsSource
@@ -63,6 +64,7 @@ class Context:
     wake: Callable[[], None]
     broker: Broker
     records: Records = field(init=False)
+    lent: LentDevices = field(init=False)
     #: Why each pending workload waits, by id, from the last decision.
     pending: dict[str, Pending] = field(default_factory=dict)
     #: Groups of each user who has made a request since the start, by name.
@@ -119,8 +121,6 @@ class Context:
     _nodes: tuple[Node, ...] = ()
     _nodes_of: tuple[Settings, list[tuple[Node, ...]], frozenset[str], frozenset[str], frozenset[str]] | None = None
     _core_view: CoreView = field(init=False)
-    #: The devices of suspended notebooks, and the revision of the records of which they are.
-    _lent: tuple[int, frozenset[str]] = (-1, frozenset())
     #: Workloads about which no decision can be made, as they were when that was found.
     _excluded: dict[str, Workload] = field(default_factory=dict)
 
@@ -176,7 +176,7 @@ class Context:
         taken = frozenset(device for run in (*self.unknown_runs, *self.needless_runs) for device in run.devices)
         held = self._held_outside_pools(offers, taken)
         if (settings, offers, drained, taken, held) != self._nodes_of:
-            nodes = _without_devices(mark_drained(_merge_offers(offers), drained), taken)
+            nodes = without_devices(mark_drained(merge_offers(offers), drained), taken)
             self._nodes = with_levels(settings.nodes(nodes, held), settings.topology)
             self._nodes_of = settings, offers, drained, taken, held
         return self._nodes
@@ -195,7 +195,7 @@ class Context:
 
     def offered_nodes(self) -> tuple[Node, ...]:
         """Return all nodes as the backends offer them, each once, also with devices that are in no pool."""
-        return tuple(_merge_offers(self._offers()))
+        return tuple(merge_offers(self._offers()))
 
     def _offers(self) -> list[tuple[Node, ...]]:
         """Return the nodes that each backend offers now."""
@@ -297,33 +297,6 @@ class Context:
         resizing = self.backend_of(workload.kind).capabilities.resizing
         return replace(workload, elastic=True) if resizing is not None and workload.can_shrink else workload
 
-    def is_borrower(self, workload: Workload) -> bool:
-        """Return whether a job holds a device without room for the suspended notebooks that have lent their parts."""
-        if workload.kind is not Kind.TRAINING or not workload.holds:
-            return False
-        lent = self._lent_devices()
-        return any(device in lent for task in workload.held_places for device in task.devices)
-
-    def _lent_devices(self) -> frozenset[str]:
-        """Return the ids of the devices of which suspended notebooks have lent parts that are in use.
-
-        They are computed again only after a change of a record.
-        """
-        if self._lent[0] != self.records.revision:
-            suspended = (each.workload for each in self.records.notebooks() if each.workload.state is State.SUSPENDED)
-            devices = {name for each in suspended for task in each.placement for name in task.devices}
-            self._lent = self.records.revision, frozenset(devices and self._find_overfull(devices))
-        return self._lent[1]
-
-    def _find_overfull(self, devices: Collection[str]) -> set[str]:
-        """Return those of the devices that could not hold all of their workloads, with the suspended ones, at once."""
-        held: Counter[str] = Counter()
-        for record in self.records.unfinished():
-            for task in record.workload.held_places:
-                for device in task.devices:
-                    held[device] += record.workload.request.milli_per_device
-        return {device for device in devices if held[device] > ONE_GPU}
-
     def exclude(self, workload: Workload, error: Exception) -> None:
         """Leave a workload out of snapshots until it changes, because a decision about it raises `error`.
 
@@ -415,41 +388,3 @@ class Context:
         """Read together the numbers for `last_seq` that are not known yet."""
         if missing := [job for job in jobs if job not in self.last_seqs]:
             self.last_seqs.update(self.store.last_seqs(missing))
-
-
-def _merge_offers(offers: Iterable[tuple[Node, ...]]) -> list[Node]:
-    """Return the nodes of all offers, sorted by name; a node that several backends offer is merged into one."""
-    found: dict[str, Node] = {}
-    for node in (node for offer in offers for node in offer):
-        known = found.get(node.name)
-        found[node.name] = node if known is None else _merge_node(known, node)
-    return [found[name] for name in sorted(found)]
-
-
-def _without_devices(nodes: Iterable[Node], taken: frozenset[str]) -> list[Node]:
-    """Return the nodes, with the devices whose ids are in `taken` marked unhealthy, so that nothing new goes there."""
-    return [
-        replace(
-            node,
-            devices=tuple(replace(device, healthy=False) if device.id in taken else device for device in node.devices),
-        )
-        if any(device.id in taken for device in node.devices)
-        else node
-        for node in nodes
-    ]
-
-
-def _merge_node(one: Node, other: Node) -> Node:
-    """Return a node with the devices and labels that either backend knows, closed or draining if either says so.
-
-    If both know a device or label, `other` decides. If both give a reason why the node is closed, that of `one` counts,
-    and so do all its other fields.
-    """
-    devices = {device.id: device for device in (*one.devices, *other.devices)}
-    return replace(
-        one,
-        devices=tuple(devices.values()),
-        labels={**one.labels, **other.labels},
-        closed=one.closed or other.closed,
-        draining=one.draining or other.draining,
-    )

@@ -40,6 +40,7 @@ from jupyter_gq.store.protocol import Store
 from .clock import Clock
 from .context import Context
 from .events import Broker
+from .lent_devices import LentDevices
 from .loop.act import Executor
 from .loop.clock_jumps import ClockJumps
 from .loop.decide import Decider
@@ -213,8 +214,9 @@ class Controller:
         self._deferred = DeferredLaunches(context)
         self._presenter = Presenter(context)
         context.records = Records(self.store, self.clock, self._presenter.describe, self.events.publish)
+        context.lent = LentDevices(context.records)
         self._activity = ActivityLog(context, self._presenter.announce)
-        self._clock_jumps = ClockJumps(context, self._activity.move)
+        self._clock_jumps = ClockJumps(self.clock, context.records, self._activity.move)
         self._memory_watch = MemoryWatch(context)
         self._gpu_use_watch = GpuUseWatch(context, self._presenter.announce)
         checks = DeviceChecks(context=context, changed=self._changed)
@@ -227,7 +229,7 @@ class Controller:
         self.job_changes = JobChanges(context, self._presenter)
         self.tickets = Tickets(context, self._presenter, self._activity, checks)
         self.drains = Drains(context)
-        self.audit = AuditReader(context)
+        self.audit = AuditReader(self.store, self.settings)
         self.overview = Overview(context, self._decider)
         self.mentions = Mentions(context, self.show_names)
         self.job_notices = JobNotices(context, self.notices, self.mentions.render)
@@ -291,16 +293,16 @@ class Controller:
         await self._observer.record(observed)
         self.drains.forget_uncordoned()
         self.tickets.expire()
-        end_overdue_jobs(self._context)
+        end_overdue_jobs(self._context.records, self._context.settings, self.clock.now())
         self._activity.sample()
         self._memory_watch.check()
         want_limits(self._context)
-        keep_mps_running(self._context)
+        keep_mps_running(self._context.backends)
         self._gpu_use_watch.record()
         self._past_usage.update()
         decision = self._decider.decide()
         self._deferred.replace(decision.deferred)
-        request_nodes(self._context, decision.wanted_nodes)
+        request_nodes(self._context.backends, self._context.unobserved, decision.wanted_nodes)
         self._past_usage.add_entry_costs(decision)
         self._executor.record_decision(decision)
         self._presenter.update_pending(decision.pending)

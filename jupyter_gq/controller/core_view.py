@@ -13,6 +13,8 @@ from jupyter_gq.domain.workload import Backoff, Kind, Workload
 from jupyter_gq.simulation.durations import Durations
 from jupyter_gq.store.protocol import Record
 
+from .offered_nodes import without_devices
+
 
 def without(snapshot: Snapshot, excluded: Collection[Workload]) -> Snapshot:
     """Return the snapshot without these workloads; the devices that they hold become unhealthy.
@@ -23,10 +25,7 @@ def without(snapshot: Snapshot, excluded: Collection[Workload]) -> Snapshot:
         return snapshot
     names = {workload.id for workload in excluded}
     held = {device for workload in excluded for task in workload.held_places for device in task.devices}
-    nodes = tuple(
-        replace(node, devices=tuple(replace(d, healthy=d.healthy and d.id not in held) for d in node.devices))
-        for node in snapshot.nodes
-    )
+    nodes = tuple(without_devices(snapshot.nodes, held))
     workloads = tuple(workload for workload in snapshot.workloads if workload.id not in names)
     return replace(snapshot, nodes=nodes, workloads=workloads)
 

@@ -57,7 +57,7 @@ def _find_held(members: Sequence[Workload], limits: dict[str, int]) -> dict[str,
     """
     taken = sum(member.state is not State.PENDING for member in members)
     held = {}
-    for member in sorted(members, key=lambda each: (each.submitted_at, each.id)):
+    for member in sorted(members, key=lambda each: each.submission):
         if member.state is not State.PENDING or member.hold is not None:
             continue
         limit = limits.get(member.id)

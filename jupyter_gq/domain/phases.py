@@ -1,7 +1,12 @@
-"""The phases of jobs in sentences. Kernels import this module too, so it needs the standard library only."""
+"""The phases of jobs: the last ones, and all in sentences.
+
+Kernels import this module too, so it needs the standard library only.
+"""
 
 from __future__ import annotations
 
+#: Phases of a job that has ended.
+ENDED = frozenset({"done", "failed", "cancelled"})
 _CLAUSES = {"failed": "has failed", "cancelled": "was cancelled", "cancelling": "is being cancelled"}
 
 

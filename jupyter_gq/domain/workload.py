@@ -278,6 +278,11 @@ class Workload:
         return next((each.request for each in self.groups if each.name == group), self.request)
 
     @property
+    def submission(self) -> tuple[Instant, str]:
+        """Time of the submission, then the id: the sort key that puts older workloads first."""
+        return self.submitted_at, self.id
+
+    @property
     def waits_since(self) -> Instant:
         """Start of the wait of a pending workload: its last return to the queue, or else its submission."""
         return self.submitted_at if self.requeued_at is None else self.requeued_at

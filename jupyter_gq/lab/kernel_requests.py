@@ -198,11 +198,11 @@ class KernelRequests:
 
     async def _choose_queue(self) -> str:
         """Return the only queue that the user may use; raise `RefusedRequest` if there is none or a choice."""
-        queues = [queue.name for queue in (await self._service.queues()).queues if queue.member]
-        if len(queues) != 1:
-            names = f"Yours are {', '.join(queues)}." if queues else "You may use none; ask your administrator."
-            raise RefusedRequest("unknown_queue", f"Which queue? Name it with queue. {names}", field="queue")
-        return queues[0]
+        queues = await self._service.queues()
+        if len(queues.own) != 1:
+            message = f"Which queue? Name it with queue. {queues.describe_own()}"
+            raise RefusedRequest("unknown_queue", message, field="queue")
+        return queues.own[0]
 
 
 def _find_value(event: JsonObject) -> JsonValue:

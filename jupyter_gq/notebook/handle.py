@@ -12,20 +12,17 @@ from numbers import Real
 from os import PathLike
 from pathlib import Path
 
-from jupyter_gq.domain.phases import describe_phase
+from jupyter_gq.domain.phases import ENDED, describe_phase
 
 from .clock import monotonic, now
 from .options import make_plain
+from .pace import INTERVAL, Pace
 from .pickled_call import restore_numbers
 from .results import ResultError, load
 from .server import JobError, Server, check_id, check_path, find_server, find_target
 
-#: Phases of a job that has ended.
-ENDED = frozenset({"done", "failed", "cancelled"})
 #: Media type by which JupyterLab shows a job with its live state.
 JOB_MIME = "application/vnd.jupyter-gq.job+json"
-#: Seconds between two questions, and the longest pause while nobody answers.
-INTERVAL, LONGEST_PAUSE = 1.0, 10.0
 #: Most sentences on files that a copy left out.
 _MOST_TOLD = 5
 #: Seconds that a representation of a job may wait for its present state.
@@ -274,16 +271,16 @@ def wait_until(find: Callable[[], str], timeout: float | None, *, every: float |
     request is refused, and `TypeError` or `ValueError` for a `timeout` that is no number.
     """
     _check_timeout(timeout)
-    every = INTERVAL if every is None else every
-    end, pause = None if timeout is None else monotonic() + timeout, every
+    pace = Pace(INTERVAL if every is None else every)
+    end = None if timeout is None else monotonic() + timeout
     while True:
         try:
             found = find()
-            pause = every
+            pause = pace.next_pause(answered=True)
         except JobError as error:
             if not error.is_temporary:
                 raise
-            found, pause = "", min(LONGEST_PAUSE, 2 * pause)
+            found, pause = "", pace.next_pause(answered=False)
         left = pause if end is None else end - monotonic()
         if found or left <= 0:
             return found

@@ -28,7 +28,7 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING
 
 from .cached_functions import reduce_cached
-from .save_results import describe_error, is_too_deep, limited_recursions, own_modules_by_value
+from .save_results import describe_error, is_too_deep, limited_recursions, make_plain_number, own_modules_by_value
 from .server import JobError
 from .unpickler import Unpickler
 
@@ -195,15 +195,8 @@ def restore_numbers(simple: object) -> object:
 def _simplify_one(value: object) -> object:
     if isinstance(value, str):
         return _make_valid(value[:_LONGEST_TEXT])
-    if not isinstance(value, (bool, int, float)):
-        item = getattr(value, "item", None)
-        try:
-            value = item() if callable(item) else None
-        except Exception:  # noqa: BLE001 - arrays of libraries raise errors of all kinds if they hold several numbers
-            return None
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else str(float(value))
-    return value if isinstance(value, (bool, int)) and abs(value) < 2**53 else None
+    number = make_plain_number(value)
+    return str(number) if number is not None and not math.isfinite(number) else number
 
 
 def _dump(value: object) -> bytes | Exception:

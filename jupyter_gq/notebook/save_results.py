@@ -104,15 +104,26 @@ def save_one(
 
 def find_number(value: object) -> float | int | None:
     """Return a finite number as JSON knows it, also that of a library such as a loss in PyTorch; None for others."""
+    number = make_plain_number(value)
+    return None if number is None or isinstance(number, bool) or not math.isfinite(number) else number
+
+
+def make_plain_number(value: object) -> bool | float | int | None:
+    """Return a bool or a number, also that of a library, as one of Python; None for others and for huge integers.
+
+    JSON has no number for nan and the infinite ones, and loses digits of integers from 2**53.
+    """
     if not isinstance(value, (bool, int, float)):
         item = getattr(value, "item", None)
         try:
             value = item() if callable(item) else None
         except Exception:  # noqa: BLE001 - arrays of libraries raise errors of all kinds if they hold several numbers
             return None
-    if isinstance(value, float) and math.isfinite(value):
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, float):
         return float(value)
-    return int(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53 else None
+    return int(value) if isinstance(value, int) and abs(value) < 2**53 else None
 
 
 @contextmanager

@@ -12,8 +12,10 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
+from jupyter_gq.domain.phases import ENDED
+
 from .grid import list_points
-from .handle import ENDED, Job, wait_until
+from .handle import Job, wait_until
 from .options import MAX_NAME, check_count, check_function, check_order, check_parallel, list_names, make_plain
 from .pickled_call import check_arguments, check_call, describe_call, name_function, pickle_call, restore_numbers
 from .server import JobError, Server, check_id, find_folder, find_kernel_id, find_server

@@ -9,26 +9,16 @@ import uuid
 from collections.abc import Mapping
 from typing import NoReturn, Protocol, cast
 
-from .durations import parse_duration
-from .handle import ENDED, Job, JobFailed, wait_until
+from jupyter_gq.domain.phases import ENDED
+
+from .handle import Job, JobFailed, wait_until
+from .job_options import add_job_options, read_job_options
 from .jobs import in_job
 from .server import JobError, find_folder, find_kernel_id, find_server
 from .table import Table
 
 #: Seconds between two looks at a job whose line is kept up to date.
 INTERVAL = 2.0
-#: Fields of a job that the line of the magic names, each with the name of its option.
-_SAME = (
-    *("gpus", "gpu_memory", "queue", "name", "cpus", "memory", "gpu_model", "tasks", "min_tasks", "within", "priority"),
-    "software",
-)
-_FIELDS = {
-    **{field: field for field in _SAME},
-    "preferred_gpu_models": "prefer_model",
-    "expected_seconds": "expected",
-    "max_seconds": "max_time",
-    "secrets": "secret",
-}
 _LISTED = ("id", "phase", "name", "queue", "gpus", "sentence")
 _NO_JOBS = "No job of yours waits or runs. `%gq_jobs --all` also lists jobs that have ended."
 
@@ -151,29 +141,8 @@ def _make_train_parser() -> UsageParser:
         description="Send this cell to a training queue. The cells that ran before it in this kernel run first.",
         add_help=False,
     )
-    parser.add_argument("--gpus", default="1", help="0, a fraction such as 0.25, or a whole number (default: 1)")
-    parser.add_argument("--gpu-memory", help="GPU memory of each task, such as '12 GB', instead of a fraction of a GPU")
-    parser.add_argument("--queue", default="", help="training queue (default: yours, if you have only one)")
+    add_job_options(parser, named_after="notebook")
     parser.add_argument("--returns", default="", metavar="NAMES", help="variables to bring back, such as model,loss")
-    parser.add_argument("--name", default="", help="name of the job (default: that of the notebook)")
-    parser.add_argument("--cpus", help="CPU cores of each task (default: as the queue says)")
-    parser.add_argument("--memory", help="memory of each task, such as '16 GiB' (default: as the queue says)")
-    parser.add_argument("--gpu-model", help="only GPUs of this model (default: any)")
-    parser.add_argument(
-        "--prefer-model", action="append", default=[], metavar="MODEL", help="GPUs of this model first; may be repeated"
-    )
-    parser.add_argument("--tasks", type=int, default=1, help="number of tasks, which start together (default: 1)")
-    parser.add_argument(
-        "--min-tasks", type=int, metavar="TASKS", help="least number of tasks; the job then grows and shrinks"
-    )
-    parser.add_argument("--within", metavar="LEVEL", help="all tasks in one node, rack or other level of the cluster")
-    parser.add_argument("--priority", type=int, default=0, help="priority inside the queue (default: 0)")
-    parser.add_argument(
-        "--expected", type=parse_duration, metavar="TIME", help="how long it will run, such as 90m; for forecasts only"
-    )
-    parser.add_argument(
-        "--max-time", type=parse_duration, metavar="TIME", help="how long it may run, such as 12h; then it ends"
-    )
     parser.add_argument(
         "--secret", action="append", default=[], metavar="NAME", help="stored secret that it has; may be repeated"
     )
@@ -204,8 +173,10 @@ def _send(shell: Shell, options: argparse.Namespace, cell: str) -> Job:
         "cell_id": asked.get("metadata", {}).get("cellId") or "",
         "replay": not options.no_replay,
         "returns": [name.strip() for name in options.returns.split(",") if name.strip()],
+        "software": options.software,
+        "secrets": options.secret,
     }
-    answer = server.post("jobs", body={**body, **{field: getattr(options, name) for field, name in _FIELDS.items()}})
+    answer = server.post("jobs", body={**body, **read_job_options(options)})
     for note in cast("list[str]", answer["notes"]):
         print(note)  # noqa: T201
     return Job(server, cast("Mapping[str, object]", answer["job"]))

@@ -19,7 +19,7 @@ class Difference:
 def differences(snapshot: Snapshot, before: Decision, after: Decision) -> list[Difference]:
     """Return a `Difference` for each workload to which `after` does something else than `before`, by submission."""
     old, new = _outcomes(before), _outcomes(after)
-    ordered = sorted(snapshot.workloads, key=lambda workload: (workload.submitted_at, workload.id))
+    ordered = sorted(snapshot.workloads, key=lambda workload: workload.submission)
     found = [
         Difference(workload=w.id, before=old.get(w.id, "goes on"), after=new.get(w.id, "goes on")) for w in ordered
     ]

@@ -35,7 +35,7 @@ def test_what_is_kept_of_long_output():
 
 
 def test_the_message_about_an_error_in_the_file(tmp_path):
-    page = text_of("set-quotas.md")
+    page = text_of("change-the-settings.md")
     (message,) = re.findall(r"jupyterhub_config\.py, line 5: .*?, or None\.", page)
     file = tmp_path / "jupyterhub_config.py"
     file.write_text(

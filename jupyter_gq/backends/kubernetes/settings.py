@@ -4,12 +4,12 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from traitlets import Bool, Bunch, Dict, Float, Integer, List, Unicode, validate
 from traitlets.config import LoggingConfigurable
 
+from jupyter_gq import __version__
 from jupyter_gq.backends.server_stopper import ServerStopper
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.pod_pool import PodPool
@@ -239,7 +239,7 @@ class KubernetesBackend(LoggingConfigurable):
             ) from error
         workers = self.creations + _OTHER_CALLS
         return Cluster.open(
-            kubeconfig=self.kubeconfig, timeout=self.request_timeout, workers=workers, agent=f"jupyter-gq/{_version()}"
+            kubeconfig=self.kubeconfig, timeout=self.request_timeout, workers=workers, agent=f"jupyter-gq/{__version__}"
         )
 
     def lease(self, *, elapsed: Callable[[], float], now: Callable[[], float]) -> Lease:
@@ -293,10 +293,3 @@ def _own_namespace() -> str:
         raise BackendError(
             "The hub's namespace is not known, for the service runs in no pod. Set c.KubernetesBackend.hub_namespace."
         ) from error
-
-
-def _version() -> str:
-    try:
-        return version("jupyter-gq")
-    except PackageNotFoundError:
-        return "0"

@@ -53,6 +53,15 @@ class QueueList(BaseModel):
 
     queues: list[QueueView]
 
+    @property
+    def own(self) -> list[str]:
+        """Names of the queues to which the user may send jobs."""
+        return [queue.name for queue in self.queues if queue.member]
+
+    def describe_own(self) -> str:
+        """Return a sentence with these names, for a user who has to choose one."""
+        return f"Yours are {', '.join(self.own)}." if self.own else "You may use none; ask your administrator."
+
 
 class PoolView(BaseModel):
     """Totals of a pool."""

@@ -434,7 +434,7 @@ class Executor:
     def _launch_of(self, record: Record, token: str) -> Launch:
         """Return the order to a backend to launch the run of a record, with its environment and its token."""
         settings, grace = self._context.settings, self._context.settings.grace
-        if self._context.is_borrower(record.workload):
+        if self._context.lent.is_borrower(record.workload):
             grace = settings.suspension.borrower_grace(grace)
         environment = {**self._context.environment(record.workload), STOP_GRACE: f"{grace:g}"}
         return Launch(workload=record.workload, detail=record.detail, environment=environment, token=token)

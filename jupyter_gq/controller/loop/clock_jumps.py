@@ -15,8 +15,9 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from jupyter_gq.controller.context import Context
+from jupyter_gq.controller.clock import Clock
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
+from jupyter_gq.controller.records.records import Records
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.workload import Activity
 from jupyter_gq.store.protocol import Record
@@ -30,9 +31,9 @@ _LEAST = 2.0
 class ClockJumps:
     """The watch over the wall clock, beside the clock of the time awake."""
 
-    def __init__(self, context: Context, move_activity: Callable[[float], None]) -> None:
+    def __init__(self, clock: Clock, records: Records, move_activity: Callable[[float], None]) -> None:
         """Begin with the clocks as they are; `move_activity` moves times of notebooks that are in memory only."""
-        self._context, self._move_activity = context, move_activity
+        self._clock, self._records, self._move_activity = clock, records, move_activity
         self._ahead = self._measure()
 
     def _measure(self) -> float | None:
@@ -40,8 +41,7 @@ class ClockJumps:
 
         None if this process was held up between the two readings.
         """
-        clock = self._context.clock
-        before, now, after = clock.awake(), clock.now(), clock.awake()
+        before, now, after = self._clock.awake(), self._clock.now(), self._clock.awake()
         return now - before if after - before < _LEAST / 2 else None
 
     def follow(self) -> None:
@@ -54,8 +54,8 @@ class ClockJumps:
             log.warning(
                 "the clock was set by %+.0f s, or the machine slept: what lasts goes on without this time", jump
             )
-            moved = (_move_times(record, jump) for record in self._context.records.unfinished())
-            self._context.records.commit_each([change for change in moved if change is not None])
+            moved = (_move_times(record, jump) for record in self._records.unfinished())
+            self._records.commit_each([change for change in moved if change is not None])
             self._move_activity(jump)
         self._ahead = ahead
 

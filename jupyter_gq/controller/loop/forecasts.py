@@ -114,7 +114,7 @@ class Forecasts:
         self._due.clear()
         snapshot = context.snapshot()
         jobs = (workload for workload in snapshot.workloads if workload.kind is Kind.TRAINING)
-        waiting = sorted(filter(_waits, jobs), key=lambda w: (w.submitted_at, w.id))
+        waiting = sorted(filter(_waits, jobs), key=lambda w: w.submission)
         if not waiting:
             return
         expected = await asyncio.to_thread(

@@ -1,11 +1,13 @@
 """Invariants that hold after every step, whatever happened. A breach is a defect of this package, found early."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from jupyter_gq.backends.protocol import Backend, Observation, Phase
 from jupyter_gq.domain.amount import ONE_GPU
 from jupyter_gq.domain.errors import DefectError
 from jupyter_gq.domain.queue import Queue
+from jupyter_gq.domain.queue_tree import path_of, sum_up
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import TaskGroup, TaskPlacement, Workload
 from jupyter_gq.scheduling.decision import Decision, Grow, Resume, Shrink, Suspend
@@ -40,20 +42,17 @@ def check_limits(workloads: Sequence[Workload], queues: Sequence[Queue], admitte
     `admitted` are ids of workloads. Queues under which nothing starts are not checked.
     """
     by_name = {queue.name: queue for queue in queues}
-    used: dict[str, int] = {}
-    touched: set[str] = set()
     new = set(admitted)
+    held: Counter[str] = Counter()
     for workload in workloads:
-        chain = _with_ancestors(workload.queue, by_name)
-        held = gang.occupied(workload) if workload.holds else 0
-        for name in chain:
-            used[name] = used.get(name, 0) + held
-        if workload.id in new:
-            touched.update(chain)
-    for name in touched:
-        limit = by_name[name].limit
-        if limit is not None and used[name] > limit:
-            raise InvariantBroken(f"queue {name} holds {used[name]} milli-GPU, above its limit of {limit}")
+        held[workload.queue] += gang.occupied(workload) if workload.holds else 0
+    used = sum_up(held, by_name)
+    touched = {workload.queue for workload in workloads if workload.id in new}
+    for queue in {queue for name in touched for queue in path_of(name, by_name)}:
+        if queue.limit is not None and used[queue.name] > queue.limit:
+            raise InvariantBroken(
+                f"queue {queue.name} holds {used[queue.name]} milli-GPU, above its limit of {queue.limit}"
+            )
 
 
 def check_capabilities(decision: Decision, backends: Mapping[str, Backend]) -> None:
@@ -107,12 +106,3 @@ def _check_group(workload: Workload, group: TaskGroup, placed: Sequence[TaskPlac
     for task in placed:
         if len(task.devices) != group.request.devices or len(set(task.devices)) != len(task.devices):
             raise InvariantBroken(f"{who} needs {group.request.devices} devices a task: {task.devices}")
-
-
-def _with_ancestors(name: str | None, queues: Mapping[str, Queue]) -> list[str]:
-    """Return the names of a queue and of all queues above it; none for an unknown queue."""
-    chain = []
-    while name is not None and name in queues:
-        chain.append(name)
-        name = queues[name].parent
-    return chain

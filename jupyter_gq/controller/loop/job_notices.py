@@ -24,6 +24,7 @@ from jupyter_gq.controller.context import Context
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.phases import ENDED
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.store.protocol import StoredEvent
 
@@ -42,8 +43,6 @@ RETRIES = (10.0, 60.0, 600.0, 3000.0)
 MOST_LATE = 3600.0
 #: Events that are read and notices that are sent at one time.
 _AT_ONCE = 100
-#: The phases of jobs that have ended.
-_ENDED = frozenset({"done", "failed", "cancelled"})
 #: Name of the document in the store.
 _POSITION = "job_notices"
 #: Ended jobs that are remembered, so that a second event about one is not a second notice.
@@ -134,7 +133,7 @@ class JobNotices:
 
     def _read(self, event: StoredEvent) -> Notice | None:
         """Return the notice about the job of an event; None if the rule wants none."""
-        if event.kind != "job" or event.payload.get("phase") not in _ENDED:
+        if event.kind != "job" or event.payload.get("phase") not in ENDED:
             return None
         try:
             job = JobSummary.model_validate(event.payload)

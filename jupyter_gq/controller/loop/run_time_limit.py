@@ -11,10 +11,11 @@ Held: a held job that waits is left alone, so that its limit can still be change
 See docs/decisions/0110-count-the-running-time-of-all-runs.md.
 """
 
-from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.acts import act_of_scheduler
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
+from jupyter_gq.controller.records.records import Records
 from jupyter_gq.controller.run_time_limits import EffectiveLimit, find_run_time_limit
+from jupyter_gq.controller.settings.config import Settings
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.mentions import reveal
@@ -26,18 +27,17 @@ from jupyter_gq.domain.workload_detail import Eviction
 from .act import make_stop_change
 
 
-def end_overdue_jobs(context: Context) -> None:
+def end_overdue_jobs(records: Records, settings: Settings, now: Instant) -> None:
     """Tell each running job at its limit to end, and end each waiting one that an interrupted run brought there."""
-    now = context.clock.now()
     changes = []
-    for record in context.records.unfinished():
+    for record in records.unfinished():
         workload = record.workload
         if not _may_end(workload):
             continue
-        limit = find_run_time_limit(context.settings, workload)
+        limit = find_run_time_limit(settings, workload)
         if limit is not None and workload.running_time(now) >= limit.seconds:
             changes.append(_make_end(workload, limit, now))
-    context.records.commit_each(changes)
+    records.commit_each(changes)
 
 
 def _may_end(workload: Workload) -> bool:

@@ -23,6 +23,7 @@ from jupyter_gq.controller.suspended_runs import RUN_IS_GONE, has_suspended_run,
 from jupyter_gq.devices.share_state import SharePhase, ShareState
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.audit import Action
+from jupyter_gq.domain.queue_tree import path_of
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import Event, State
 from jupyter_gq.domain.workload import Kind, Stop, Workload
@@ -192,10 +193,5 @@ def _has_memory_quota(context: Context, workload: Workload) -> bool:
     if not workload.request.memory:
         return False
     queues = {queue.name: queue for queue in context.settings.training_tree()}
-    name: str | None = workload.queue
-    while name is not None and name in queues:
-        queue = queues[name]
-        if queue.memory_quota is not None or queue.memory_limit is not None:
-            return True
-        name = queue.parent
-    return False
+    path = path_of(workload.queue, queues)
+    return any(queue.memory_quota is not None or queue.memory_limit is not None for queue in path)

@@ -16,6 +16,7 @@ See docs/decisions/0108-change-a-job-by-one-patch.md.
 
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
+from jupyter_gq.controller.settings.config import Settings
 from jupyter_gq.domain.errors import NotFound
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import Record
@@ -41,24 +42,24 @@ def find_changeable_job(context: Context, caller: Caller, job: str) -> Record:
     if record is None:
         raise _not_found(job)
     workload = record.workload
-    if not caller.may_see(workload.owner) and not may_manage(context, caller, workload.queue):
+    if not caller.may_see(workload.owner) and not may_manage(context.settings, caller, workload.queue):
         raise _not_found(job)
     return record
 
 
-def require_manager(context: Context, caller: Caller, queue: str) -> None:
+def require_manager(settings: Settings, caller: Caller, queue: str) -> None:
     """Raise `NotFound` unless the training queue exists and the caller is one of its managers or an admin."""
-    known = any(entry.queue.name == queue for entry in context.settings.training)
-    if not known or not may_manage(context, caller, queue):
+    known = any(entry.queue.name == queue for entry in settings.training)
+    if not known or not may_manage(settings, caller, queue):
         raise NotFound(f"There is no queue {queue!r} that you manage.")
 
 
-def may_manage(context: Context, caller: Caller, queue: str) -> bool:
+def may_manage(settings: Settings, caller: Caller, queue: str) -> bool:
     """Return whether the caller may decide about the jobs of all users in a queue: as an admin, or as its manager.
 
     A caller whose token is limited to own objects manages no queue.
     """
-    return caller.admin or (not caller.own_only and context.settings.manages(caller, queue))
+    return caller.admin or (not caller.own_only and settings.manages(caller, queue))
 
 
 def _find(context: Context, job: str) -> Record | None:

@@ -118,7 +118,7 @@ class JobChanges:
         """Raise `ManagersOnly` if somebody else holds or limits the job, and the caller may not undo that."""
         hold, bound = workload.hold, workload.run_time_bound
         held = hold is not None and hold.by != caller.user
-        if (not held and bound is None) or may_manage(self._context, caller, workload.queue):
+        if (not held and bound is None) or may_manage(self._context.settings, caller, workload.queue):
             return
         what = "held" if held else "limited in its running time"
         raise ManagersOnly(
@@ -129,7 +129,7 @@ class JobChanges:
     def _check_release(self, caller: Caller, workload: Workload) -> None:
         """Raise `ManagersOnly` if somebody else holds the job, and the caller may not undo that."""
         hold = workload.hold
-        if hold is None or hold.by == caller.user or may_manage(self._context, caller, workload.queue):
+        if hold is None or hold.by == caller.user or may_manage(self._context.settings, caller, workload.queue):
             return
         by = mention(hold.by, hold.by, "a manager of the queue or an administrator")
         raise ManagersOnly(
@@ -149,7 +149,7 @@ class JobChanges:
             priority=workload.priority if wanted.priority is None else wanted.priority,
         )
         if wanted.max_seconds is not None:
-            overrules = may_manage(self._context, caller, workload.queue)
+            overrules = may_manage(self._context.settings, caller, workload.queue)
             changed = set_run_time_limit(changed, wanted.max_seconds, caller, overrules=overrules)
         return self._with_tasks(self._with_devices(changed, wanted), wanted)
 
@@ -177,7 +177,7 @@ class JobChanges:
             return workload
         if least > most:
             raise NeverFits(f"{describe_excess_of_tasks(least, most)}.", Resource.TASKS)
-        check_tasks(self._context, least, most)
+        check_tasks(self._context.backend_of(workload.kind), least, most)
         return changed
 
     def _check_request(self, caller: Caller, before: Workload, after: Workload) -> None:
@@ -193,7 +193,7 @@ class JobChanges:
             )
         if moves:
             check_priority(find_usable_queue(settings, caller, after.queue), caller, after.priority)
-            check_limits_of_queue(context, after.queue)
+            check_limits_of_queue(context.settings, context.records, after.queue)
         elif after.priority != before.priority:
             check_priority(find_queue(settings, caller, before.queue), caller, after.priority)
         if moves or _shape(after) != _shape(before):

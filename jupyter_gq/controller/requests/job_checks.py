@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from jupyter_gq.backends.protocol import Backend
 from jupyter_gq.controller.caller import Caller
-from jupyter_gq.controller.context import Context
+from jupyter_gq.controller.records.records import Records
 from jupyter_gq.controller.settings.config import Settings
 from jupyter_gq.controller.settings.queues import TrainingQueue
 from jupyter_gq.domain.errors import LimitReached, NeverFits, NotAMember, PriorityTooHigh, Resource, UnknownQueue
@@ -35,9 +36,9 @@ def check_priority(queue: TrainingQueue, caller: Caller, priority: int) -> None:
         raise PriorityTooHigh(requested=priority, highest=highest, queue=queue.queue.name)
 
 
-def check_tasks(context: Context, least: int, most: int) -> None:
-    """Raise `NeverFits` for a job that could run with fewer tasks than it has, if jobs here cannot be resized."""
-    resizing = context.backend_of(Kind.TRAINING).capabilities.resizing
+def check_tasks(backend: Backend, least: int, most: int) -> None:
+    """Raise `NeverFits` for a job that could run with fewer tasks than it has, if the backend cannot resize jobs."""
+    resizing = backend.capabilities.resizing
     if least < most and resizing is None:
         raise NeverFits(
             f"You asked for {least} to {most} tasks, but the number of tasks of a job cannot "
@@ -47,17 +48,17 @@ def check_tasks(context: Context, least: int, most: int) -> None:
         )
 
 
-def check_limits_of_user(context: Context, user: str) -> None:
+def check_limits_of_user(settings: Settings, records: Records, user: str) -> None:
     """Raise `LimitReached` if the user has as many unfinished jobs as the settings allow."""
-    settings, jobs = context.settings, [job for job in _unfinished_jobs(context) if job.owner == user]
+    jobs = [job for job in _unfinished_jobs(records) if job.owner == user]
     there, remedy = "You have {} jobs that wait", "Cancel some, or wait until some {}."
     _check_number(len(jobs), settings.max_jobs_per_user, f"{there} or run", remedy.format("end"))
     _check_number(_count_waiting(jobs), settings.max_waiting_jobs_per_user, there, remedy.format("start"))
 
 
-def check_limits_of_queue(context: Context, queue: str) -> None:
+def check_limits_of_queue(settings: Settings, records: Records, queue: str) -> None:
     """Raise `LimitReached` if the queue has as many unfinished jobs as the settings allow."""
-    settings, jobs = context.settings, [job for job in _unfinished_jobs(context) if job.queue == queue]
+    jobs = [job for job in _unfinished_jobs(records) if job.queue == queue]
     there, remedy = f"The queue {queue!r} has {{}} jobs that wait", "Choose another queue, or try again later."
     _check_number(len(jobs), settings.max_jobs_per_queue, f"{there} or run", remedy)
     _check_number(_count_waiting(jobs), settings.max_waiting_jobs_per_queue, there, remedy)
@@ -69,8 +70,8 @@ def _check_number(found: int, most: int, words: str, remedy: str) -> None:
         raise LimitReached(f"{words.format(found)}, and at most {most} are possible. {remedy}")
 
 
-def _unfinished_jobs(context: Context) -> list[Workload]:
-    return [each.workload for each in context.records.unfinished() if each.workload.kind is Kind.TRAINING]
+def _unfinished_jobs(records: Records) -> list[Workload]:
+    return [each.workload for each in records.unfinished() if each.workload.kind is Kind.TRAINING]
 
 
 def _count_waiting(jobs: Sequence[Workload]) -> int:

@@ -8,7 +8,7 @@ from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.views.presenter import Presenter
 from jupyter_gq.domain.errors import NotFound
 from jupyter_gq.domain.workload import Kind
-from jupyter_gq.store.protocol import PageSize, Record
+from jupyter_gq.store.protocol import PageSize
 
 from .job_access import require_manager
 
@@ -51,15 +51,15 @@ class JobLists:
 
         `before` is as in `list_jobs`. Raises `NotFound` unless the caller may change the jobs of that queue.
         """
-        require_manager(self._context, caller, queue)
+        require_manager(self._context.settings, caller, queue)
         leaves = self._context.settings.leaves_below(queue)
-        last_shown = None if before is None else self._age(before, leaves)
+        last_shown = None if before is None else self._find_submission(before, leaves)
         left = [
             record
             for record in self._context.records.unfinished()
-            if record.workload.queue in leaves and (last_shown is None or _age(record) < last_shown)
+            if record.workload.queue in leaves and (last_shown is None or record.workload.submission < last_shown)
         ]
-        left.sort(key=_age, reverse=True)
+        left.sort(key=lambda record: record.workload.submission, reverse=True)
         self._context.look_up_last_seqs(record.workload.id for record in left[:limit])
         page = PageSize(entries=limit, size=self._context.settings.max_page_bytes)
         views = (view for record in left for view in self._presenter.show_each([record], self._presenter.job_summary))
@@ -67,12 +67,12 @@ class JobLists:
         more = bool(shown) and shown[-1].id != left[-1].workload.id
         return JobList(jobs=list(shown), next=shown[-1].id if more else None)
 
-    def _age(self, job: str, queues: Collection[str]) -> tuple[float, str]:
-        """Return what orders a job of these queues by its age, also an ended one; raise `NotFound` for any other."""
+    def _find_submission(self, job: str, queues: Collection[str]) -> tuple[float, str]:
+        """Return the sort key of a job of these queues, also of an ended one; raise `NotFound` for any other."""
         record = self._context.records.get(job)
         if record is None or record.workload.queue not in queues:
             raise _no_such_page(job)
-        return _age(record)
+        return record.workload.submission
 
     def _describe_disk(self, owner: str | None) -> str:
         """Return a phrase on the disk space of a user's jobs, or of those of all users; "" if it is not measured."""
@@ -84,11 +84,6 @@ class JobLists:
         record = self._context.records.get(before)
         if record is None or record.workload.kind is not Kind.TRAINING or not caller.may_see(record.workload.owner):
             raise _no_such_page(before)
-
-
-def _age(record: Record) -> tuple[float, str]:
-    """Return what orders records by their age; the newest has the largest."""
-    return record.workload.submitted_at, record.workload.id
 
 
 def _no_such_page(before: str) -> NotFound:

@@ -91,9 +91,9 @@ class Jobs:
                 return self._presenter.job(self._context.records.get(known.workload.id) or known), False
         manifest = submission.bundle.manifest
         check_secrets(self._context, caller, manifest.secrets, manifest.environment)
-        chosen = find_image(self._context, submission.software, manifest.kernel.name)
-        check_limits_of_user(self._context, caller.user)
-        check_limits_of_queue(self._context, submission.queue)
+        chosen = find_image(self._context.images, submission.software, manifest.kernel.name)
+        check_limits_of_user(self._context.settings, self._context.records, caller.user)
+        check_limits_of_queue(self._context.settings, self._context.records, submission.queue)
         self._check_disk(caller)
         self._context.store.require_room()
         workload = build_workload(self._context, caller, submission, f"job-{self._context.new_id()}")
@@ -301,7 +301,7 @@ class Jobs:
             for record in self._context.records.notebooks()
             if record.workload.holds and (record.workload.owner, record.workload.name) == (caller.user, server)
         ]
-        newest = max(found, key=lambda workload: (workload.submitted_at, workload.id), default=None)
+        newest = max(found, key=lambda workload: workload.submission, default=None)
         return "" if newest is None else self._pods.image_of(newest.id)
 
     def _store_job(self, record: Record, bundle: Bundle, audit: AuditEntry) -> None:

@@ -25,7 +25,7 @@ def build_workload(context: Context, caller: Caller, request: JobFields, name: s
     settings = context.settings
     check_priority(find_usable_queue(settings, caller, request.queue), caller, request.priority)
     least = request.tasks if request.min_tasks is None else request.min_tasks
-    check_tasks(context, least, request.tasks)
+    check_tasks(context.backend_of(Kind.TRAINING), least, request.tasks)
     devices = build_device_request(context, request)
     workload = Workload(
         id=name,

@@ -70,7 +70,7 @@ class Previews:
         not checked.
         """
         check_secrets(self._context, caller, secrets, {"HOME": home})
-        find_image(self._context, request.software, kernel)  # raises if it is not offered
+        find_image(self._context.images, request.software, kernel)  # raises if it is not offered
         workload = build_workload(self._context, caller, request, "preview")
         unfinished = tuple(self._context.records.unfinished())
         workload = hold_newcomer(unfinished, workload, request.group, request.group_parallel)

@@ -2,8 +2,8 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 
+from jupyter_gq import __version__
 from jupyter_gq.client.models import Health, HealthCode
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.leadership import Leadership
@@ -43,7 +43,7 @@ class ServiceStatus:
         return Health(
             status="ok" if code == "ok" else "degraded",
             code=code,
-            version=installed_version(),
+            version=__version__,
             devices=describe_devices(context.probe),
             policy=error or "ok",
             runs=UNOBSERVED if context.unobserved else "ok",
@@ -76,11 +76,3 @@ class ServiceStatus:
     def explain_unready(self) -> str:
         """Return as a sentence why requests should come later or go elsewhere; "" = this service answers them."""
         return self.leadership.unready
-
-
-def installed_version() -> str:
-    """Return the version of the installed package; "0" if it is not installed."""
-    try:
-        return version("jupyter-gq")
-    except PackageNotFoundError:
-        return "0"

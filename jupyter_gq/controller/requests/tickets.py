@@ -12,6 +12,7 @@ Giving back: a share that the spawner gives back is free when its process is gon
 the process.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from jupyter_gq.client.models import (
@@ -29,7 +30,7 @@ from jupyter_gq.controller.loop.act import make_stop_change
 from jupyter_gq.controller.records.acts import act_of, act_of_scheduler
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.views.presenter import Presenter
-from jupyter_gq.domain.amount import Instant, MiB, Seconds, parse_request
+from jupyter_gq.domain.amount import MiB, Seconds, parse_request
 from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.errors import Conflict, LimitReached, NotFound
 from jupyter_gq.domain.queue import build_queue
@@ -140,10 +141,10 @@ class Tickets:
         """
         whose = owner if owner is not None and caller.admin else caller.user
         found = [record for record in self._context.records.notebooks() if whose in {"*", record.workload.owner}]
-        found.sort(key=_age, reverse=True)
+        found.sort(key=lambda record: record.workload.submission, reverse=True)
         if before is not None:
             start = self._find_before(caller, before)
-            found = [record for record in found if _age(record) < _age(start)]
+            found = [record for record in found if record.workload.submission < start.workload.submission]
         page = PageSize(entries=limit, size=self._context.settings.max_page_bytes)
         views = (view for record in found for view in self._presenter.show_each([record], self._presenter.notebook))
         shown = page.take(views, lambda view: len(view.model_dump_json()))
@@ -283,7 +284,7 @@ class Tickets:
 
     def _newest_open_ticket(self, user: str, server: str) -> Record | None:
         """Return the newest unfinished ticket of a server that has not been told to end; None if there is none."""
-        return max((r for r in self._tickets_of(user, server) if r.workload.stop is None), key=_age, default=None)
+        return _find_newest(r for r in self._tickets_of(user, server) if r.workload.stop is None)
 
     def _ticket_of_server(self, caller: Caller, server: str) -> Record:
         """Return the newest open ticket of the caller's server, or else its newest ticket that is ending.
@@ -291,7 +292,7 @@ class Tickets:
         Raises `NotFound` if there is neither.
         """
         record = self._newest_open_ticket(caller.user, server)
-        record = record or max(self._tickets_of(caller.user, server), key=_age, default=None)
+        record = record or _find_newest(self._tickets_of(caller.user, server))
         if record is None:
             named = f"notebook server {server!r}" if server else "default notebook server"
             raise NotFound(f"There is no {named} of yours with a ticket. Start it on the page of the Hub.")
@@ -320,9 +321,9 @@ class Tickets:
         return record
 
 
-def _age(record: Record) -> tuple[Instant, str]:
-    """Return the sort key that puts older records first."""
-    return record.workload.submitted_at, record.workload.id
+def _find_newest(records: Iterable[Record]) -> Record | None:
+    """Return the record of the workload that was submitted last; None if there are no records."""
+    return max(records, key=lambda record: record.workload.submission, default=None)
 
 
 def _waits(record: Record) -> bool:

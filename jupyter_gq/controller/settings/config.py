@@ -14,6 +14,7 @@ from jupyter_gq.domain.amount import MiB, MilliGpu, Seconds
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.pod_pool import PodPool
 from jupyter_gq.domain.queue import BUILD_ROOT, Queue, build_queue
+from jupyter_gq.domain.queue_tree import find_leaves, path_of
 from jupyter_gq.scheduling.policy import (
     IdleRule,
     MinRuntimeMethod,
@@ -222,16 +223,17 @@ class Settings:
 
     def leaves(self) -> tuple[TrainingQueue, ...]:
         """Return the training queues that take jobs: those without queues below them."""
-        parents = {entry.queue.parent for entry in self.training}
-        return tuple(entry for entry in self.training if entry.queue.name not in parents)
+        names = {queue.name for queue in find_leaves(self.training_tree())}
+        return tuple(entry for entry in self.training if entry.queue.name in names)
 
     def leaves_below(self, queue: str) -> frozenset[str]:
         """Return the names of the training queues that take jobs and are this queue or below it."""
-        below = {queue}
-        for entry in self.training:  # parents come before their children
-            if entry.queue.parent in below:
-                below.add(entry.queue.name)
-        return frozenset(entry.queue.name for entry in self.leaves() if entry.queue.name in below)
+        queues = {each.name: each for each in self.training_tree()}
+        return frozenset(
+            leaf.name
+            for leaf in find_leaves(queues.values())
+            if any(each.name == queue for each in path_of(leaf.name, queues))
+        )
 
     def manages(self, caller: Caller, queue: str) -> bool:
         """Return whether the caller is a manager of the training queue of that name."""

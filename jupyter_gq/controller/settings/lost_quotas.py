@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from jupyter_gq.domain.amount import format_cpus, format_gpus, format_memory
 from jupyter_gq.domain.queue import Queue
+from jupyter_gq.domain.queue_tree import path_of
 from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.scheduling.workloads import gang
 
@@ -75,21 +76,12 @@ def excess_by_job(jobs: list[Workload], settings: Settings) -> dict[str, int]:
     queues = {entry.queue.name: entry.queue for entry in settings.training}
     over = {job.id: 0 for job in jobs}
     for queue in queues.values():
-        inside = [job for job in jobs if queue.name in _path(job.queue, queues)]
+        inside = [job for job in jobs if queue in path_of(job.queue, queues)]
         left = sum(map(gang.occupied, inside)) - queue.quota
         for job in sorted(inside, key=lambda job: (job.started_at or 0.0, job.id), reverse=True):
             over[job.id] = max(over[job.id], min(gang.occupied(job), max(0, left)))
             left -= gang.occupied(job)
     return over
-
-
-def _path(name: str | None, queues: Mapping[str, Queue]) -> list[str]:
-    """Return the names of a queue and of all queues above it, from the leaf up."""
-    path = []
-    while name is not None and name in queues:
-        path.append(name)
-        name = queues[name].parent
-    return path
 
 
 def _lost_by_queue(before: Queue, after: Queue | None) -> Iterator[str]:

@@ -18,6 +18,7 @@ from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.errors import NeverFits, QuotaExceeded
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.queue import Queue, build_queue
+from jupyter_gq.domain.queue_tree import path_of
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Workload
@@ -211,8 +212,8 @@ def queue_views(settings: Settings, snapshot: Snapshot, caller: Caller) -> list[
     An admin sees all training queues.
     """
     own = set(settings.leaves_of(caller.user, caller.groups))
-    parents = {entry.queue.name: entry.queue.parent for entry in settings.training}
-    visible = set(parents) if caller.admin else {above for name in own for above in _with_ancestors(name, parents)}
+    queues = {queue.name: queue for queue in settings.training_tree()}
+    visible = set(queues) if caller.admin else {queue.name for name in own for queue in path_of(name, queues)}
     totals = _totals(settings, snapshot)
     views = []
     for entry in settings.training:
@@ -311,13 +312,13 @@ def largest_request(nodes: Sequence[Node], pool: str) -> int:
 
 def _totals(settings: Settings, snapshot: Snapshot) -> dict[str, Totals]:
     """Return, by name, the totals of the training queues that have workloads; a queue counts all queues below it."""
-    parents = {entry.queue.name: entry.queue.parent for entry in settings.training}
+    queues = {queue.name: queue for queue in settings.training_tree()}
     totals: dict[str, Totals] = {}
     for workload in snapshot.workloads:
         cpu_milli, memory = gang.held_host(workload)
-        for name in _with_ancestors(workload.queue, parents):
-            before = totals.get(name, Totals())
-            totals[name] = Totals(
+        for queue in path_of(workload.queue, queues):
+            before = totals.get(queue.name, Totals())
+            totals[queue.name] = Totals(
                 used=before.used + (gang.occupied(workload) if workload.holds else 0),
                 cpu_milli=before.cpu_milli + cpu_milli,
                 memory=before.memory + memory,
@@ -325,15 +326,6 @@ def _totals(settings: Settings, snapshot: Snapshot) -> dict[str, Totals]:
                 running=before.running + workload.holds,
             )
     return totals
-
-
-def _with_ancestors(name: str | None, parents: dict[str, str | None]) -> list[str]:
-    """Return the names of a queue and of all queues above it; none if the queue is not in `parents`."""
-    chain = []
-    while name is not None and name in parents:
-        chain.append(name)
-        name = parents[name]
-    return chain
 
 
 def _used_by_device(snapshot: Snapshot) -> dict[str, int]:

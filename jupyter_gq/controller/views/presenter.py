@@ -124,7 +124,7 @@ class Presenter:
         A job is not announced at its first computation.
         """
         workloads = [record.workload for record in self._context.records.holding()]
-        borrowers = {workload.id for workload in workloads if self._context.is_borrower(workload)}
+        borrowers = {workload.id for workload in workloads if self._context.lent.is_borrower(workload)}
         before, self._over_quota = (
             self._over_quota,
             over_quota_by_job(workloads, self._context.settings.training_tree(), borrowers),
@@ -152,7 +152,7 @@ class Presenter:
             last_seq=context.last_seq(workload.id) if is_job else 0,
             devices=devices,
             idle=context.settings.policy.idle,
-            is_borrower=context.is_borrower(workload),
+            is_borrower=context.lent.is_borrower(workload),
             suspendable=has_state and can_suspend_job(context, record),
             over_quota=self._over_quota.get(workload.id, record.detail.over_quota),
             usage=use,

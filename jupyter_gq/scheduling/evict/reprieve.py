@@ -13,6 +13,7 @@ lift a queue above both of them above its fair share.
 Start at once: a preemptor that fits now without its reprieved victims is admitted.
 """
 
+from jupyter_gq.domain.queue_tree import common_end
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.admit.start import admit_nominee
@@ -101,7 +102,7 @@ def _takes_right(allocations: Allocations, victim: Workload, preemptor: Workload
     """Tell whether a victim that stays leaves a placed preemptor without the right to its place."""
     if not allocations.has_place(preemptor.id):
         return False
-    above_both = set(allocations.account(victim).chain) & set(allocations.account(preemptor).chain)
+    above_both = common_end(allocations.account(victim).chain, allocations.account(preemptor).chain)
     return any(each.lasting > each.fair_share for each in above_both)
 
 

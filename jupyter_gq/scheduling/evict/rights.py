@@ -25,6 +25,7 @@ See docs/decisions/0073-take-first-from-queues-above-their-shares.md.
 from collections.abc import Sequence
 from fractions import Fraction
 
+from jupyter_gq.domain.queue_tree import common_end
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.policy import Policy
@@ -111,7 +112,7 @@ class Rights:
         """
         if not self.may_grow_by(victim) or not gone:
             return True
-        above_both = set(self._allocations.account(victim).chain) & set(self._account.chain)
+        above_both = common_end(self._allocations.account(victim).chain, self._account.chain)
         shares_suffice = not self._counts_host() and all(each.lasting <= each.fair_share for each in above_both)
         return shares_suffice or (len(gone) <= MOST_REPLAYED and self._are_lawful(gone))
 
@@ -135,7 +136,7 @@ class Rights:
 
     def _shared(self, victim: Workload) -> int:
         """Return how many queues are on the paths of both the victim and the workload."""
-        return len(set(self._allocations.account(victim).chain) & set(self._account.chain))
+        return len(common_end(self._allocations.account(victim).chain, self._account.chain))
 
     def _are_lawful(self, gone: Sequence[Workload]) -> bool:
         """Tell whether exactly these victims may be evicted, one after the other.

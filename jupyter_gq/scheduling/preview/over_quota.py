@@ -1,6 +1,7 @@
 """The part of a workload above the quota of its queue: how much, who may take it back, how long it is protected."""
 
 from jupyter_gq.domain.amount import NO_GPU, MilliGpu, Seconds, format_gpus
+from jupyter_gq.domain.queue_tree import find_leaves
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.policy import Policy
@@ -46,11 +47,10 @@ def describe_over_quota(snapshot: Snapshot, policy: Policy, workload: Workload, 
 def _find_takers(snapshot: Snapshot, workload: Workload) -> list[str]:
     """Return the names of the other leaf queues of the same pool that have a quota, for which work may be reclaimed."""
     pool = next(queue.pool for queue in snapshot.queues if queue.name == workload.queue)
-    parents = {queue.parent for queue in snapshot.queues}
     return sorted(
         queue.name
-        for queue in snapshot.queues
-        if queue.pool == pool and queue.quota > 0 and queue.name != workload.queue and queue.name not in parents
+        for queue in find_leaves(snapshot.queues)
+        if queue.pool == pool and queue.quota > 0 and queue.name != workload.queue
     )
 
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.queue import Queue
+from jupyter_gq.domain.queue_tree import part_paths
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.policy import MinRuntimeMethod, MinRuntimeRule
@@ -58,7 +59,8 @@ def before_reclaim(taker: Sequence[Queue], victim: Sequence[Queue], rule: MinRun
     `taker` and `victim` are the paths of the two queues, from the leaf to the root. The first queue of the victim's
     path that names a time decides, or else the rule; by the method LCA the path begins below the common ancestor.
     """
-    start = _index_below_common_ancestor(taker, victim) if rule.method is MinRuntimeMethod.LCA else 0
+    _, below = part_paths(taker, victim)
+    start = max(0, len(below) - 1) if rule.method is MinRuntimeMethod.LCA else 0
     return next((q.reclaim_min_runtime for q in victim[start:] if q.reclaim_min_runtime is not None), rule.reclaim)
 
 
@@ -74,19 +76,6 @@ def remaining_protection(victim: Workload, least: Seconds, now: Instant) -> Seco
     if not least or victim.started_at is None:
         return AT_ONCE
     return Seconds(max(0.0, victim.started_at + least - now))
-
-
-def _index_below_common_ancestor(taker: Sequence[Queue], victim: Sequence[Queue]) -> int:
-    """Return the index, in the victim's path, of the highest queue that is not above the taker.
-
-    If there is no such queue, return 0, the index of the leaf.
-    """
-    shared = 0
-    for ours, theirs in zip(reversed(taker), reversed(victim), strict=False):
-        if ours.name != theirs.name:
-            break
-        shared += 1
-    return max(0, len(victim) - shared - 1)
 
 
 class MinRuntimes:

@@ -20,6 +20,7 @@ from fractions import Fraction
 from math import exp2, log
 
 from jupyter_gq.domain.amount import ONE_GPU, Instant, Seconds
+from jupyter_gq.domain.queue_tree import sum_up
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.scheduling.policy import UsageRule
 
@@ -91,12 +92,7 @@ def past_of(snapshot: Snapshot, rule: UsageRule) -> Past:
     if rule.half_life is None or not rule.weight:
         return NO_PAST
     queues = {queue.name: queue for queue in snapshot.queues}
-    seconds: dict[str, float] = {}
-    for leaf in sorted(snapshot.usage):
-        name: str | None = leaf
-        while name in queues:
-            seconds[name] = seconds.get(name, 0.0) + snapshot.usage[leaf]
-            name = queues[name].parent
+    seconds = sum_up(dict(sorted(snapshot.usage.items())), queues)
     capacity: dict[str, int] = {}
     for node in snapshot.nodes:
         for device in node.devices:

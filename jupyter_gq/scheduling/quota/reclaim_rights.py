@@ -3,8 +3,10 @@
 The rules are those of `evict.reclaim`: comparison, guarantee, fairness, and the rule for the levels below.
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
 
+from jupyter_gq.domain.queue_tree import part_paths
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.gang import HostAmounts
@@ -51,7 +53,7 @@ def may_reclaim(
     nominated work that could be taken back instead does not count against its queue. `margin` is the policy's reclaim
     margin. False for work of the same queue.
     """
-    takers, givers = _parted(taker, giver)
+    takers, givers = part_paths(taker.chain, giver.chain)
     if not takers or not givers:
         return False
     *below, top = takers
@@ -71,7 +73,7 @@ def are_above_deserved(taker: Account, giver: Account, *, started: bool) -> bool
 
     `started`: the victim runs already, so nominated work that could be taken back instead does not count as use.
     """
-    _, givers = _parted(taker, giver)
+    _, givers = part_paths(taker.chain, giver.chain)
     return all(_using(each, started) > each.deserved for each in givers)
 
 
@@ -80,7 +82,7 @@ def are_above_fair_share(taker: Account, giver: Account, *, started: bool) -> bo
 
     `started`: the victim runs already, so nominated work that could be taken back instead does not count as use.
     """
-    _, givers = _parted(taker, giver)
+    _, givers = part_paths(taker.chain, giver.chain)
     return all(_using(each, started) > each.fair_share for each in givers)
 
 
@@ -89,7 +91,7 @@ def may_reclaim_host(taker: Account, giver: Account, needed: HostAmounts) -> boo
 
     For one needed resource, the taker's queues stay within their quotas and the giver's are above theirs.
     """
-    takers, givers = _parted(taker, giver)
+    takers, givers = part_paths(taker.chain, giver.chain)
     if not takers or not givers:
         return False
     return any(
@@ -100,7 +102,7 @@ def may_reclaim_host(taker: Account, giver: Account, needed: HostAmounts) -> boo
 
 def stays_within_host_quotas(taker: Account, giver: Account, needed: HostAmounts) -> bool:
     """Tell whether no queue of the taker, up to where the two paths part, exceeds a quota of CPU or memory it needs."""
-    takers, _ = _parted(taker, giver)
+    takers, _ = part_paths(taker.chain, giver.chain)
     return all(_within(each, which, need) for each in takers for which, need in enumerate(needed) if need)
 
 
@@ -118,7 +120,7 @@ def names_host_quota(account: Account, which: int) -> bool:
     return any(each.host_quotas[which] is not None for each in account.chain)
 
 
-def is_above_host_quota(path: tuple[Account, ...], which: int) -> bool:
+def is_above_host_quota(path: Sequence[Account], which: int) -> bool:
     """Tell whether each queue of the path with a quota of CPU (`which` 0) or memory (1) is above it.
 
     False if no queue of the path has such a quota.
@@ -140,13 +142,3 @@ def _is_further(giver: Account, left: int, taker: Account, milli: int, margin: F
 def _using(giver: Account, started: bool) -> int:
     """Return the milli-GPU that a queue uses in the end; if the victim has `started`, without revocable nominations."""
     return giver.lasting - giver.revocable if started else giver.lasting
-
-
-def _parted(taker: Account, giver: Account) -> tuple[tuple[Account, ...], tuple[Account, ...]]:
-    """Return the two paths from the leaves upwards, without the queues that both have."""
-    shared = 0
-    for ours, theirs in zip(reversed(taker.chain), reversed(giver.chain), strict=False):
-        if ours is not theirs:
-            break
-        shared += 1
-    return taker.chain[: len(taker.chain) - shared], giver.chain[: len(giver.chain) - shared]

@@ -37,7 +37,7 @@ def seniority(workload: Workload) -> Seniority:
 def age(workload: Workload) -> Age:
     """Return the sort key of `seniority` without the priority, for work of different queues."""
     more = 1 + workload.index if isinstance(workload, Replica) and not workload.vital else 0
-    return (more, workload.submitted_at, workload.id)
+    return (more, *workload.submission)
 
 
 def by_seniority(workloads: Iterable[Workload]) -> Iterator[Workload]:

@@ -1,0 +1,67 @@
+"""The options of a job in words: those of `jupyter-gq submit` and of the line of `%%train`.
+
+See docs/decisions/0237-write-the-options-of-a-job-where-people-read-them.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from .durations import parse_duration
+
+#: Fields of a job whose option has another name.
+_RENAMED = {"preferred_gpu_models": "prefer_model", "expected_seconds": "expected", "max_seconds": "max_time"}
+_FIELDS = (
+    *("queue", "gpus", "gpu_memory", "name", "cpus", "memory", "gpu_model", "preferred_gpu_models"),
+    *("tasks", "min_tasks", "within", "priority", "expected_seconds", "max_seconds"),
+)
+
+
+def add_job_options(parser: argparse.ArgumentParser, *, named_after: str) -> None:
+    """Add the options of a job to a parser; a job without a name has that of what `named_after` says."""
+    parser.add_argument("--queue", default="", help="training queue (default: yours, if you have only one)")
+    parser.add_argument("--gpus", default="1", help="GPUs of each task: 0, a fraction or a whole number (default: 1)")
+    parser.add_argument("--gpu-memory", help="GPU memory of each task, such as '12 GB', instead of a fraction of a GPU")
+    parser.add_argument("--name", default="", help=f"name of the job (default: that of the {named_after})")
+    parser.add_argument("--cpus", help="CPU cores of each task (default: as the queue says)")
+    parser.add_argument("--memory", help="memory of each task, such as '16 GiB' (default: as the queue says)")
+    parser.add_argument("--gpu-model", help="only GPUs of this model (default: any)")
+    parser.add_argument(
+        "--prefer-model",
+        action="append",
+        default=[],
+        metavar="MODEL",
+        help="GPUs of this model, if there is room; may be repeated, the first is tried first",
+    )
+    parser.add_argument("--tasks", type=int, default=1, help="number of tasks; all start together (default: 1)")
+    parser.add_argument(
+        "--min-tasks",
+        type=int,
+        metavar="TASKS",
+        help="least number of tasks: the job starts with so many, and grows and shrinks while it runs (default: all)",
+    )
+    parser.add_argument("--within", metavar="LEVEL", help="all tasks in one node, rack or other level of the cluster")
+    parser.add_argument("--priority", type=int, default=0, help="priority inside the queue (default: 0)")
+    parser.add_argument(
+        "--expected",
+        type=parse_duration,
+        metavar="TIME",
+        help="how long the job will probably run, such as 90m or 12h; for forecasts only, it is not a limit",
+    )
+    parser.add_argument(
+        "--max-time",
+        type=parse_duration,
+        metavar="TIME",
+        help="how long the job may run, over all runs and without pauses; then it saves its state and ends "
+        "(default: as the queue says)",
+    )
+
+
+def read_job_options(parsed: argparse.Namespace) -> dict[str, object]:
+    """Return the values of these options by the names of their fields in the API."""
+    return {field: getattr(parsed, _RENAMED.get(field, field)) for field in _FIELDS}
+
+
+def name_option(field: str) -> str:
+    """Return the name of the option that sets a field of a job, such as "max-time" for "max_seconds"."""
+    return _RENAMED.get(field, field).replace("_", "-")

@@ -1,0 +1,43 @@
+"""A job has the same options however it is sent: as a cell, a function, a sweep, a file, or from the dialog."""
+
+import argparse
+import inspect
+
+import pytest
+
+import jupyter_gq
+from jupyter_gq.client.models import JobFields
+from jupyter_gq.commands import submit
+from jupyter_gq.lab.requests import JobFields as PageFields
+from jupyter_gq.notebook.job_options import add_job_options, name_option, read_job_options
+
+#: Fields that the jobs of a sweep have in common; a sweep names them otherwise.
+OF_GROUPS = {"group", "group_parallel", "group_metric", "group_mode"}
+FIELDS = JobFields.model_fields.keys() - OF_GROUPS
+
+
+def keywords(function):
+    parameters = inspect.signature(function).parameters.values()
+    return {each.name for each in parameters if each.kind is each.KEYWORD_ONLY}
+
+
+def test_functions_take_every_option():
+    assert keywords(jupyter_gq.submit) == {*FIELDS, "secrets", "check"}
+    assert keywords(jupyter_gq.sweep) == {*FIELDS, "secrets", "check", "parallel", "metric", "mode"}
+
+
+def test_pages_and_kernels_pass_every_option_on():
+    assert PageFields.model_fields.keys() >= FIELDS | OF_GROUPS
+
+
+def test_words_set_every_field_but_the_software_whose_default_differs():
+    parser = argparse.ArgumentParser()
+    add_job_options(parser, named_after="file")
+    assert read_job_options(parser.parse_args([])).keys() == FIELDS - {"software"}
+
+
+@pytest.mark.parametrize("field", sorted(FIELDS))
+def test_the_name_of_an_option_is_one_that_the_command_knows(field):
+    parser = argparse.ArgumentParser()
+    submit.add_arguments(parser)
+    assert f"--{name_option(field)}" in parser.format_help()
