@@ -36,6 +36,7 @@ FIRST_NOTEBOOK = "digits.ipynb"
 _STOP_SECONDS = 15.0
 #: Ports for servers: below those that Linux uses for outgoing connections (32768 and up), above well-known ones.
 _PORTS = range(20_000, 32_000)
+_HIGHEST_PORT = 65535
 
 
 class DemoError(AdminError):
@@ -67,15 +68,20 @@ def free_port() -> int:
 
 
 def check_port(port: int) -> None:
-    """Raise `DemoError` if a program listens on this port of the loopback interface."""
+    """Raise `DemoError` unless a program of this user could listen on this port of the loopback interface."""
+    if not 0 < port <= _HIGHEST_PORT:
+        raise DemoError(f"{port} is no TCP port. Choose one from 1024 to {_HIGHEST_PORT}, such as --port 8000.")
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
+        except PermissionError as error:
+            raise DemoError(f"You may not listen on port {port}. Choose one from 1024 on: --port 8000.") from error
         except OSError as error:
+            other = port + 10 if port + 10 <= _HIGHEST_PORT else 8000
             raise DemoError(
                 f"Port {port} is in use by another program. Stop that program, or choose another port: "
-                f"jupyter-gq demo --port {port + 10}"
+                f"jupyter-gq demo --port {other}"
             ) from error
 
 

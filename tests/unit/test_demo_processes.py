@@ -1,15 +1,16 @@
-"""The demo ends what its Hub has started, and nothing else of its process."""
+"""The demo ends what its Hub has started, and nothing else of its process; a port that cannot be used is refused."""
 
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 
 import psutil
 import pytest
 
-from jupyter_gq.demo.processes import end_descendants, reap_orphans
+from jupyter_gq.demo.processes import DemoError, check_port, end_descendants, reap_orphans
 from tests.patience import until
 
 #: Prints the id of a child of its own, and waits.
@@ -68,3 +69,17 @@ def test_ended_children_are_reaped_except_those_for_which_others_wait():
     assert (state(ours.pid), state(other.pid)) == ("gone", psutil.STATUS_ZOMBIE)
     assert other.wait() == 0
     ours.returncode = 0  # reaped already
+
+
+@pytest.mark.parametrize("port", [-1, 0, 65536, 99999])
+def test_a_number_that_is_no_port_is_refused(port):
+    with pytest.raises(DemoError, match=f"{port} is no TCP port"):
+        check_port(port)
+
+
+def test_another_port_is_proposed_for_a_used_one():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(DemoError, match=f"Port {port} is in use by another program"):
+            check_port(port)
+    check_port(port)
