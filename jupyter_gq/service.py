@@ -55,7 +55,7 @@ from jupyter_gq.devices.simulated import SimulatedDevices
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import BackendError, JupyterGQError, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.hub.share_settings import GPU_SHARE_TRAITS
-from jupyter_gq.store.engine import SERVICE, parse_url
+from jupyter_gq.store.engine import SERVICE, make_sqlite_url, parse_url
 from jupyter_gq.store.folder_lock import lock_folder
 from jupyter_gq.store.reachability import check_reachable, expect_database, peek_setting
 from jupyter_gq.store.reserve import RESERVE
@@ -457,7 +457,7 @@ class SchedulerService(Application):
 
     def _url(self) -> str:
         """Return the SQLAlchemy URL of the database."""
-        return self.database_url or f"sqlite:///{self._state() / 'service.sqlite'}"
+        return self.database_url or make_sqlite_url(self._state() / "service.sqlite")
 
     def _state(self) -> Path:
         """Return the state folder as an absolute path."""

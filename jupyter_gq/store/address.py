@@ -5,7 +5,7 @@ from pathlib import Path
 
 from jupyter_gq.domain.errors import AdminError
 
-from .engine import parse_url
+from .engine import make_sqlite_url, parse_url
 
 #: Environment variable that names the database, so that a password is on no command line.
 VARIABLE = "JUPYTER_GQ_DATABASE_URL"
@@ -29,8 +29,8 @@ def database_url(given: str | None, *, may_be_missing: bool = False) -> str:
             f"Which database? There is no {_USUAL} in this folder. Give the URL of the database, or the path of its "
             f"SQLite file, or set ${VARIABLE}."
         )
-    is_file = ":" not in text and ("/" in text or text.endswith(".sqlite") or Path(text).is_file())
-    return f"sqlite:///{Path(text).resolve()}" if is_file else text
+    is_file = "://" not in text and ("/" in text or text.endswith(".sqlite") or Path(text).is_file())
+    return make_sqlite_url(Path(text).resolve()) if is_file else text
 
 
 def expect_file(url: str) -> None:

@@ -30,7 +30,7 @@ from jupyter_gq.domain.errors import AdminError, DamagedDatabase, JupyterGQError
 
 from .address import expect_file
 from .copying import copy_rows, delete_rows, describe_contents, unlimited
-from .engine import parse_url
+from .engine import make_sqlite_url, parse_url
 from .reachability import has_content
 from .rows import add_audit_entries
 from .schema import expect_known, revision
@@ -166,7 +166,7 @@ def _sync(path: Path, flags: int) -> None:
 
 def _copy_into(database: sa.Connection, part: Path) -> Mapping[str, int]:
     # The last connection, which is closed here, writes the log of SQLite into the file.
-    with closing(Transactions(f"sqlite:///{part}")) as backup:
+    with closing(Transactions(make_sqlite_url(part))) as backup:
         backup.migrate()
         with backup.append() as writing:
             return copy_rows(database, writing)
@@ -201,7 +201,7 @@ def _open_copy(file: Path, copied: Path) -> Transactions:
             ) from error
         raise AdminError(f"The backup {file} could not be read: {error.strerror or error}.") from error
     _expect_backup(copied, file)
-    backup = Transactions(f"sqlite:///{copied}")
+    backup = Transactions(make_sqlite_url(copied))
     try:
         backup.migrate()
         backup.check_pages()
@@ -219,7 +219,7 @@ def _expect_backup(copied: Path, file: Path) -> None:
 
     `copied` is the copy that is examined; `file` is the original, which the error names.
     """
-    engine = sa.create_engine(f"sqlite:///{copied}")
+    engine = sa.create_engine(make_sqlite_url(copied))
     try:
         with engine.connect() as connection:
             found = revision(connection)

@@ -70,6 +70,11 @@ def describe_database(engine: sa.Engine) -> str:
     return f"{url.database or ''!r} at {host}" + (f":{port}" if port else "")
 
 
+def make_sqlite_url(file: Path) -> str:
+    """Return the URL of a SQLite file, whatever characters its path has; a % or ? would end up in another file."""
+    return sa.URL.create("sqlite", database=str(file)).render_as_string()
+
+
 def parse_url(url: str) -> sa.URL:
     """Return the parsed URL of a database.
 

@@ -108,6 +108,19 @@ def test_a_restore_replaces_what_is_there_only_when_told_to_and_keeps_it(url, tm
     again.close()
 
 
+@pytest.mark.parametrize("name", ["b%41.sqlite", "what?now.sqlite", "a:b#1 c.sqlite"])
+def test_a_file_is_written_under_the_name_that_was_given(tmp_path, name):
+    """In the text of a URL, some of these characters would name another file."""
+    folder = tmp_path / "odd%20 ?#"
+    folder.mkdir()
+    full, file = fill_and_close(f"sqlite:///{tmp_path}/full.sqlite"), folder / name
+    assert main(["backup", str(file), "--database", full]) == 0
+    assert main(["restore", str(file), str(folder / f"new-{name}")]) == 0
+    assert main(["backup", str(folder / "again"), "--database", str(folder / f"new-{name}")]) == 0
+    assert {each.name for each in folder.iterdir()} == {name, f"new-{name}", "again"}
+    assert {each.name for each in tmp_path.iterdir()} >= {"full.sqlite", folder.name}
+
+
 def test_a_restore_into_a_folder_is_refused_in_a_sentence(tmp_path, capsys):
     backups.back_up(fill_and_close(f"sqlite:///{tmp_path}/full.sqlite"), tmp_path / "backup.sqlite")
     assert main(["restore", "backup.sqlite", str(tmp_path)]) == 2
