@@ -64,7 +64,11 @@ WAIT = Parameter(
     default=0,
     help="Seconds to wait for new orders.",
 )
-KEY = Parameter(name="Idempotency-Key", help="A request with a key that was sent before returns the job of that time.")
+KEY = Parameter(
+    name="Idempotency-Key",
+    help="A request with a key that was sent before returns the job of that time, whatever its body is now.",
+    max_length=jobs.MAX_KEY,
+)
 CREATED = {201: "A new object was made.", 200: "The object existed already."}
 
 
