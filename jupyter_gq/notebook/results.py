@@ -21,6 +21,8 @@ from typing import BinaryIO, Protocol, cast
 from .server_socket import ask_server, server_socket
 from .unpickler import Unpickler
 
+#: Name of the variable that holds what the function returned, in a job that was sent as a function.
+RETURNED = "returned"
 _RUN_DIR = "GQ_RUN_DIR"
 
 
@@ -155,7 +157,8 @@ def _load_one(source: Source, job: str, name: str, entries: Mapping[str, Mapping
     if entry is None:
         raise ResultError(f"The job {job} has not brought {name} back. It has {', '.join(entries)}.")
     if entry.get("reason"):
-        raise ResultError(f"{name} was not brought back by {job}. {entry['reason']}")
+        what = "What the function returned" if name == RETURNED else name
+        raise ResultError(f"{what} was not brought back by {job}. {entry['reason']}")
     here = "{}.{}".format(*sys.version_info)
     if python != here:
         raise ResultError(

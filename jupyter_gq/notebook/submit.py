@@ -16,13 +16,11 @@ from .pickled_call import (
     pickle_call,
     this_python,
 )
+from .results import RETURNED
 from .server import Server, find_folder, find_kernel_id, find_server
 
 if TYPE_CHECKING:
     from .pickled_call import Function
-
-#: Name of the variable in the job that holds what the function returned.
-RETURNED = "returned"
 
 
 def submit(  # noqa: PLR0913 - the options of a job are keywords of the one function that users call

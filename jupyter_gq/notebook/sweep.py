@@ -202,7 +202,8 @@ class Sweep:
         jobs = self._sort_jobs()
         self._check_metric()
         if not jobs or self._score(jobs[0].id) is None:
-            raise JobError("No job of the sweep has returned a number yet.")
+            ended = bool(jobs) and all(job.last_status in ENDED for job in jobs)
+            raise JobError(f"No job of the sweep has returned a number{', and all have ended' if ended else ' yet'}.")
         return jobs[0]
 
     def cancel(self, keep_best: int = 0) -> int:
