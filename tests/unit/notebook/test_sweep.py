@@ -118,7 +118,7 @@ def test_nan_is_no_number_yet(server) -> None:
     sweep = send(server, 1)
     lists(server, "done")
     returned(server, job_0="nan")
-    with pytest.raises(jupyter_gq.JobError, match="No job of the sweep has returned a number yet"):
+    with pytest.raises(jupyter_gq.JobError, match="No job of the sweep has returned a number, and all have ended"):
         sweep.best()
     assert sweep.cancel(keep_best=1) == 0
 
