@@ -41,7 +41,7 @@ class TrainingQueue:
     """A training queue, who may send jobs to it, and with which priority."""
 
     queue: Queue
-    #: Names of users.
+    #: Names of users, own ones or those of the nearest queue above that names some.
     users: frozenset[str] = frozenset()
     #: Names of hub groups.
     groups: frozenset[str] = frozenset()
@@ -96,12 +96,9 @@ def training_queues(
     for name in order:
         parent = entries[name].get("parent")
         training = TrainingQueue(
-            queue=_queue(name, entries[name], pool, quotas[name], host[name]),
-            users=_names(name, "users", entries[name]),
-            groups=_names(name, "groups", entries[name]),
-            defaults=host[name].defaults,
+            queue=_queue(name, entries[name], pool, quotas[name], host[name]), defaults=host[name].defaults
         )
-        built[name] = _with_managers(training, entries[name], None if parent is None else built[parent])
+        built[name] = _with_people(training, entries[name], None if parent is None else built[parent])
     return tuple(built.values())
 
 
@@ -264,15 +261,20 @@ def _queue(name: str, entry: JsonMapping, pool: str, quota: MilliGpu, host: Queu
     )
 
 
-def _with_managers(training: TrainingQueue, entry: JsonMapping, above: TrainingQueue | None) -> TrainingQueue:
-    """Return the queue with its own managers and those of the queue above, its `max_priority` and its `max_seconds`.
+def _with_people(training: TrainingQueue, entry: JsonMapping, above: TrainingQueue | None) -> TrainingQueue:
+    """Return the queue with those who may use and manage it, its `max_priority` and its `max_seconds`.
 
-    A queue that sets no `max_priority` has that of the queue above. Of `max_seconds`, the smaller one counts.
+    A queue that names neither users nor groups has those of the queue above; a queue that sets no `max_priority` has
+    that of the queue above. Managers of the queue above manage this one too. Of `max_seconds`, the smaller one counts.
+    See docs/decisions/0242-let-a-queue-inherit-its-users.md.
     """
     name, above = training.queue.name, above or TrainingQueue(queue=training.queue)
+    users, groups = _names(name, "users", entry), _names(name, "groups", entry)
     highest = entry.get("max_priority")
     return replace(
         training,
+        users=users if users or groups else above.users,
+        groups=groups if users or groups else above.groups,
         managers=_names(name, "managers", entry) | above.managers,
         manager_groups=_names(name, "manager_groups", entry) | above.manager_groups,
         max_priority=above.max_priority if highest is None else _priority(name, highest),

@@ -65,7 +65,8 @@ class TrainingQueues(Configurable):
 
         `parent`: name of the queue above. Default: None.
 
-        `users`, `groups`: names of the users and hub groups that may use the queue. Default: everybody.
+        `users`, `groups`: names of the users and hub groups that may use the queue. Default: those of the nearest queue
+        above that names some, else everybody.
 
         `max_priority`: highest priority that these users may give to a job, from 0 to 100. Default: the value of the
         nearest queue above that has one, else 0.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from .config import Settings
+from .queues import TrainingQueue
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,16 +32,15 @@ def find_unknown_names(settings: Settings, known: KnownNames) -> tuple[str, ...]
 def _named(settings: Settings) -> Iterator[tuple[str, Collection[str], str]]:
     """Yield each setting that names users or groups, with these names and either "user" or "group".
 
-    Managers whom a queue inherits are named only for the queue above.
+    Names that a queue inherits are named only for the queue above.
     """
     yield "c.FixedQuota.users", settings.user_quotas, "user"
     yield "c.FixedQuota.groups", settings.group_quotas, "group"
+    by_name = {entry.queue.name: entry for entry in settings.training}
     for entry in settings.training:
         queue = f"c.TrainingQueues.queues[{entry.queue.name!r}]"
-        yield f"{queue}['users']", entry.users, "user"
-        yield f"{queue}['groups']", entry.groups, "group"
-        # The managers of a queue above are named there.
-        above = next((each for each in settings.training if each.queue.name == entry.queue.parent), None)
-        managers, groups = (above.managers, above.manager_groups) if above else (frozenset(), frozenset())
-        yield f"{queue}['managers']", entry.managers - managers, "user"
-        yield f"{queue}['manager_groups']", entry.manager_groups - groups, "group"
+        above = by_name.get(entry.queue.parent or "", TrainingQueue(queue=entry.queue))
+        yield f"{queue}['users']", entry.users - above.users, "user"
+        yield f"{queue}['groups']", entry.groups - above.groups, "group"
+        yield f"{queue}['managers']", entry.managers - above.managers, "user"
+        yield f"{queue}['manager_groups']", entry.manager_groups - above.manager_groups, "group"

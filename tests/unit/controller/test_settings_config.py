@@ -249,6 +249,21 @@ def test_who_may_send_jobs_where():
     assert set(settings.leaves_of("bob", frozenset({"nlp"}))) == {"open", "by_group", "below"}
 
 
+def test_a_queue_that_names_nobody_is_open_to_those_of_the_nearest_queue_above_that_names_some():
+    settings = build(
+        **queues(
+            lab={"groups": ["lab"]},
+            team={"parent": "lab"},
+            members={"parent": "team"},
+            guests={"parent": "team", "users": ["eve"]},
+            free={},
+        )
+    )
+    assert set(settings.leaves_of("ann", frozenset({"lab"}))) == {"members", "free"}
+    assert set(settings.leaves_of("eve", frozenset())) == {"guests", "free"}
+    assert set(settings.leaves_of("bob", frozenset())) == {"free"}
+
+
 def test_the_leaves_below_a_queue_are_those_that_take_jobs():
     settings = build(**queues(lab={}, vision={"parent": "lab"}, nlp={"parent": "lab"}, other={}))
     assert settings.leaves_below("lab") == {"vision", "nlp"}
