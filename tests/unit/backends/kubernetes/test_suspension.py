@@ -1,6 +1,7 @@
 """The Kubernetes backend orders suspensions of the agents, and says of each share how far it is or why it stays."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
@@ -209,6 +210,30 @@ async def test_only_what_a_reservation_holds_is_lent(pool, device, why):
     refusal = notebook.port.describe_refusal(*notebook.key)
     assert refusal.startswith(why)
     assert bool(refusal) == bool(why)
+    await paper.close()
+
+
+@pytest.mark.parametrize("provider", ["hami", "kai"])
+async def test_share_that_was_suspended_before_its_pool_got_another_provider_comes_back(notebook, provider):
+    notebook.told("SUSPENDED")
+    notebook.paper.pool = replace(notebook.paper.pool, provider=provider)
+    assert (await notebook.share()).phase is SharePhase.SUSPENDED
+    assert notebook.port.describe_refusal(*notebook.key).startswith(f"The provider {provider} counts")
+    notebook.port.resume(*notebook.key)
+    assert notebook.order().want == "in_use"
+    notebook.told("IN_USE")
+    assert (await notebook.share()).phase is SharePhase.IN_USE
+
+
+@pytest.mark.parametrize("state", [State.SUSPENDED, State.RESUMING, State.RUNNING])
+async def test_service_that_starts_with_another_provider_follows_each_share(state):
+    """A RUNNING notebook may be on its way: its suspension was begun by the service before."""
+    paper = PaperBackend(pool={"provider": "hami"})
+    notebook = await Notebook(paper, state).start()
+    notebook.told("SUSPENDED")
+    assert (await notebook.share()).phase is SharePhase.SUSPENDED
+    notebook.port.resume(*notebook.key)
+    assert notebook.order().want == "in_use"
     await paper.close()
 
 
