@@ -9,7 +9,8 @@ Rules
 - Followed to the end: settings decide whether a share may be suspended, never whether it is followed. A share that was
   suspended before its pool got another provider comes back like any other.
 
-See docs/decisions/0201-lend-only-what-a-reservation-holds.md.
+See docs/decisions/0201-lend-only-what-a-reservation-holds.md and
+docs/decisions/0232-try-an-unfinished-recovery-again.md.
 """
 
 from collections.abc import Iterable, Sequence
@@ -102,6 +103,8 @@ class PodSuspension:
         if not sentence and self.orders.is_away(pod.uid) and (why := self.agents.explain_no_suspension(pod.node)):
             sentence = f"The GPU memory of this notebook cannot come back at present. {why}"
         share = self.orders.state(pod.uid)
+        if not sentence and share is None:
+            sentence = self.agents.explain_unfinished_recovery(pod.node)
         return (
             seen if (share, sentence) == (seen.share, seen.sentence) else replace(seen, share=share, sentence=sentence)
         )

@@ -185,6 +185,13 @@ async def test_owner_is_told_what_the_agent_says_is_wrong(notebook):
     assert (await notebook.seen()).sentence == "The GPU driver takes unusually long."
 
 
+async def test_owner_is_told_that_the_agent_cannot_finish_what_an_earlier_one_began(notebook):
+    notebook.paper.report(shares={notebook.uid: {}}, missing={"recovery": "It is tried again."})
+    assert (await notebook.seen()).sentence == "It is tried again."
+    notebook.told()
+    assert (await notebook.seen()).sentence == ""
+
+
 async def test_device_that_the_kubelet_gave_is_not_lent(paper):
     notebook = await Notebook(paper).start(device="", gpus="1")
     notebook.told()
