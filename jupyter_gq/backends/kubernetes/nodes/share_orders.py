@@ -6,7 +6,8 @@ Rules
    started changes nothing.
 2. One attempt. A wish to suspend has an id, and ends when the agent reports that it has begun it. A step of the
    controller that does not repeat the wish withdraws it, because the notebook is used again. If no agent begins it
-   within `LIFETIME` seconds, it has failed.
+   within `LIFETIME` seconds, it has failed, and no later answer has it. Agents count those seconds from their own
+   report, so they cannot tell that a wish was told late, as while the API server is away and no step is made.
 3. Until it is back. A wish to resume ends when the agent reports that the share is in use.
 4. Unknown is None. A share has no phase while its agent is silent.
 
@@ -93,7 +94,10 @@ class ShareOrders:
         share.want = None if is_in_use else "in_use"
 
     def orders(self, node: str) -> list[ShareOrder]:
-        """Return the orders for the agent of this node, by uid."""
+        """Return the orders for the agent of this node, by uid, without those that are too old to be begun."""
+        mine = [(uid, share) for uid, share in sorted(self._shares.items()) if share.node == node]
+        for _, share in mine:
+            self._withdraw_if_late(share)
         return [
             ShareOrder(
                 pod_uid=uid,
@@ -103,8 +107,7 @@ class ShareOrders:
                 attempt=share.attempt,
                 valid_for=LIFETIME,
             )
-            for uid, share in sorted(self._shares.items())
-            if share.node == node
+            for uid, share in mine
         ]
 
     def note_report(self, report: AgentReport) -> None:

@@ -129,6 +129,25 @@ async def test_order_that_no_agent_begins_is_withdrawn_and_has_failed(notebook):
     assert notebook.order().want is None
 
 
+async def test_order_that_is_too_old_is_not_given_while_the_backend_cannot_be_observed(notebook):
+    """While the API server is away, the controller withdraws nothing, and the notebook may be used meanwhile."""
+    notebook.told()
+    notebook.port.suspend(*notebook.key)
+    notebook.paper.clock.at += 15
+    assert notebook.told()[0].want == "suspended"
+    notebook.paper.clock.at += 0.1
+    assert notebook.order().want is None
+    assert notebook.told()[0].want is None
+    assert "did not begin to suspend the share within 15 seconds" in (await notebook.share()).failure
+
+
+async def test_share_is_ordered_back_however_old_the_order_is(notebook):
+    notebook.told("SUSPENDED")
+    notebook.port.resume(*notebook.key)
+    notebook.paper.clock.at += 3600
+    assert notebook.order().want == "in_use"
+
+
 async def test_share_is_ordered_back_until_it_is_in_use(notebook):
     notebook.told("SUSPENDED")
     notebook.port.resume(*notebook.key, ("n1/0",))
