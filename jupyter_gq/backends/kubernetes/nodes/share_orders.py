@@ -45,6 +45,8 @@ class _Share:
     #: Whether the wish to suspend was told or repeated since the last step began.
     is_repeated: bool = False
     told: AgentSuspension | None = None
+    #: Whether no agent began the last attempt in time, so that no report tells its failure.
+    has_lapsed: bool = False
     #: The last failure, and when this service learnt of it.
     failure: str = ""
     failed_at: Instant | None = None
@@ -84,6 +86,7 @@ class ShareOrders:
         share.is_repeated = True
         if share.want != "suspended":
             share.want, share.attempt, share.ordered_at = "suspended", uuid4().hex, self._clocks.elapsed()
+            share.has_lapsed = False
 
     def resume(self, uid: str) -> None:
         """Order that a share comes back, or that a suspension is undone; do nothing for a share that is in use."""
@@ -157,9 +160,10 @@ class ShareOrders:
         if told is None:
             return
         share.known = SharePhase(told.phase)
-        if not told.failure:
+        share.has_lapsed = share.has_lapsed and told.attempt != share.attempt
+        if not (told.failure or share.has_lapsed):
             share.failure, share.failed_at = "", None
-        elif before is None or (before.failure, before.attempt) != (told.failure, told.attempt):
+        elif told.failure and (before is None or (before.failure, before.attempt) != (told.failure, told.attempt)):
             share.failure, share.failed_at = told.failure, Instant(self._clocks.now())
         is_begun = share.want == "suspended" and told.attempt == share.attempt
         is_back = share.want == "in_use" and share.known is SharePhase.IN_USE
@@ -169,6 +173,6 @@ class ShareOrders:
     def _withdraw_if_late(self, share: _Share) -> None:
         """Withdraw a wish to suspend that no agent has begun in time, which is a failure."""
         if share.want == "suspended" and self._clocks.elapsed() - share.ordered_at > LIFETIME:
-            share.want = None
+            share.want, share.has_lapsed = None, True
             share.failure = _NOT_BEGUN.format(node=share.node, seconds=LIFETIME)
             share.failed_at = Instant(self._clocks.now())
