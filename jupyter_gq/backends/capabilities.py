@@ -205,6 +205,10 @@ class MemoryLimits(Protocol):
         """
         ...
 
+    def note_users(self, workload: str, run: int, users: Collection[ProcessId]) -> None:
+        """Tell which processes of a run use a device now: nothing is confirmed while one of them evades the limits."""
+        ...
+
     def state(self, workload: str, run: int) -> LimitState:
         """Return on which devices the limit is confirmed; on none if the run is unknown."""
         ...

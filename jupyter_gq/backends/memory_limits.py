@@ -4,29 +4,37 @@ Rules
 -----
 - Own group: a limit counts for all processes of a control group together, so it is set only on the group of one run.
 - Confirmed: a limit counts if the driver shows it after it was set. The limits are read every `_CHECK_INTERVAL` s.
+- For all: no limit counts while a program of the run uses a device outside the group. Systemd, for one, starts programs
+  in groups of their own.
 - Threads: the driver is called in threads, because it may hang. Each run has one call at most under way.
 - Cleared first: the limits of a group are cleared before the group is removed.
 
-See docs/decisions/0205-let-the-driver-limit-control-groups.md.
+See docs/decisions/0205-let-the-driver-limit-control-groups.md and
+docs/decisions/0233-let-one-program-outside-the-group-end-the-drivers-level.md.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from jupyter_gq.backends.capabilities import LimitState
 from jupyter_gq.devices.driver_limits import LimitError, MemoryLimiter, is_kept
+from jupyter_gq.devices.processes import ProcessId, is_running
 from jupyter_gq.devices.threads import run_in_thread
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.workload import RunKey
 
-from .control_groups import ParentGroup, remove_group
+from .control_groups import ParentGroup, pids_of, remove_group
 
 log = logging.getLogger(__name__)
 
 #: Seconds after which the limits of a run are read again.
 _CHECK_INTERVAL = 30.0
 _NO_GROUP = "The run has no control group of its own: with systemd, set Delegate=yes in the unit of the Hub."
+_OUTSIDE = (
+    "A program that uses the GPU (process {pid}) has left the control group of the share, so the GPU driver does not "
+    "limit its memory. Start it from the notebook or the job itself, without systemd-run."
+)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -39,6 +47,8 @@ class _Run:
     wanted: dict[str, MiB] = field(default_factory=dict)
     set: dict[str, MiB] = field(default_factory=dict)
     state: LimitState = field(default_factory=LimitState)
+    #: Processes that use a device and are not in the group.
+    outside: tuple[ProcessId, ...] = ()
     #: When the limits were read last.
     checked_at: float | None = None
     #: Whether a call of the driver is under way.
@@ -70,10 +80,27 @@ class DriverLimits:
         if not found.busy and (found.wanted != found.set or (found.wanted and due)):
             self._apply(found, f"limits of {workload}")
 
+    def note_users(self, workload: str, run: int, users: Collection[ProcessId]) -> None:
+        """Look which of these processes of a run, which use a device, are outside its group."""
+        found = self._runs.get((workload, run))
+        if found is None or not found.group:
+            return
+        inside = pids_of(found.group)
+        # A process that has ended since it was seen is in no group.
+        outside = tuple(sorted(each for each in users if each.pid not in inside and is_running(each)))
+        if outside != found.outside:
+            found.outside = outside
+            if outside:
+                log.warning("limits of %s: %s", workload, _OUTSIDE.format(pid=outside[0].pid))
+            self.on_change()
+
     def state(self, workload: str, run: int) -> LimitState:
         """Return the devices on which the limit of a run is confirmed, and what is wrong with the others."""
         found = self._runs.get((workload, run))
-        return LimitState() if found is None else found.state
+        if found is None or not found.outside:
+            return LimitState() if found is None else found.state
+        outside = _OUTSIDE.format(pid=found.outside[0].pid)
+        return LimitState(trouble=" ".join(filter(None, [outside, found.state.trouble])))
 
     # --- for the backends
 

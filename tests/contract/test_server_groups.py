@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from jupyter_gq.backends.enforcers import Enforcers
 from jupyter_gq.backends.memory_limits import DriverLimits
 from jupyter_gq.backends.protocol import Launch
 from jupyter_gq.backends.servers import ServerRuns
+from jupyter_gq.devices.processes import identify
 from jupyter_gq.domain.amount import ONE_GPU
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 from tests.fakes.driver import DriverThatKeepsLimits
@@ -98,6 +100,48 @@ async def test_group_goes_with_its_limit_when_the_server_ends(limited):
     await limited.end(workload)
     await eventually(lambda: not limited.group(workload).exists(), "the end of the group")
     assert limited.driver.calls[-1] == ("a", None)
+
+
+async def test_program_that_systemd_has_moved_takes_the_level_away(limited, own):
+    """As `systemd-run --scope` does: the program is below the kernel still, and in another group."""
+    foreign = own / f"scope-{os.getpid()}"
+    foreign.mkdir()
+    try:
+        workload = limited.workload()
+        await limited.launch(workload, {"has kernel": True})
+        await limited.limited(workload)
+        users = [identify(limited.leader(workload)), kernel := identify(limited.kernel(workload))]
+        limited.limits.note_users(workload.id, 1, users)
+        assert limited.limits.state(workload.id, 1).confirmed == {"a"}
+        add_process(str(foreign), kernel.pid)
+        limited.limits.note_users(workload.id, 1, users)
+        state = limited.limits.state(workload.id, 1)
+        assert (state.confirmed, f"process {kernel.pid}" in state.trouble) == (frozenset(), True)
+        (seen,) = await limited.backend.observe()
+        assert kernel.pid in seen.pids, "the watchdog measures it"
+    finally:
+        limited.clean_up()
+        until(lambda: not pids_of(str(foreign)), "the end of the program")
+        foreign.rmdir()
+
+
+@pytest.fixture
+def daemon():
+    """A program that is below no server."""
+    made = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    yield made
+    made.kill()
+    made.wait()
+
+
+async def test_program_that_left_its_parent_belongs_to_the_group_of_its_server(limited, daemon):
+    workload = limited.workload()
+    await limited.launch(workload)
+    add_process(str(limited.group(workload)), daemon.pid)
+    (seen,) = await limited.backend.observe()
+    assert daemon.pid in seen.pids
+    assert limited.backend.signal_process(workload.id, 1, identify(daemon.pid), signal.SIGTERM)
+    assert daemon.wait(30) == -signal.SIGTERM
 
 
 async def test_server_of_an_earlier_service_keeps_its_group(limited):

@@ -1,9 +1,14 @@
 """Limits of the driver on runs: set once, read again, cleared with the group, and claimed only while they are shown."""
 
+import os
+import subprocess
+from dataclasses import replace
+
 import pytest
 
 from jupyter_gq.backends.capabilities import LimitState
 from jupyter_gq.backends.memory_limits import DriverLimits
+from jupyter_gq.devices.processes import identify
 from tests.fakes import FixedClock
 from tests.fakes.driver import DriverThatKeepsLimits
 from tests.patience import eventually
@@ -104,6 +109,53 @@ async def test_run_without_a_group_has_no_limit_and_says_why(machine):
     machine.limits.want("nb-2", 1, {"a": 1000})
     assert machine.limits.state("nb-2", 1) == LimitState(trouble="It is in another group.")
     assert machine.driver.calls == []
+
+
+class Program:
+    """A process that runs until it is ended; it is in a group if the test says so."""
+
+    def __init__(self):
+        self.process = subprocess.Popen(["sleep", "600"])
+        self.id = identify(self.process.pid)
+
+    def enter(self, group):
+        (group / "cgroup.procs").write_text(f"1\n{self.id.pid}\n")
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def program():
+    made = Program()
+    yield made
+    made.end()
+
+
+async def test_limit_does_not_count_while_a_program_outside_the_group_uses_the_device(machine, program, caplog):
+    await machine.settle(a=1000)
+    program.enter(machine.group)
+    machine.limits.note_users(*KEY, [program.id])
+    assert (machine.state, machine.changes) == (LimitState(confirmed=frozenset("a")), 1)
+
+    (machine.group / "cgroup.procs").write_text("1\n")
+    machine.limits.note_users(*KEY, [program.id])
+    machine.limits.note_users(*KEY, [program.id])
+    assert (machine.state.confirmed, machine.changes) == (frozenset(), 2)
+    assert f"(process {program.id.pid}) has left the control group" in machine.state.trouble
+    assert caplog.text.count("has left the control group") == 1
+
+    machine.limits.note_users(*KEY, [])
+    assert (machine.state, machine.changes) == (LimitState(confirmed=frozenset("a")), 3)
+
+
+async def test_program_that_has_ended_is_not_taken_for_one_outside_the_group(machine, program):
+    await machine.settle(a=1000)
+    program.end()
+    machine.limits.note_users(*KEY, [program.id])
+    machine.limits.note_users(*KEY, [replace(identify(os.getpid()), ticks=1)])
+    assert machine.state == LimitState(confirmed=frozenset("a"))
 
 
 async def test_run_that_got_another_group_has_its_limits_set_there(machine, tmp_path):

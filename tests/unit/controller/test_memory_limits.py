@@ -22,10 +22,13 @@ class Limits:
     """The limits that the driver was told, by workload, and what it answers."""
 
     def __init__(self):
-        self.told, self.answer = {}, LimitState()
+        self.told, self.users, self.answer = {}, {}, LimitState()
 
     def want(self, workload, run, limits):
         self.told[workload, run] = dict(limits)
+
+    def note_users(self, workload, run, users):
+        self.users[workload, run] = {each.pid for each in users}
 
     def state(self, workload, run):
         return self.answer
@@ -86,6 +89,22 @@ async def test_level_is_that_of_the_driver_only_once_it_has_confirmed_the_limit(
     world.limits.answer = LimitState(confirmed=frozenset({"GPU-sim-box-0"}))
     found = world.notebook(ANN)
     assert (found.enforcement, found.enforcement_sentence) == ("driver", ShareLevel.DRIVER.meaning)
+
+
+async def test_backend_is_told_at_each_sample_which_programs_use_the_devices(world):
+    ticket = await world.start_server(ANN, "0.5")
+    await world.see(10)
+    assert world.limits.users == {(ticket.id, 1): set()}
+    kernel, other = two_kernels(world)
+    world.probe.held = {kernel: 10}
+    await world.see(5)
+    assert world.limits.users == {(ticket.id, 1): {kernel}}
+    world.probe.blind = True
+    await world.see(5)
+    assert world.limits.users == {(ticket.id, 1): {kernel}}, "what cannot be measured says nothing new"
+    world.probe.blind, world.probe.held = False, {kernel: 10, other: None}
+    await world.see(5)
+    assert world.limits.users == {(ticket.id, 1): {kernel, other}}
 
 
 async def test_owner_is_told_why_the_driver_does_not_limit(world):
@@ -149,9 +168,9 @@ def mps_world(tmp_path):
     made.close()
 
 
-def two_kernels(mps_world):
+def two_kernels(world):
     """Let the only server have two kernels; return the ids of their processes."""
-    (run,) = mps_world.servers.runs.values()
+    (run,) = world.servers.runs.values()
     server = run.pids[0]
     run.pids = (server, server + 1, server + 2)
     return run.pids[1:]
