@@ -222,6 +222,10 @@ class Partitioning(Protocol):
         """The trouble with MPS, as a sentence; "" if it runs, or if that is not known yet."""
         ...
 
+    def describe_trouble(self, devices: Collection[str]) -> str:
+        """Return what is wrong with MPS for the programs on these devices, as a sentence; "" if nothing is."""
+        ...
+
     def serves(self, devices: Collection[str]) -> bool:
         """Return whether one of these devices is shared by MPS."""
         ...

@@ -130,6 +130,9 @@ class SharedByMps:
     def serves(self, devices):
         return "GPU-sim-box-0" in devices
 
+    def describe_trouble(self, devices):
+        return self.trouble
+
     def environment(self, devices, milli):
         return {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(milli // 10)}
 
@@ -220,3 +223,18 @@ async def test_owner_is_told_that_mps_does_not_run(mps_world):
     await mps_world.see(10)
     mps_world.mps.trouble = "MPS cannot run."
     assert mps_world.notebook(ANN).enforcement_sentence.endswith("MPS cannot run.")
+    assert "MPS cannot run." in mps_world.controller.status.check_health().warnings
+
+
+async def test_owner_on_a_device_that_the_daemon_lacks_is_not_told_to_restart_the_kernel(mps_world):
+    await mps_world.start_server(ANN, "0.5")
+    mps_world.mps.serves = lambda devices: False
+    mps_world.mps.trouble = "MPS does not share it yet."
+    (kernel, _) = two_kernels(mps_world)
+    mps_world.probe.held = {kernel: 10}
+    await mps_world.see(10)
+    found = mps_world.notebook(ANN)
+    assert (found.enforcement, found.enforcement_sentence) == (
+        "watched",
+        f"{ShareLevel.WATCHED.meaning} MPS does not share it yet.",
+    )
