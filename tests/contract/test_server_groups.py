@@ -35,7 +35,9 @@ class LimitedServersWorld(ServersWorld):
 
     def new_backend(self):
         parent = None if self.own is None else ParentGroup(folder=self.own)
-        self.limits = DriverLimits(limiter=self.driver, parent=parent, awake=self.clock.awake, on_change=lambda: None)
+        self.limits = DriverLimits(
+            limiter=self.driver, devices=["a", "b"], parent=parent, awake=self.clock.awake, on_change=lambda: None
+        )
         return ServerRuns(
             stopper=self.hub,
             clock=self.clock,
@@ -204,8 +206,10 @@ async def test_groups_of_servers_that_ended_without_a_service_are_removed(limite
     left.mkdir()
     workload = limited.workload()
     await limited.launch(workload)
+    limited.driver.limits["b", str(left)] = 1000
     limited.new_backend()
-    assert not left.exists()
+    await eventually(lambda: not left.exists(), "the end of the group")
+    assert limited.driver.limits["b", str(left)] is None
     assert (runs(limited.leader(workload)), limited.group(workload).exists()) == (True, True)
 
 

@@ -33,7 +33,7 @@ from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import BackendError, Conflict
 from jupyter_gq.domain.workload import Kind, Workload
 
-from .server_groups import enter_group, find_server_group, remove_left_groups
+from .server_groups import enter_group, find_left_groups, find_server_group
 from .server_process import find_hub_processes, find_process, may_belong_to
 
 log = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ class ServerRuns:
         """
         self._limits = enforcers.limits
         if enforcers.limits is not None:
-            remove_left_groups(enforcers.limits.parent)
+            enforcers.limits.remove(find_left_groups(enforcers.limits.parent))
         self._stopper = stopper
         self._now, self._awake = clock.now, clock.awake
         self._attach_timeout = attach_timeout
