@@ -5,12 +5,13 @@ Rules
 - Lent by reservation: only a device that a reservation pod holds can be given to another pod meanwhile. A device that
   the kubelet gave to the notebook's pod itself stays with that pod until it ends.
 - One device, and the same one again: a container keeps the device files with which it began.
-- Notebooks only: a job on a cluster is ended with its checkpoint.
+- Notebooks only: a job on a cluster is ended with its checkpoint, because its pod would keep what it has given back.
 - Followed to the end: settings decide whether a share may be suspended, never whether it is followed. A share that was
   suspended before its pool got another provider comes back like any other.
 
-See docs/decisions/0201-lend-only-what-a-reservation-holds.md and
-docs/decisions/0232-try-an-unfinished-recovery-again.md.
+See docs/decisions/0201-lend-only-what-a-reservation-holds.md,
+docs/decisions/0232-try-an-unfinished-recovery-again.md and
+docs/decisions/0236-leave-jobs-on-clusters-to-their-checkpoints.md.
 """
 
 from collections.abc import Iterable, Sequence
