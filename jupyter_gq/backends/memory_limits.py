@@ -37,7 +37,7 @@ _CHECK_INTERVAL = 30.0
 _NO_GROUP = "The run has no control group of its own: with systemd, set Delegate=yes in the unit of the Hub."
 _OUTSIDE = (
     "A program that uses the GPU (process {pid}) has left the control group of the share, so the GPU driver does not "
-    "limit its memory. Start it from the notebook or the job itself, without systemd-run."
+    "limit its memory. Start it anew from the notebook or the job itself, without systemd-run."
 )
 
 
@@ -53,7 +53,7 @@ class _Run:
     tried: dict[str, MiB] | None = None
     set: dict[str, MiB] | None = None
     state: LimitState = field(default_factory=LimitState)
-    #: Processes that use a device and are not in the group.
+    #: Processes that use a device and are not in the group, or were not when they were seen before.
     outside: tuple[ProcessId, ...] = ()
     #: When the limits were read last.
     checked_at: float | None = None
@@ -91,13 +91,14 @@ class DriverLimits:
             self._apply(found, f"limits of {workload}")
 
     def note_users(self, workload: str, run: int, users: Collection[ProcessId]) -> None:
-        """Look which of these processes of a run, which use a device, are outside its group."""
+        """Look which of these processes of a run, which use a device, are outside its group, or have been."""
         found = self._runs.get((workload, run))
         if found is None or not found.group:
             return
         inside = pids_of(found.group)
-        # A process that has ended since it was seen is in no group.
-        outside = tuple(sorted(each for each in users if each.pid not in inside and is_running(each)))
+        # A process that has ended since it was seen is in no group. What one has taken outside is not counted later.
+        evading = (each for each in users if each.pid not in inside or each in found.outside)
+        outside = tuple(sorted(filter(is_running, evading)))
         if outside != found.outside:
             found.outside = outside
             if outside:

@@ -148,7 +148,12 @@ async def test_limit_does_not_count_while_a_program_outside_the_group_uses_the_d
     assert f"(process {program.id.pid}) has left the control group" in machine.state.trouble
     assert caplog.text.count("has left the control group") == 1
 
-    machine.limits.note_users(*KEY, [])
+    program.enter(machine.group)
+    machine.limits.note_users(*KEY, [program.id])
+    assert machine.state.confirmed == frozenset(), "what it has taken outside is not counted"
+
+    program.end()
+    machine.limits.note_users(*KEY, [program.id])
     assert (machine.state, machine.changes) == (LimitState(confirmed=frozenset("a")), 3)
 
 
