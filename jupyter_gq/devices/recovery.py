@@ -28,7 +28,7 @@ _UNREADABLE = "The suspensions could not be read; the log says why."
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Attempt:
-    """What one attempt has found."""
+    """The findings of one attempt."""
 
     #: Why this machine cannot suspend; "" = it can.
     unsupported: str

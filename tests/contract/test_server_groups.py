@@ -19,7 +19,7 @@ from jupyter_gq.domain.amount import ONE_GPU
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 from tests.fakes.driver import DriverThatKeepsLimits
 from tests.kubernetes.waiting import eventually
-from tests.patience import until
+from tests.patience import scaled, until
 
 from .worlds import ServersWorld, runs
 
@@ -143,7 +143,7 @@ async def test_program_that_left_its_parent_belongs_to_the_group_of_its_server(l
     (seen,) = await limited.backend.observe()
     assert daemon.pid in seen.pids
     assert limited.backend.signal_process(workload.id, 1, identify(daemon.pid), signal.SIGTERM)
-    assert daemon.wait(30) == -signal.SIGTERM
+    assert daemon.wait(scaled(30)) == -signal.SIGTERM
 
 
 async def test_server_of_an_earlier_service_keeps_its_group(limited):
