@@ -86,8 +86,8 @@ class Recovery:
 
     def forget(self, name: str) -> None:
         """Forget what was found of a share that has ended, since a later one of this name is another one."""
-        if self.found is not None:
-            self.found.pop(name, None)
+        if self.found is not None:  # replaced, because threads read it
+            self.found = {each: state for each, state in self.found.items() if each != name}
 
     def _attempt(self, names: frozenset[str] | None, freezers: Mapping[str, Freezer]) -> _Attempt:
         """Let the suspender recover the shares with these names, None = all; jobs stand still again afterwards."""
