@@ -67,8 +67,6 @@ class Agent:
 
         An error is logged and followed by a pause.
         """
-        if self._shares is not None:
-            self._shares.recover()
         while True:
             try:
                 pause = await self._step()
@@ -85,10 +83,12 @@ class Agent:
         returned.
         """
         watch = [] if self._orders is None else self._orders.watch
+        if self._shares is not None:
+            self._shares.recover()
         report = await self._observer.observe(watch)
-        self._log_changes(report)
         if self._shares is not None:
             report = self._shares.tell(report)
+        self._log_changes(report)
         told = dict(self._results)
         report = report.model_copy(
             update={

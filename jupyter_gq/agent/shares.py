@@ -34,6 +34,12 @@ OFF: Final = (
     "This agent may not suspend the GPU state of programs. To change that, set agent.suspend: true in the chart, or "
     "c.NodeAgent.suspend = True."
 )
+#: Key of `AgentReport.missing`: the end of what an earlier agent was about.
+RECOVERY: Final = "recovery"
+_UNFINISHED: Final = (
+    "The GPU driver has not brought the GPU memory of {count} pods to rest that an earlier agent was moving, so their "
+    "programs may stand still. This is tried again every minute; the agent's log has what the driver says."
+)
 _NO_PROCESS: Final = "The agent sees no process of the pod, so it is not known what uses the GPU."
 #: Run number of each share: a pod has one run.
 _RUN: Final = 0
@@ -57,7 +63,10 @@ class PodShares:
     _attempts: dict[str, str] = field(init=False, default_factory=dict)
 
     def recover(self) -> None:
-        """Begin to finish or undo what an earlier agent left; no share has a phase before that is done."""
+        """Begin to finish or undo what an earlier agent left, and begin again when an attempt has failed and is due.
+
+        No share has a phase before that is done.
+        """
         self.shares.recover()
 
     def follow(self, orders: AgentOrders, age: float) -> None:
@@ -79,9 +88,11 @@ class PodShares:
         return any(self._is_moving(order) for order in self._orders.values())
 
     def tell(self, report: AgentReport) -> AgentReport:
-        """Return the report with the suspension of each share in it that is known."""
+        """Return the report with the suspension of each share in it that is known, and what is left to recover."""
         shares = [share.model_copy(update={"suspension": self._describe(share.pod_uid)}) for share in report.shares]
-        return report.model_copy(update={"shares": shares})
+        left = self.shares.unfinished
+        missing = {**report.missing, RECOVERY: _UNFINISHED.format(count=len(left))} if left else report.missing
+        return report.model_copy(update={"shares": shares, "missing": missing})
 
     def _add(self, order: ShareOrder) -> None:
         uid = order.pod_uid

@@ -205,6 +205,10 @@ class MemoryLimits(Protocol):
         """
         ...
 
+    def note_users(self, workload: str, run: int, users: Collection[ProcessId]) -> None:
+        """Tell which processes of a run use a device now: nothing is confirmed while one of them evades the limits."""
+        ...
+
     def state(self, workload: str, run: int) -> LimitState:
         """Return on which devices the limit is confirmed; on none if the run is unknown."""
         ...
@@ -216,6 +220,10 @@ class Partitioning(Protocol):
     @property
     def trouble(self) -> str:
         """The trouble with MPS, as a sentence; "" if it runs, or if that is not known yet."""
+        ...
+
+    def describe_trouble(self, devices: Collection[str]) -> str:
+        """Return what is wrong with MPS for the programs on these devices, as a sentence; "" if nothing is."""
         ...
 
     def serves(self, devices: Collection[str]) -> bool:

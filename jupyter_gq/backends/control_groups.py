@@ -92,6 +92,11 @@ def find_group(proc: Path) -> Path | None:
     return None if place is None or own is None else Path(place) / own
 
 
+def find_parent_folder(own: Path) -> Path:
+    """Return the folder of the group below which runs get groups; `own` is that of the service."""
+    return own.parent if own.name == LEAF else own
+
+
 def prepare_parent(own: Path | None) -> ParentGroup | None:
     """Return the group below which runs get groups, with limits if the kernel and the delegation allow them.
 
@@ -99,7 +104,7 @@ def prepare_parent(own: Path | None) -> ParentGroup | None:
     """
     if own is None:
         return None
-    folder = own.parent if own.name == LEAF else own
+    folder = find_parent_folder(own)
     controllers = _enable(folder)
     if not controllers and _is_delegated(folder):
         _move_processes(folder)

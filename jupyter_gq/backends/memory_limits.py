@@ -4,29 +4,41 @@ Rules
 -----
 - Own group: a limit counts for all processes of a control group together, so it is set only on the group of one run.
 - Confirmed: a limit counts if the driver shows it after it was set. The limits are read every `_CHECK_INTERVAL` s.
+- For all: no limit counts while a program of the run uses a device outside the group. Systemd, for one, starts programs
+  in groups of their own.
 - Threads: the driver is called in threads, because it may hang. Each run has one call at most under way.
-- Cleared first: the limits of a group are cleared before the group is removed.
+- Cleared first: the limits of a group are cleared before the group is removed, and not while one is being set.
+- Left over: what an earlier service has set is not known, so that the first call for a run reads all devices. A limit
+  that could not be cleared is tried again like one that could not be set.
 
-See docs/decisions/0205-let-the-driver-limit-control-groups.md.
+See docs/decisions/0205-let-the-driver-limit-control-groups.md,
+docs/decisions/0235-read-the-limits-that-an-earlier-service-left.md and
+docs/decisions/0233-let-one-program-outside-the-group-end-the-drivers-level.md.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from jupyter_gq.backends.capabilities import LimitState
 from jupyter_gq.devices.driver_limits import LimitError, MemoryLimiter, is_kept
-from jupyter_gq.devices.threads import run_in_thread
+from jupyter_gq.devices.processes import ProcessId, is_running
+from jupyter_gq.devices.threads import run_aside, run_in_thread
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.workload import RunKey
 
-from .control_groups import ParentGroup, remove_group
+from .control_groups import ParentGroup, pids_of, remove_group
 
 log = logging.getLogger(__name__)
 
 #: Seconds after which the limits of a run are read again.
 _CHECK_INTERVAL = 30.0
 _NO_GROUP = "The run has no control group of its own: with systemd, set Delegate=yes in the unit of the Hub."
+_OUTSIDE = (
+    "A program that uses the GPU (process {pid}) has left the control group of the share, so the GPU driver does not "
+    "limit its memory. Start it anew from the notebook or the job itself, without systemd-run."
+)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -35,14 +47,20 @@ class _Run:
 
     #: Folder of its control group; "" = it has none.
     group: str
-    #: The limits that the run shall have, and those that were set, by device.
+    #: The limits that the run shall have, by device.
     wanted: dict[str, MiB] = field(default_factory=dict)
-    set: dict[str, MiB] = field(default_factory=dict)
+    #: The limits that were wanted at the last call of the driver, and those that it has; None = not known.
+    tried: dict[str, MiB] | None = None
+    set: dict[str, MiB] | None = None
     state: LimitState = field(default_factory=LimitState)
+    #: Processes that use a device and are not in the group, or were not when they were seen before.
+    outside: tuple[ProcessId, ...] = ()
     #: When the limits were read last.
     checked_at: float | None = None
     #: Whether a call of the driver is under way.
     busy: bool = False
+    #: Whether the run has ended during that call, so that the group is removed after it.
+    ended: bool = False
 
 
 @dataclass(kw_only=True)
@@ -50,6 +68,8 @@ class DriverLimits:
     """The memory limits of all runs of this machine, set by the driver on their control groups."""
 
     limiter: MemoryLimiter
+    #: Ids of all devices of this machine.
+    devices: Sequence[str]
     #: The group below which runs have groups of their own; None = they have none.
     parent: ParentGroup | None
     #: Returns the seconds for which the machine has been awake.
@@ -67,13 +87,31 @@ class DriverLimits:
             return
         found.wanted = dict(limits)
         due = found.checked_at is None or self.awake() - found.checked_at >= _CHECK_INTERVAL
-        if not found.busy and (found.wanted != found.set or (found.wanted and due)):
+        if not found.busy and (found.wanted != found.tried or ((found.wanted or found.set) and due)):
             self._apply(found, f"limits of {workload}")
+
+    def note_users(self, workload: str, run: int, users: Collection[ProcessId]) -> None:
+        """Look which of these processes of a run, which use a device, are outside its group, or have been."""
+        found = self._runs.get((workload, run))
+        if found is None or not found.group:
+            return
+        inside = pids_of(found.group)
+        # A process that has ended since it was seen is in no group. What one has taken outside is not counted later.
+        evading = (each for each in users if each.pid not in inside or each in found.outside)
+        outside = tuple(sorted(filter(is_running, evading)))
+        if outside != found.outside:
+            found.outside = outside
+            if outside:
+                log.warning("limits of %s: %s", workload, _OUTSIDE.format(pid=outside[0].pid))
+            self.on_change()
 
     def state(self, workload: str, run: int) -> LimitState:
         """Return the devices on which the limit of a run is confirmed, and what is wrong with the others."""
         found = self._runs.get((workload, run))
-        return LimitState() if found is None else found.state
+        if found is None or not found.outside:
+            return LimitState() if found is None else found.state
+        outside = _OUTSIDE.format(pid=found.outside[0].pid)
+        return LimitState(trouble=" ".join(filter(None, [outside, found.state.trouble])))
 
     # --- for the backends
 
@@ -83,33 +121,49 @@ class DriverLimits:
         "" = the run has none, for the reason `why`.
         """
         found = self._runs.get(key)
-        if found is None or found.group != group:
+        if found is not None and found.group != group:
+            self.leave(key, found.group)
+            found = None
+        if found is None:
             self._runs[key] = _Run(group=group, state=LimitState(trouble="" if group else why))
 
     def leave(self, key: RunKey, group: str) -> None:
         """Clear the limits of a run that has ended, then remove its control group."""
         found = self._runs.pop(key, None)
-        if found is None or not (found.set or found.busy):
+        if found is not None and found.busy:
+            found.ended = True
+        elif found is not None and found.set == {}:
             remove_group(group)
-            return
+        else:
+            self.remove([group])
+
+    def remove(self, groups: Sequence[str]) -> None:
+        """Clear the limits of control groups that have no processes, whoever set them, then remove the groups."""
 
         def work() -> None:
-            for device in {*found.set, *found.wanted}:
-                self._clear(device, group)
-            remove_group(group)
+            for group in filter(None, groups):
+                try:
+                    clear_limits(self.limiter, self.devices, group)
+                except LimitError as error:
+                    log.info("the memory limits of the control group %s were not cleared: %s", group, error)
+                remove_group(group)
 
-        run_in_thread(f"clear limits of {key[0]}", work, lambda _: None)
+        run_aside("remove control groups", work)
 
     # --- inside
 
     def _apply(self, found: _Run, name: str) -> None:
         """Set the wanted limits of a run in a thread, and read them back."""
-        wanted, before, now = dict(found.wanted), dict(found.set), self.awake()
+        wanted, before, now = dict(found.wanted), found.set, self.awake()
         found.busy = True
 
-        def finish(state: LimitState | None) -> None:
-            found.busy, found.set, found.checked_at = False, wanted, now
-            changed, found.state = state != found.state, state or LimitState()
+        def finish(result: tuple[LimitState, dict[str, MiB]] | None) -> None:
+            state, left = result or (LimitState(), {})
+            found.busy, found.tried, found.set, found.checked_at = False, wanted, {**left, **wanted}, now
+            if found.ended:
+                self.remove([found.group])
+                return
+            changed, found.state = state != found.state, state
             if changed:
                 if found.state.trouble:
                     log.warning("%s: %s", name, found.state.trouble)
@@ -117,10 +171,16 @@ class DriverLimits:
 
         run_in_thread(name, lambda: self._set_all(found.group, wanted, before), finish)
 
-    def _set_all(self, group: str, wanted: Mapping[str, MiB], before: Mapping[str, MiB]) -> LimitState:
-        """Set the limits that differ from those before, read all, and return what is confirmed."""
-        for device in before.keys() - wanted.keys():
-            self._clear(device, group)
+    def _set_all(
+        self, group: str, wanted: Mapping[str, MiB], before: Mapping[str, MiB] | None
+    ) -> tuple[LimitState, dict[str, MiB]]:
+        """Set the limits that differ from those before, and read all; `before` is None if it is not known.
+
+        Returns what is confirmed, and the limits that are not wanted any more and could not be cleared.
+        """
+        if before is None:
+            before = self._read_all(group)
+        left = {device: before[device] for device in before.keys() - wanted.keys() if not self._clear(device, group)}
         confirmed, troubles = set(), []
         for device, limit in wanted.items():
             try:
@@ -134,10 +194,46 @@ class DriverLimits:
                 confirmed.add(device)
             else:
                 troubles.append(f"NVIDIA's driver was told the limit {limit} MiB, and does not show it.")
-        return LimitState(confirmed=frozenset(confirmed), trouble=" ".join(dict.fromkeys(troubles)))
+        return LimitState(confirmed=frozenset(confirmed), trouble=" ".join(dict.fromkeys(troubles))), left
 
-    def _clear(self, device: str, group: str) -> None:
+    def _read_all(self, group: str) -> dict[str, MiB]:
+        """Return the limits that the driver shows for a group, by device; none if it cannot tell."""
+        try:
+            shown = {device: self.limiter.read_limit(device, group) for device in self.devices}
+        except LimitError:
+            return {}
+        return {device: limit for device, limit in shown.items() if limit is not None}
+
+    def _clear(self, device: str, group: str) -> bool:
+        """Clear a limit that is not wanted any more; return whether that succeeded."""
         try:
             self.limiter.set_limit(device, group, None)
         except LimitError as error:
             log.info("the memory limit of the control group %s was not cleared: %s", group, error)
+            return False
+        return True
+
+
+def clear_limits(limiter: MemoryLimiter, devices: Iterable[str], group: str) -> None:
+    """Clear the limits of a control group on these devices, if the driver shows any. Raises `LimitError`."""
+    for device in devices:
+        if limiter.read_limit(device, group) is not None:
+            limiter.set_limit(device, group, None)
+
+
+def clear_left_limits(limiter: MemoryLimiter, devices: Sequence[str], folder: Path) -> None:
+    """Clear the limits of all runs with groups in `folder`, after the limits of the driver were switched off.
+
+    The thread in which that is done does nothing if the driver knows no such limits.
+    """
+    groups = sorted(map(str, folder.glob("jupyter-gq-*/")))
+
+    def work() -> None:
+        try:
+            for group in groups:
+                clear_limits(limiter, devices, group)
+        except LimitError as error:
+            log.debug("no memory limits are cleared: %s", error)
+
+    if groups:
+        run_aside("clear memory limits", work)

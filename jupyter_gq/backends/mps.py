@@ -1,6 +1,7 @@
 """The devices of this machine that are shared by MPS; the port `capabilities.partitioning` of local backends.
 
-The daemon is asked every `_CHECK_INTERVAL`, in a thread, and is started again if it does not answer.
+The daemon is asked every `_CHECK_INTERVAL`, in a thread, and is started again if it does not answer. A device that the
+daemon does not serve yet is used without MPS meanwhile, because the daemon would hide it from its clients.
 See docs/decisions/0206-share-named-gpus-by-mps.md.
 """
 
@@ -17,6 +18,10 @@ log = logging.getLogger(__name__)
 
 #: Seconds after which the daemon is asked again whether it runs.
 _CHECK_INTERVAL = 10.0
+_LACKING = (
+    "MPS does not share {devices} yet: its daemon was started without, and programs use it. It is started anew as soon "
+    "as no program uses it. To have that sooner, end the notebooks and jobs on the GPUs that MPS shares."
+)
 
 
 @dataclass(kw_only=True)
@@ -28,22 +33,33 @@ class MpsDevices:
     awake: Callable[[], float]
     #: Called after the daemon has begun or ceased to answer.
     on_change: Callable[[], None]
+    #: The devices that the daemon serves.
+    _served: frozenset[str] = field(init=False)
     _trouble: str = field(init=False, default="")
     _checked_at: float | None = field(init=False, default=None)
     _busy: bool = field(init=False, default=False)
 
+    def __post_init__(self) -> None:
+        self._served = self.daemon.served()
+
     @property
     def trouble(self) -> str:
-        """The trouble with the daemon, as a sentence; "" if it answers, or was not asked yet."""
+        """The trouble with the daemon, as a sentence; "" if it answers and serves all devices, or was not asked yet."""
         return self._trouble
 
     def serves(self, devices: Collection[str]) -> bool:
         """Return whether one of these devices is shared by MPS."""
-        return not set(devices).isdisjoint(self.daemon.devices)
+        return not self._served.isdisjoint(devices)
+
+    def describe_trouble(self, devices: Collection[str]) -> str:
+        """Return what is wrong with MPS for the programs on these devices, as a sentence; "" if nothing is."""
+        lacking = set(self.daemon.devices).difference(self._served)
+        concerns = lacking.intersection(devices) if lacking else self.serves(devices)
+        return self._trouble if concerns else ""
 
     def environment(self, devices: Sequence[Device], milli: MilliGpu) -> Mapping[str, str]:
         """Return the variables of programs that have `milli` of each of these devices; see `mps_environment`."""
-        return mps_environment(devices, milli, served=self.daemon.devices, pipes=self.daemon.pipes)
+        return mps_environment(devices, milli, served=self._served, pipes=self.daemon.pipes)
 
     def keep_running(self) -> None:
         """Begin to start the daemon if it does not answer; does nothing if it was asked lately."""
@@ -56,7 +72,10 @@ class MpsDevices:
     def _note(self, trouble: str | None) -> None:
         """Take over what is wrong with the daemon; None = the attempt has failed, which the log explains."""
         self._busy, self._checked_at = False, self.awake()
+        self._served = self.daemon.served()
         found = "MPS could not be started; the service's log says why." if trouble is None else trouble
+        if not found and (lacking := set(self.daemon.devices) - self._served):
+            found = _LACKING.format(devices=", ".join(sorted(lacking)))
         if found != self._trouble:
             self._trouble = found
             log.warning("%s", found or "MPS runs again.")

@@ -3,17 +3,21 @@
 Rules
 -----
 - Own daemon: it has a folder of its own, serves the named devices only, and lives on when the service ends, because
-  its clients do. A later service finds it by the folder.
+  its clients do. A later service finds it by the folder, which also says which devices it serves.
+- Fixed devices: a daemon serves the devices with which it was started. One that lacks a named device is started anew as
+  soon as it has no client.
 - Named by UUID: an entry for a device that a program does not see would drop all of its memory limits.
 - All or nothing: a program gets the variables only if the daemon serves every device that it sees, since the daemon
   hides the others.
 
-See docs/decisions/0206-share-named-gpus-by-mps.md.
+See docs/decisions/0206-share-named-gpus-by-mps.md and
+docs/decisions/0234-start-the-daemon-of-mps-anew-when-nobody-uses-it.md.
 """
 
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +31,8 @@ PROGRAM = "nvidia-cuda-mps-control"
 UNDER_MPS = "The GPU is shared by MPS, and the driver does not suspend programs under MPS."
 #: Seconds within which the daemon answers or starts.
 _TIMEOUT = 20
+#: Looks whether a daemon has ended that was told so, and the seconds between them.
+_LOOKS, _BETWEEN_LOOKS = 10, 0.5
 _NO_PROGRAM = f"MPS cannot run: {PROGRAM} is not on the search path. Install the driver's compute utilities."
 #: Longest path of a Unix socket in Linux, less the longest name of one in the folder.
 _LONGEST = 90
@@ -37,25 +43,45 @@ class MpsDaemon:
     """The control daemon of MPS in a folder."""
 
     folder: Path
-    #: Ids of the devices that it serves.
+    #: Ids of the devices that it shall serve.
     devices: Sequence[str]
     #: Function that returns the path of the program with a name; None if it is not installed.
     which: Callable[[str], str | None] = shutil.which
+    #: Waits for so many seconds, in a thread.
+    sleep: Callable[[float], None] = time.sleep
 
     @property
     def pipes(self) -> Path:
         """The folder by which clients find the daemon."""
         return self.folder / "pipe"
 
+    def served(self) -> frozenset[str]:
+        """Return the devices that the daemon shall serve and does, by the ones with which it was started.
+
+        Before its first start, or if its folder does not tell, they are all.
+        """
+        try:
+            started_with = self._started_with.read_text(encoding="utf-8").split()
+        except OSError:
+            return frozenset(self.devices)
+        return frozenset(self.devices).intersection(started_with)
+
     def ensure(self) -> str:
-        """Start the daemon unless it answers; return what is wrong, as a sentence, or "" if it answers now."""
+        """Start the daemon unless it answers; return what is wrong, as a sentence, or "" if it answers now.
+
+        One that lacks a device is ended and started anew if it has no client.
+        """
         program = self.which(PROGRAM)
         if program is None:
             return _NO_PROGRAM
         if len(str(self.pipes)) > _LONGEST:
             return f"MPS cannot run: the path {self.pipes} is too long for its sockets. Set c.LocalBackend.mps_dir."
         try:
-            return "" if self._answers(program) else self._start(program)
+            if self._ask(program, "get_server_list") is None:
+                return self._start(program)
+            if self.served() == set(self.devices) or self._has_client(program):
+                return ""
+            return self._start(program) if self._quits(program) else ""
         except (OSError, subprocess.TimeoutExpired) as error:
             return f"MPS cannot run: {error}."
 
@@ -65,6 +91,7 @@ class MpsDaemon:
             if not folder.exists():
                 folder.mkdir(parents=True)
                 folder.chmod(0o755)  # the programs of other users find the daemon in it
+        self._started_with.write_text("".join(f"{device}\n" for device in self.devices), encoding="utf-8")
         output = self.folder / "start.log"
         # The daemon would keep a pipe open for ever, so that its output goes to a file.
         with output.open("wb") as file:
@@ -78,22 +105,44 @@ class MpsDaemon:
                 check=False,
                 umask=0o022,
             )
-        if self._answers(program):
+        if self._ask(program, "get_server_list") is not None:
             return ""
         said = output.read_text(encoding="utf-8", errors="replace").strip()[:300]
         return f"MPS does not start; it says: {said or 'nothing'}. Its logs are in {self.folder / 'log'}."
 
-    def _answers(self, program: str) -> bool:
+    @property
+    def _started_with(self) -> Path:
+        """The file with the devices with which the daemon was started."""
+        return self.folder / "devices"
+
+    def _has_client(self, program: str) -> bool:
+        """Return whether a program is a client of the daemon, or may be: the daemon does not say that none is."""
+        servers = self._ask(program, "get_server_list")
+        if servers is None or not all(word.isdecimal() for word in servers.split()):
+            return True
+        return any(self._ask(program, f"get_client_list {server}") != "" for server in servers.split())
+
+    def _quits(self, program: str) -> bool:
+        """Tell the daemon to end; return whether it has ended within a few seconds."""
+        self._ask(program, "quit")
+        for _ in range(_LOOKS):
+            if self._ask(program, "get_server_list") is None:
+                return True
+            self.sleep(_BETWEEN_LOOKS)
+        return False
+
+    def _ask(self, program: str, command: str) -> str | None:
+        """Give a command to the daemon, and return what it says; None if it does not answer."""
         asked = subprocess.run(  # noqa: S603 - the program of the driver
             [program],
-            input=b"get_server_list\n",
+            input=f"{command}\n".encode(),
             env=self._environment(),
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=_TIMEOUT,
             check=False,
         )
-        return asked.returncode == 0
+        return asked.stdout.decode(errors="replace").strip() if asked.returncode == 0 else None
 
     def _environment(self) -> dict[str, str]:
         return {

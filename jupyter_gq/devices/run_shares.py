@@ -4,7 +4,8 @@ Rules
 -----
 - Threads: each call of the suspender runs in a daemon thread of its own, because a driver may hang. So the service
   answers meanwhile and can end at any time; the journal of the suspender tells its successor what was under way.
-- Recovered first: no share has a phase before the suspender has finished or undone what a crash interrupted.
+- Recovered first: no share has a phase before the suspender has finished or undone what a crash interrupted. See
+  `recovery`.
 - The record decides where the driver knows nothing: a share without GPU state is suspended if its record says so. Then
   nothing has to be moved, and the devices are lent all the same. A share that was about to come back is in use then:
   its resume was finished, by an earlier service or by its recovery.
@@ -22,16 +23,17 @@ docs/decisions/0175-end-a-suspended-run-without-all-of-its-processes.md.
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from jupyter_gq.domain.amount import Instant, MiB, Seconds
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import RunKey, TaskPlacement, Workload
 
-from .freezing import Freezer, thaw
+from .freezing import Freezer
 from .mps import UNDER_MPS
 from .processes import ProcessId, is_running
+from .recovery import Recovery
 from .share_state import SharePhase, ShareState
 from .suspension import (
     Recovered,
@@ -52,6 +54,7 @@ _SLOW_AFTER = 120.0
 #: Attempts of a resume that fails for an unknown reason.
 _MOST_ATTEMPTS = 3
 _RESTART = 'Restart the kernel ("Kernel > Restart Kernel") to use the GPU again.'
+_UNFINISHED = "After a restart, the GPU driver has not brought the GPU memory of this share to rest."
 _TOO_SLOW = "The work of the job on the GPU could not be suspended in time."
 
 
@@ -67,6 +70,8 @@ class _Share:
     record: State
     #: The phase; None until the suspender has recovered.
     state: ShareState | None = None
+    #: Whether the phase is that of the record, because the recovery of the share is unfinished.
+    is_guess: bool = False
     #: Whether the share is used again, so that a suspension under way is to be undone.
     wanted: bool = False
     #: When the call under way began, in seconds awake; None = there is none.
@@ -101,16 +106,10 @@ class RunShares:
     #: Waits for so many seconds, in a thread.
     sleep: Callable[[float], None] = time.sleep
     _shares: dict[RunKey, _Share] = field(init=False, default_factory=dict)
-    #: What the suspender found after the start, by name; None before.
-    _recovered: dict[str, Recovered] | None = field(init=False, default=None)
-    #: Processes whose state was in host memory before the recovery, by name of the share.
-    _kept: Mapping[str, tuple[ProcessId, ...]] = field(init=False, default_factory=dict)
-    _recovering: bool = field(init=False, default=False)
-    #: Whether the driver or the disk failed, so that what the suspender found is not all.
-    _recovery_failed: bool = field(init=False, default=False)
-    #: Why this machine cannot suspend; None = not known yet, "" = it can.
-    _unsupported: str | None = field(init=False, default=None)
-    _can_move: bool = field(init=False, default=False)
+    _recovery: Recovery = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._recovery = Recovery(suspender=self.suspender, awake=self.awake, sleep=self.sleep)
 
     # --- the port
 
@@ -123,9 +122,9 @@ class RunShares:
         share = self._shares.get((workload, run))
         if share is not None and not set(share.target.devices).isdisjoint(self.partitioned):
             return UNDER_MPS
-        if self._unsupported is None:
+        if self._recovery.unsupported is None:
             return ""
-        return self._unsupported or self.suspender.unsuspendable(workload) or ""
+        return self._recovery.unsupported or self.suspender.unsuspendable(workload) or ""
 
     def suspend(self, workload: str, run: int) -> None:
         """Begin to suspend a share in use, in a thread."""
@@ -142,7 +141,7 @@ class RunShares:
 
         Never where some devices are shared by MPS: a program that was started without MPS cannot go on there.
         """
-        return self._can_move and not self.partitioned
+        return self._recovery.can_move and not self.partitioned
 
     def resume(self, workload: str, run: int, devices: Sequence[str] = ()) -> None:
         """Begin to resume a suspended share in a thread, or let a suspension under way be undone.
@@ -206,7 +205,7 @@ class RunShares:
                 record=State.RUNNING,
                 freezer=freezer,
             )
-            if self._recovered is not None:  # what was found after the start is that of an earlier run of the job
+            if self._recovery.found is not None:  # what was found after the start is that of an earlier run of the job
                 share.state = ShareState(phase=SharePhase.IN_USE)
 
     def freeze_again(self, workload: str, run: int, processes: Collection[ProcessId]) -> None:
@@ -218,14 +217,18 @@ class RunShares:
             share.freezer.freeze_again(processes)
 
     def recover(self) -> None:
-        """Start the recovery in a thread, at the first call only; later calls do nothing, also after a failure.
+        """Begin the recovery in a thread, at the first call, and again when something is left of it and that is due.
 
         The thread finds out whether this machine can suspend, and lets the suspender finish or undo what a crash
-        interrupted. Afterwards each share has a state, and `on_change` is called.
+        interrupted. Afterwards each share has a state, unless its own recovery failed, and `on_change` is called.
         """
-        if not self._recovering:
-            self._recovering = True
-            run_in_thread("recover suspended shares", self._read_support_and_recover, self._note_recovered)
+        freezers = {share.name: share.freezer for share in self._shares.values() if share.freezer is not None}
+        self._recovery.begin_if_due(freezers, self._note_recovered)
+
+    @property
+    def unfinished(self) -> frozenset[str]:
+        """The shares whose recovery has failed so far and is attempted again, by name."""
+        return self._recovery.unfinished
 
     def state(self, workload: str, run: int) -> ShareState | None:
         """Return the present state of a share; None if it is unknown, or not recovered yet."""
@@ -251,7 +254,11 @@ class RunShares:
     def describe_trouble(self, workload: str, run: int) -> str:
         """Return what is wrong with a share, as a sentence for its owner; "" if nothing is."""
         share = self._shares.get((workload, run))
-        if share is None or share.state is None:
+        if share is None:
+            return ""
+        if share.name in self.unfinished:
+            return f"{_UNFINISHED} Its programs may stand still. This is tried again every minute."
+        if share.state is None:
             return ""
         share.lost = tuple(filter(self.is_alive, share.lost))
         if share.lost and share.freezer is None:
@@ -274,8 +281,7 @@ class RunShares:
         share = self._shares.pop((workload, run), None)
         if share is None:
             return
-        if self._recovered is not None:
-            self._recovered.pop(share.name, None)  # a later share of this name is another one
+        self._recovery.forget(share.name)
         share.ended = share.wanted = True
         if share.began is None:
             self._forget(share)
@@ -313,6 +319,9 @@ class RunShares:
     def _resume(self, share: _Share, devices: tuple[str, ...]) -> ShareState:
         """Resume the share and return its state; without room on the devices, the share stays suspended."""
         began, suspended = self.awake(), self._find_suspension(share)
+        if suspended is None and share.name in self.unfinished:
+            share.is_guess = True
+            return self._failed(SharePhase.SUSPENDED, f"The share cannot come back yet: {_UNFINISHED}")
         if share.freezer is not None:
             share.freezer.thaw()
         if suspended is None:
@@ -353,34 +362,12 @@ class RunShares:
         """Return the state of a share in `phase` after an attempt that failed now, for the reason in `sentence`."""
         return ShareState(phase=phase, failure=sentence, failed_at=Instant(self.now()))
 
-    def _read_support_and_recover(self) -> tuple[str, Mapping[str, Recovered] | None]:
-        """Return why this machine cannot suspend ("" = it can), and the state of each share in the journal.
-
-        The states are None if they could not be read.
-        """
-        support = self.suspender.support()
-        self._can_move = support.available and support.can_move
-        freezers = {share.name: share.freezer for share in tuple(self._shares.values()) if share.freezer is not None}
-        suspensions = self.suspender.suspensions()
-        self._kept = {suspension.name: suspension.processes for suspension in suspensions}
-        for suspension in suspensions:
-            freezer = freezers.get(suspension.name)
-            (thaw if freezer is None else freezer.thaw)(suspension.processes)
-        try:
-            recovered = self.suspender.recover()
-        except SuspensionError as error:
-            return error.sentence, None
-        for name, freezer in freezers.items():
-            if recovered.get(name) is Recovered.SUSPENDED:
-                freezer.freeze(self.sleep)
-        return "" if support.available else support.detail, recovered
-
     # --- inside: in the loop
 
     def _start(self, share: _Share, phase: SharePhase, work: Callable[[], ShareState]) -> None:
         """Run `work` in a thread, with the share in `phase` meanwhile and in the returned state afterwards."""
         before = share.state
-        share.state, share.began = ShareState(phase=phase), self.awake()
+        share.state, share.began, share.is_guess = ShareState(phase=phase), self.awake(), False
         failed = before.phase if before is not None else SharePhase.IN_USE
 
         def finish(result: ShareState | None) -> None:
@@ -394,25 +381,21 @@ class RunShares:
 
         run_in_thread(f"{phase.value.lower()} {share.name}", work, finish)
 
-    def _note_recovered(self, found: tuple[str, Mapping[str, Recovered] | None] | None) -> None:
-        """Take over the result of the recovery thread, and give a state to each share that was added so far.
-
-        `found` is what `_read_support_and_recover` returned; None if it failed, which counts as a machine that cannot
-        suspend. Then `on_change` is called.
-        """
-        self._unsupported, recovered = found or ("The suspensions could not be read; the log says why.", None)
-        self._recovered, self._recovery_failed = dict(recovered or {}), recovered is None
-        if self._unsupported:
-            log.info("idle shares are not suspended here: %s", self._unsupported)
+    def _note_recovered(self) -> None:
+        """Give a state to each share that has none yet or whose state was a guess, then call `on_change`."""
         for share in self._shares.values():
+            if share.is_guess and share.began is None:
+                share.state = None
             self._settle(share)
         self.on_change()
 
     def _settle(self, share: _Share) -> None:
         """Set the first phase of a share after recovery: as the suspender found it, or else as its record says."""
-        if self._recovered is None or share.state is not None:
+        known = self._recovery.found
+        if known is None or share.state is not None:
             return
-        found, kept = self._recovered.get(share.name), self._kept.get(share.name, ())
+        found, kept = known.get(share.name), self._recovery.kept.get(share.name, ())
+        share.is_guess = found is Recovered.UNKNOWN or self._recovery.has_failed
         if share.freezer is not None and not all(map(self.is_alive, kept)):
             # A program of the job was killed while there was no service.
             share.suspended, share.state = kept, ShareState(phase=SharePhase.SUSPENDED)
@@ -430,7 +413,7 @@ class RunShares:
         """Return whether a share is away from its devices: by what the suspender found, else by its record."""
         if found in (Recovered.RUNNING, Recovered.SUSPENDED):
             return found is Recovered.SUSPENDED
-        is_unclear = found in (Recovered.LOST, Recovered.UNKNOWN) or self._recovery_failed
+        is_unclear = found in (Recovered.LOST, Recovered.UNKNOWN) or self._recovery.has_failed
         return record is State.SUSPENDED or (record is State.RESUMING and is_unclear)
 
     def _note_ended(self, share: _Share) -> None:

@@ -123,13 +123,14 @@ class ShareSuspender:
             log.info("resumed %s: %d MiB of %d processes", name, entry.suspension().total, len(members))
             return entry.suspension()
 
-    def recover(self) -> Mapping[str, Recovered]:
+    def recover(self, names: Collection[str] | None = None) -> Mapping[str, Recovered]:
         """Finish or undo whatever a crash interrupted; return the state of each share in the journal by name.
 
-        A failure of one share is logged, and leaves only that share UNKNOWN.
+        `names` are the shares to look at, None = all; a share without an entry is RUNNING. A failure of one share is
+        logged, and leaves only that share UNKNOWN.
         """
         found: dict[str, Recovered] = {}
-        for name in [entry.name for entry in self._journal.entries()]:
+        for name in [entry.name for entry in self._journal.entries()] if names is None else sorted(names):
             try:
                 with self._alone(name):
                     self._remove_needless_refusal(name)

@@ -120,11 +120,11 @@ class Suspender(Protocol):
         """
         ...
 
-    def recover(self) -> Mapping[str, Recovered]:
+    def recover(self, names: Collection[str] | None = None) -> Mapping[str, Recovered]:
         """Finish or undo whatever a crash interrupted; return the state of each share in the journal by name.
 
-        Call this at the start. Further calls do no harm, and find processes that have ended. Raises `SuspensionError`
-        if the driver or the disk fails again and again.
+        `names` are the shares to look at; None = all. Call this at the start. Further calls do no harm, and find
+        processes that have ended. Raises `SuspensionError` if the driver or the disk fails again and again.
         """
         ...
 

@@ -12,6 +12,18 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
+def run_aside(name: str, work: Callable[[], None]) -> None:
+    """Run `work` in a daemon thread whose end nobody awaits; an error is logged."""
+
+    def run() -> None:
+        try:
+            work()
+        except Exception:  # the last guard of a thread
+            log.exception("%s failed", name)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+
+
 def run_in_thread(name: str, work: Callable[[], T], finish: Callable[[T | None], None]) -> None:
     """Run `work` in a daemon thread, and `finish` with its result in the loop; None if it raised, which is logged."""
     loop = asyncio.get_running_loop()

@@ -199,10 +199,10 @@ class SharesOnTheirWay:
     are_moving = True
 
     def __init__(self):
-        self.followed, self.recovered = [], False
+        self.followed, self.recovered = [], 0
 
     def recover(self):
-        self.recovered = True
+        self.recovered += 1
 
     def tell(self, report):
         return report.model_copy(update={"detail": "With shares."})
@@ -216,7 +216,7 @@ async def test_agent_reports_twice_a_second_while_a_share_is_on_its_way(world):
     shares = SharesOnTheirWay()
     world.connect(await world.start(), shares=shares)
     await world.heard(6)
-    assert shares.recovered
+    assert shares.recovered >= 6, "each step finishes what is left of the recovery"
     assert world.reports[-1].detail == "With shares."
     assert shares.followed[-1] == AgentOrders()
 

@@ -15,7 +15,9 @@ pytestmark = pytest.mark.asyncio
 
 async def test_limits_of_the_driver_follow_the_group_of_a_run_until_its_end(group_world):
     driver, workload = DriverThatKeepsLimits(), group_world.workload()
-    limits = DriverLimits(limiter=driver, parent=None, awake=group_world.clock.awake, on_change=lambda: None)
+    limits = DriverLimits(
+        limiter=driver, devices=["a", "b"], parent=None, awake=group_world.clock.awake, on_change=lambda: None
+    )
     group_world.backend._limits = limits
     await group_world.launch(workload)
     await group_world.running(workload)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,11 +14,12 @@ from jupyter_gq.backends.enforcers import Enforcers
 from jupyter_gq.backends.memory_limits import DriverLimits
 from jupyter_gq.backends.protocol import Launch
 from jupyter_gq.backends.servers import ServerRuns
+from jupyter_gq.devices.processes import identify
 from jupyter_gq.domain.amount import ONE_GPU
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 from tests.fakes.driver import DriverThatKeepsLimits
 from tests.kubernetes.waiting import eventually
-from tests.patience import until
+from tests.patience import scaled, until
 
 from .worlds import ServersWorld, runs
 
@@ -33,7 +35,9 @@ class LimitedServersWorld(ServersWorld):
 
     def new_backend(self):
         parent = None if self.own is None else ParentGroup(folder=self.own)
-        self.limits = DriverLimits(limiter=self.driver, parent=parent, awake=self.clock.awake, on_change=lambda: None)
+        self.limits = DriverLimits(
+            limiter=self.driver, devices=["a", "b"], parent=parent, awake=self.clock.awake, on_change=lambda: None
+        )
         return ServerRuns(
             stopper=self.hub,
             clock=self.clock,
@@ -100,6 +104,48 @@ async def test_group_goes_with_its_limit_when_the_server_ends(limited):
     assert limited.driver.calls[-1] == ("a", None)
 
 
+async def test_program_that_systemd_has_moved_takes_the_level_away(limited, own):
+    """As `systemd-run --scope` does: the program is below the kernel still, and in another group."""
+    foreign = own / f"scope-{os.getpid()}"
+    foreign.mkdir()
+    try:
+        workload = limited.workload()
+        await limited.launch(workload, {"has kernel": True})
+        await limited.limited(workload)
+        users = [identify(limited.leader(workload)), kernel := identify(limited.kernel(workload))]
+        limited.limits.note_users(workload.id, 1, users)
+        assert limited.limits.state(workload.id, 1).confirmed == {"a"}
+        add_process(str(foreign), kernel.pid)
+        limited.limits.note_users(workload.id, 1, users)
+        state = limited.limits.state(workload.id, 1)
+        assert (state.confirmed, f"process {kernel.pid}" in state.trouble) == (frozenset(), True)
+        (seen,) = await limited.backend.observe()
+        assert kernel.pid in seen.pids, "the watchdog measures it"
+    finally:
+        limited.clean_up()
+        until(lambda: not pids_of(str(foreign)), "the end of the program")
+        foreign.rmdir()
+
+
+@pytest.fixture
+def daemon():
+    """A program that is below no server."""
+    made = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    yield made
+    made.kill()
+    made.wait()
+
+
+async def test_program_that_left_its_parent_belongs_to_the_group_of_its_server(limited, daemon):
+    workload = limited.workload()
+    await limited.launch(workload)
+    add_process(str(limited.group(workload)), daemon.pid)
+    (seen,) = await limited.backend.observe()
+    assert daemon.pid in seen.pids
+    assert limited.backend.signal_process(workload.id, 1, identify(daemon.pid), signal.SIGTERM)
+    assert daemon.wait(scaled(30)) == -signal.SIGTERM
+
+
 async def test_server_of_an_earlier_service_keeps_its_group(limited):
     workload = limited.workload()
     await limited.launch(workload)
@@ -160,8 +206,10 @@ async def test_groups_of_servers_that_ended_without_a_service_are_removed(limite
     left.mkdir()
     workload = limited.workload()
     await limited.launch(workload)
+    limited.driver.limits["b", str(left)] = 1000
     limited.new_backend()
-    assert not left.exists()
+    await eventually(lambda: not left.exists(), "the end of the group")
+    assert limited.driver.limits["b", str(left)] is None
     assert (runs(limited.leader(workload)), limited.group(workload).exists()) == (True, True)
 
 

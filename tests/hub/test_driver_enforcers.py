@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.backends.control_groups import find_own_group
+from jupyter_gq.backends.control_groups import add_process, find_own_group
 from jupyter_gq.demo.person import Person
 from jupyter_gq.demo.processes import DemoHub, find_packaged_folder, free_port
 from tests.driver_fakes import HERE, build, compiler
@@ -96,12 +96,17 @@ async def shown(person, level, sentence):
 async def test_driver_limits_the_group_of_a_server_with_its_kernels_and_the_owner_sees_it():
     setting = "c.LocalBackend.driver_memory_limits = True"
     async with running_hub(setting) as (url, folder), Person(url, "ann") as ann:
-        _, groups, mps = await hold(ann, folder)
+        pid, groups, mps = await hold(ann, folder)
         (group,) = groups
         await shown(ann, "driver", "refuses memory above the limit")
         index, soft, hard, limited = (folder / "driver/limits").read_text().splitlines()[-1].split()
         assert (index, soft, int(hard), mps) == ("0", "0", 20480 << 20, {})
         assert limited.endswith(group)
+        (other := Path(limited).parent / f"scope-{pid}").mkdir()
+        add_process(str(other), pid)  # as `systemd-run --user --scope` does
+        await shown(ann, "watched", f"(process {pid}) has left the control group")
+        add_process(limited, pid)
+        other.rmdir()
         (folder / "driver/unlimited").touch()
         await shown(ann, "watched", "does not limit the memory of this GPU")
         await ann.stop_server()

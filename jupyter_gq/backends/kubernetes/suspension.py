@@ -5,9 +5,13 @@ Rules
 - Lent by reservation: only a device that a reservation pod holds can be given to another pod meanwhile. A device that
   the kubelet gave to the notebook's pod itself stays with that pod until it ends.
 - One device, and the same one again: a container keeps the device files with which it began.
-- Notebooks only: a job on a cluster is ended with its checkpoint.
+- Notebooks only: a job on a cluster is ended with its checkpoint, because its pod would keep what it has given back.
+- Followed to the end: settings decide whether a share may be suspended, never whether it is followed. A share that was
+  suspended before its pool got another provider comes back like any other.
 
-See docs/decisions/0201-lend-only-what-a-reservation-holds.md.
+See docs/decisions/0201-lend-only-what-a-reservation-holds.md,
+docs/decisions/0232-try-an-unfinished-recovery-again.md and
+docs/decisions/0236-leave-jobs-on-clusters-to-their-checkpoints.md.
 """
 
 from collections.abc import Iterable, Sequence
@@ -60,7 +64,7 @@ class PodSuspension:
         pod = self._pod(key)
         if pod is None:
             return _UNSEEN
-        why = self._refuse(pod) or self.agents.explain_no_suspension(pod.node)
+        why = self._refuse_in_pool(pod.node) or _refuse(pod) or self.agents.explain_no_suspension(pod.node)
         return why or self.orders.refusal(pod.uid)
 
     def suspend(self, workload: str, run: int) -> None:
@@ -81,10 +85,11 @@ class PodSuspension:
     def watch(self, seen: Iterable[Observation]) -> list[Observation]:
         """Return the observations of notebooks with the state of their shares.
 
-        Shares that can be suspended are managed from now on, until their pods have ended.
+        Shares of pods that can be suspended are managed from now on, until their pods have ended. The provider of the
+        pool does not matter here, since it may have been another one when the share was suspended.
         """
         pods = {(each.workload, each.run): self._pod((each.workload, each.run)) for each in seen}
-        found = {key: pod for key, pod in pods.items() if pod is not None and not self._refuse(pod)}
+        found = {key: pod for key, pod in pods.items() if pod is not None and not _refuse(pod)}
         for key, pod in found.items():
             workload = self.notebooks.runs[key].workload
             if workload is not None:
@@ -99,6 +104,8 @@ class PodSuspension:
         if not sentence and self.orders.is_away(pod.uid) and (why := self.agents.explain_no_suspension(pod.node)):
             sentence = f"The GPU memory of this notebook cannot come back at present. {why}"
         share = self.orders.state(pod.uid)
+        if not sentence and share is None:
+            sentence = self.agents.explain_unfinished_recovery(pod.node)
         return (
             seen if (share, sentence) == (seen.share, seen.sentence) else replace(seen, share=share, sentence=sentence)
         )
@@ -108,13 +115,18 @@ class PodSuspension:
         live = (pod for pod in self.notebooks.pods.of_run(key) if pod.has_begun and not pod.is_over)
         return next(live, None) if key in self.notebooks.runs else None
 
-    def _refuse(self, pod: PodView) -> str:
-        """Return why the share of a pod can never be lent; "" if it can."""
-        pool = self.nodes.pool(pod.node)
+    def _refuse_in_pool(self, node: str) -> str:
+        """Return why no share of the pool of a node is lent at present; "" if shares are."""
+        pool = self.nodes.pool(node)
         if pool is not None and not PROVIDERS[pool.provider].needs_reservation(pool, whole=False):
             return _PROVIDER.format(provider=pool.provider)
-        if not pod.devices:
-            return _GIVEN
-        if len(pod.devices) > 1:
-            return _SEVERAL
-        return "" if is_whole(pod.devices[0]) else _SLICE
+        return ""
+
+
+def _refuse(pod: PodView) -> str:
+    """Return why the share of a pod can never be lent, whatever the settings say; "" if it can."""
+    if not pod.devices:
+        return _GIVEN
+    if len(pod.devices) > 1:
+        return _SEVERAL
+    return "" if is_whole(pod.devices[0]) else _SLICE

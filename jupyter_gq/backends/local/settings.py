@@ -10,10 +10,15 @@ from traitlets import Bool, Float, Integer, List, TraitError, TraitType, Unicode
 from traitlets.config import LoggingConfigurable
 from traitlets.utils.bunch import Bunch
 
-from jupyter_gq.backends.control_groups import enable_device_memory, find_own_group, prepare_parent
+from jupyter_gq.backends.control_groups import (
+    enable_device_memory,
+    find_own_group,
+    find_parent_folder,
+    prepare_parent,
+)
 from jupyter_gq.backends.enforcers import NO_ENFORCERS, Enforcers
 from jupyter_gq.backends.machine_clock import MachineClock
-from jupyter_gq.backends.memory_limits import DriverLimits
+from jupyter_gq.backends.memory_limits import DriverLimits, clear_left_limits
 from jupyter_gq.backends.mps import MpsDevices
 from jupyter_gq.devices.choose import choose_limiter
 from jupyter_gq.devices.mps import MpsDaemon
@@ -185,11 +190,14 @@ class LocalBackend(LoggingConfigurable):
         `awake` returns the seconds for which the machine has been awake. `on_change` is called after the state of one
         has changed.
         """
-        limits = None
+        limits, limiter, own = None, choose_limiter(probe), find_own_group()
+        present = [device.uuid for device in probe.devices()]
         if self.driver_memory_limits:
-            parent = prepare_parent(find_own_group())
+            parent = prepare_parent(own)
             enable_device_memory(parent)
-            limits = DriverLimits(limiter=choose_limiter(probe), parent=parent, awake=awake, on_change=on_change)
+            limits = DriverLimits(limiter=limiter, devices=present, parent=parent, awake=awake, on_change=on_change)
+        elif own is not None:
+            clear_left_limits(limiter, present, find_parent_folder(own))
         devices, mps = self._present_mps_devices(probe), None
         if devices:
             folder = Path(self.mps_dir) if self.mps_dir else state_dir.resolve() / "mps"

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from jupyter_gq.backends.capabilities import Capabilities
-from jupyter_gq.backends.control_groups import ParentGroup
+from jupyter_gq.backends.control_groups import ParentGroup, pids_of
 from jupyter_gq.backends.enforcers import NO_ENFORCERS, Enforcers
 from jupyter_gq.backends.machine_clock import MachineClock
 from jupyter_gq.backends.observer import RunObserver
@@ -33,7 +33,7 @@ from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import BackendError, Conflict
 from jupyter_gq.domain.workload import Kind, Workload
 
-from .server_groups import enter_group, find_server_group, remove_left_groups
+from .server_groups import enter_group, find_left_groups, find_server_group
 from .server_process import find_hub_processes, find_process, may_belong_to
 
 log = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ class ServerRuns:
         """
         self._limits = enforcers.limits
         if enforcers.limits is not None:
-            remove_left_groups(enforcers.limits.parent)
+            enforcers.limits.remove(find_left_groups(enforcers.limits.parent))
         self._stopper = stopper
         self._now, self._awake = clock.now, clock.awake
         self._attach_timeout = attach_timeout
@@ -290,13 +290,18 @@ class ServerRuns:
         return ended
 
     def _processes(self, server: _Server, table: ProcessTable) -> set[int]:
-        """Return the ids of the server and all that it started; once it is dead, of those that carry its ticket."""
+        """Return the ids of the server and all that it started; once it is dead, of those that carry its ticket.
+
+        Whatever is in the control group of the server belongs to it.
+        """
         assert server.process is not None
+        # A program that has left its parent is still in the group, and uses the share.
+        grouped = pids_of(server.group)
         if table.alive(server.process.pid, server.process.ticks):
             server.orphaned_at = None
-            return table.tree(server.process.pid)
+            return table.tree(server.process.pid) | grouped
         # Kernels have sessions of their own and survive a server that was killed.
-        return table.find_marked(_MARK, server.workload.id, server.uid)
+        return table.find_marked(_MARK, server.workload.id, server.uid) | grouped
 
     def _end_due_processes(self, server: _Server, left: set[int], table: ProcessTable) -> None:
         """Kill the processes of a server that was told to stop once its grace is over.
@@ -347,7 +352,7 @@ def _find_processes(server: _Server) -> tuple[ProcessId, ...]:
         return ()
     table = ProcessTable.read()
     pids = table.tree(process.pid) if table.alive(process.pid, process.ticks) else set()
-    pids |= table.find_marked(_MARK, server.workload.id, server.uid)
+    pids |= table.find_marked(_MARK, server.workload.id, server.uid) | pids_of(server.group)
     found = [each.id for pid in pids if (each := table.process(pid)) is not None]
     return tuple(sorted(found, key=lambda each: (each.pid != process.pid, each.pid)))
 

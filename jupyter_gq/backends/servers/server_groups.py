@@ -18,6 +18,7 @@ from jupyter_gq.backends.control_groups import (
     add_process,
     find_group,
     make_group,
+    pids_of,
     remove_group,
 )
 from jupyter_gq.backends.processes import ProcessTable
@@ -64,12 +65,13 @@ def enter_group(parent: ParentGroup | None, name: str, pid: int) -> tuple[str, s
     return "", _REFUSED
 
 
-def remove_left_groups(parent: ParentGroup | None) -> None:
-    """Remove the groups of servers that ended while there was no service; those with processes stay."""
-    if parent is not None:
-        with suppress(OSError):
-            for group in parent.folder.glob(f"{_PREFIX}*"):
-                remove_group(str(group))
+def find_left_groups(parent: ParentGroup | None) -> list[str]:
+    """Return the groups of servers that ended while there was no service; those with processes are left out."""
+    if parent is None:
+        return []
+    with suppress(OSError):
+        return [str(group) for group in sorted(parent.folder.glob(f"{_PREFIX}*")) if not pids_of(str(group))]
+    return []
 
 
 def _group_of(pid: int) -> Path | None:

@@ -31,7 +31,8 @@ class Health(BaseModel):
     failures: list[str] = Field(default_factory=list, description="For admins: what fails and is tried again.")
     warnings: list[str] = Field(
         default_factory=list,
-        description="For admins: what in the configuration is probably not meant, such as unknown users.",
+        description="For admins: what in the configuration is probably not meant, such as unknown users, or does not "
+        "work yet, such as MPS on a GPU.",
     )
     set_aside: list[str] = Field(
         default_factory=list,

@@ -1,5 +1,7 @@
 """The memory limits that the driver itself shall keep: for each share of a part of a device, told in each step.
 
+The backend is told too which programs use the devices: only the watchdog holds a program that evades the limits.
+
 Devices that are shared by MPS have none: below such limits, MPS may end one program to make room for another.
 See docs/decisions/0205-let-the-driver-limit-control-groups.md.
 """
@@ -9,6 +11,7 @@ from collections.abc import Mapping
 
 from jupyter_gq.controller.context import Context
 from jupyter_gq.devices.limits import watched_memory
+from jupyter_gq.devices.processes import ProcessId
 from jupyter_gq.domain.amount import ONE_GPU, MiB
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.states import State
@@ -32,6 +35,16 @@ def want_limits(context: Context) -> None:
         limits = _limits_of(workload, devices)
         by_driver = {id: limit for id, limit in limits.items() if mps is None or not mps.serves([id])}
         port.want(workload.id, workload.run, by_driver)
+        if (users := _find_users(context, workload)) is not None:
+            port.note_users(workload.id, workload.run, users)
+
+
+def _find_users(context: Context, workload: Workload) -> list[ProcessId] | None:
+    """Return the processes that use the devices of a share by the last sample; None if they are not known."""
+    use = context.usage.get(workload.id)
+    if use is None or any(device.processes is None for device in use.devices):
+        return None
+    return [each.process for device in use.devices for each in device.processes or ()]
 
 
 def _limits_of(workload: Workload, devices: Mapping[str, Device]) -> dict[str, MiB]:

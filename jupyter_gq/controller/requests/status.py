@@ -52,7 +52,12 @@ class ServiceStatus:
                 *filter(None, [context.store.shortage]),
                 *(f"{what}: {failure}" for what, failure in sorted(context.failures.items())),
             ],
-            warnings=[*context.settings_source.warnings, *self.names.warnings, *self._list_lost_queues()],
+            warnings=[
+                *context.settings_source.warnings,
+                *self.names.warnings,
+                *self._list_lost_queues(),
+                *self._list_mps_troubles(),
+            ],
             set_aside=set_aside,
         )
 
@@ -67,6 +72,11 @@ class ServiceStatus:
             "and then does not start again. Move the jobs, or add the queue again."
             for queue, count in sorted(lost.items())
         ]
+
+    def _list_mps_troubles(self) -> list[str]:
+        """Return what is wrong with MPS, each sentence once."""
+        ports = (each.capabilities.partitioning for each in self.context.backends)
+        return list(dict.fromkeys(port.trouble for port in ports if port is not None and port.trouble))
 
     def _list_set_aside(self) -> list[str]:
         """Return a sentence about each workload that the service cannot read, decide on or show."""

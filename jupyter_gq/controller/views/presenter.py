@@ -12,7 +12,7 @@ from jupyter_gq.controller.run_time_limits import find_run_time_limit
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Kind
+from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.scheduling.decision import Pending
 from jupyter_gq.store.protocol import Record
 
@@ -162,6 +162,7 @@ class Presenter:
             over_limit=_view_excess(context, workload.id),
             level=level_of(context, workload, devices),
             missing_limit=describe_missing_limit(context, workload),
+            has_lost_queue=is_job and workload.holds and _has_lost_queue(context, workload),
         )
 
     def _known_devices(self) -> Mapping[str, Device]:
@@ -169,6 +170,11 @@ class Presenter:
         if self._devices is None:
             self._devices = {device.id: device for node in self._context.nodes() for device in node.devices}
         return self._devices
+
+
+def _has_lost_queue(context: Context, workload: Workload) -> bool:
+    """Return whether an elastic job is of a queue that the settings have no more, so that it cannot grow."""
+    return workload.can_shrink and workload.queue not in {entry.queue.name for entry in context.settings.leaves()}
 
 
 def _describe_trouble(context: Context, workload: str) -> str:

@@ -42,10 +42,11 @@ def level_of(context: Context, workload: Workload, devices: Mapping[str, Device]
 def describe_missing_limit(context: Context, workload: Workload) -> str:
     """Return why the driver or MPS does not limit the memory of a share although it shall, in sentences; "" if not."""
     port = context.backend_of(workload.kind).capabilities.partitioning
+    trouble = "" if port is None or not _is_part(workload) else port.describe_trouble(_devices_of(workload))
     if port is None or not _is_shared_by_mps(port, workload):
-        return _limits_of(context, workload).trouble
+        return " ".join(filter(None, [trouble, _limits_of(context, workload).trouble]))
     outside = "" if all(_clients(context, workload)) else _OUTSIDE_MPS
-    return " ".join(filter(None, [port.trouble, outside]))
+    return " ".join(filter(None, [trouble, outside]))
 
 
 def _clients(context: Context, workload: Workload) -> list[bool]:
@@ -58,9 +59,17 @@ def _clients(context: Context, workload: Workload) -> list[bool]:
 
 def _is_shared_by_mps(port: Partitioning, workload: Workload) -> bool:
     """Return whether the share is a part of devices that are all shared by MPS, so that its programs use MPS."""
-    devices = [device for task in workload.placement for device in task.devices]
-    is_part = workload.request.milli_per_device < ONE_GPU
-    return is_part and bool(devices) and all(port.serves([device]) for device in devices)
+    devices = _devices_of(workload)
+    return _is_part(workload) and bool(devices) and all(port.serves([device]) for device in devices)
+
+
+def _is_part(workload: Workload) -> bool:
+    """Return whether the share is a part of each of its devices."""
+    return workload.request.milli_per_device < ONE_GPU
+
+
+def _devices_of(workload: Workload) -> list[str]:
+    return [device for task in workload.placement for device in task.devices]
 
 
 def describe_fractions(context: Context) -> str:

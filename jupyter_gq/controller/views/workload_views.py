@@ -30,6 +30,7 @@ from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Activity, Workload
 from jupyter_gq.domain.workload_detail import Place
 from jupyter_gq.scheduling.decision import Pending
+from jupyter_gq.scheduling.evict.notices import without_growth
 from jupyter_gq.scheduling.explain.reasons import explain_hold
 from jupyter_gq.scheduling.policy import IdleRule
 from jupyter_gq.scheduling.workloads import gang
@@ -105,6 +106,8 @@ class ViewContext:
     level: ShareLevel = ShareLevel.ADVISORY
     #: Why the driver or MPS does not limit the memory of the share although it shall; "" = it does, or it shall not.
     missing_limit: str = ""
+    #: Whether an elastic job is of a queue that the settings have no more.
+    has_lost_queue: bool = False
     #: What is done about a share that holds too much memory; None = nothing.
     over_limit: MemoryExcessView | None = None
 
@@ -218,6 +221,8 @@ def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
         return _append_trouble(f"Starting on {place}{_tasks_phrase(workload)}.", context.trouble)
     # Of a job that can shrink, the sentence says how its number of tasks changed last.
     changed = told if workload.can_shrink else ""
+    if context.has_lost_queue:  # which may have happened after that
+        changed = without_growth(changed, workload.queue)
     runs = f"Running on {place}." if changed else f"Running on {place}{_tasks_phrase(workload)}."
     unused = "" if context.unused is None else context.unused.sentence
     running = [runs, changed, LENT if context.is_borrower else "", context.trouble, unused]

@@ -18,6 +18,8 @@ from jupyter_gq.scheduling.wording import (
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.replicas import Replica
 
+_GROWS = "Grows again by itself"
+
 
 def describe_reclaim(victim: Workload, by: Workload) -> str:
     """Return the sentence for work whose devices are reclaimed for `by`, which is of another queue."""
@@ -39,8 +41,20 @@ def describe_resettled(victim: Workload, by: Workload, nodes: Sequence[str]) -> 
 
 def describe_lost_queue(victim: Workload, sentence: str) -> str:
     """Return the sentence about a victim whose queue was removed, instead of one that says how it goes on by itself."""
-    goes_on = f"Its queue {victim.queue} is no longer in the configuration: move it to another one, so that it goes on."
-    return sentence.removesuffix(_comes_back(victim)) + goes_on if sentence.endswith(_comes_back(victim)) else sentence
+    if isinstance(victim, Replica):
+        return without_growth(sentence, victim.queue)
+    promise = _comes_back(victim)
+    return sentence.removesuffix(promise) + _lost(victim.queue, "goes on") if sentence.endswith(promise) else sentence
+
+
+def without_growth(sentence: str, queue: str) -> str:
+    """Return a sentence about elastic work without the promise that it grows again, since its queue was removed."""
+    told, promise, _ = sentence.partition(_GROWS)
+    return told + _lost(queue, "grows again") if promise else sentence
+
+
+def _lost(queue: str, aim: str) -> str:
+    return f"Its queue {queue} is no longer in the configuration: move it to another one, so that it {aim}."
 
 
 def _needed(victim: Workload, by: Workload) -> str:
@@ -83,7 +97,7 @@ def describe_over_limit(victim: Workload, broken: ExceededLimit) -> str:
     """Return the sentence for work in a queue whose limit was lowered."""
     lowered = f"the limit of {broken.account.queue.name} was lowered to {broken.amount}"
     if isinstance(victim, Replica):
-        return f"{_runs_on(victim)}: {lowered}. Grows again by itself when there is room under it."
+        return f"{_runs_on(victim)}: {lowered}. {_GROWS} when there is room under it."
     return f"Paused: {lowered}. Continues by itself when there is room under it."
 
 
@@ -140,7 +154,7 @@ def _runs_on(replica: Replica) -> str:
 
 def _grows_back(replica: Replica) -> str:
     device = "a GPU is" if gang.smallest(replica) <= 1000 else f"{describe_gpus(gang.smallest(replica))} are"
-    return f"Grows again by itself when {device} free."
+    return f"{_GROWS} when {device} free."
 
 
 def _comes_back(victim: Workload) -> str:

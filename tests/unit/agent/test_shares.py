@@ -199,6 +199,31 @@ async def test_agent_that_dies_in_the_middle_leaves_no_locked_program(node):
     assert node.driver.states()[KERNEL] is CheckpointState.RUNNING
 
 
+async def test_agent_tries_again_what_the_driver_refused_after_its_start(node):
+    await node.is_in_use()
+    node.suspend()
+    await node.comes_to("SUSPENDED")
+    node.driver.processes[KERNEL].fails = {"state": CheckpointProblem.BROKEN}
+    node.start_agent()
+    node.order()
+
+    def missing():
+        return node.shares.tell(AgentReport(probe="OK", missing={"signal": "No."})).missing
+
+    told = await eventually(lambda: missing().get("recovery"), "the failure of the recovery")
+    assert told.startswith("The GPU driver has not brought the GPU memory of 1 pods to rest")
+    assert node.told() is None, "a phase would be a guess"
+    node.driver.processes[KERNEL].fails = {}
+    node.shares.recover()
+    assert missing().keys() == {"signal", "recovery"}, "it is not due"
+    node.clock.forward(5)
+    node.shares.recover()
+    await node.comes_to("SUSPENDED")
+    assert missing() == {"signal": "No."}
+    node.order(want="in_use")
+    await node.comes_to("IN_USE")
+
+
 async def test_share_without_gpu_state_is_lent_by_its_order_alone(tmp_path):
     node = Node(tmp_path, memory=0)
     await node.is_in_use()

@@ -1,9 +1,14 @@
 """Limits of the driver on runs: set once, read again, cleared with the group, and claimed only while they are shown."""
 
+import os
+import subprocess
+from dataclasses import replace
+
 import pytest
 
 from jupyter_gq.backends.capabilities import LimitState
-from jupyter_gq.backends.memory_limits import DriverLimits
+from jupyter_gq.backends.memory_limits import DriverLimits, clear_left_limits
+from jupyter_gq.devices.processes import identify
 from tests.fakes import FixedClock
 from tests.fakes.driver import DriverThatKeepsLimits
 from tests.patience import eventually
@@ -20,7 +25,9 @@ class Machine:
         self.driver, self.clock, self.changes = DriverThatKeepsLimits(), FixedClock(), 0
         self.group = folder / "group"
         self.group.mkdir()
-        self.limits = DriverLimits(limiter=self.driver, parent=None, awake=self.clock.awake, on_change=self.changed)
+        self.limits = DriverLimits(
+            limiter=self.driver, devices=["a", "b"], parent=None, awake=self.clock.awake, on_change=self.changed
+        )
 
     def changed(self):
         self.changes += 1
@@ -106,6 +113,58 @@ async def test_run_without_a_group_has_no_limit_and_says_why(machine):
     assert machine.driver.calls == []
 
 
+class Program:
+    """A process that runs until it is ended; it is in a group if the test says so."""
+
+    def __init__(self):
+        self.process = subprocess.Popen(["sleep", "600"])
+        self.id = identify(self.process.pid)
+
+    def enter(self, group):
+        (group / "cgroup.procs").write_text(f"1\n{self.id.pid}\n")
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def program():
+    made = Program()
+    yield made
+    made.end()
+
+
+async def test_limit_does_not_count_while_a_program_outside_the_group_uses_the_device(machine, program, caplog):
+    await machine.settle(a=1000)
+    program.enter(machine.group)
+    machine.limits.note_users(*KEY, [program.id])
+    assert (machine.state, machine.changes) == (LimitState(confirmed=frozenset("a")), 1)
+
+    (machine.group / "cgroup.procs").write_text("1\n")
+    machine.limits.note_users(*KEY, [program.id])
+    machine.limits.note_users(*KEY, [program.id])
+    assert (machine.state.confirmed, machine.changes) == (frozenset(), 2)
+    assert f"(process {program.id.pid}) has left the control group" in machine.state.trouble
+    assert caplog.text.count("has left the control group") == 1
+
+    program.enter(machine.group)
+    machine.limits.note_users(*KEY, [program.id])
+    assert machine.state.confirmed == frozenset(), "what it has taken outside is not counted"
+
+    program.end()
+    machine.limits.note_users(*KEY, [program.id])
+    assert (machine.state, machine.changes) == (LimitState(confirmed=frozenset("a")), 3)
+
+
+async def test_program_that_has_ended_is_not_taken_for_one_outside_the_group(machine, program):
+    await machine.settle(a=1000)
+    program.end()
+    machine.limits.note_users(*KEY, [program.id])
+    machine.limits.note_users(*KEY, [replace(identify(os.getpid()), ticks=1)])
+    assert machine.state == LimitState(confirmed=frozenset("a"))
+
+
 async def test_run_that_got_another_group_has_its_limits_set_there(machine, tmp_path):
     await machine.settle(a=1000)
     machine.limits.enter(KEY, str(machine.group))
@@ -122,9 +181,77 @@ async def test_end_of_a_run_clears_its_limits_before_its_group_goes(machine):
     assert (machine.driver.calls[-1], machine.state) == (("a", None), LimitState())
 
 
-async def test_group_goes_at_once_if_it_never_had_a_limit(machine):
+async def test_group_goes_at_once_if_it_has_no_limit(machine):
+    await machine.settle()
     machine.limits.leave(KEY, str(machine.group))
     assert not machine.group.exists()
+
+
+async def test_limit_that_an_earlier_service_left_is_cleared_with_the_group(machine):
+    """The run ended while there was no service, so that nobody has told this one its limits."""
+    machine.driver.limits = {("b", str(machine.group)): 1000}
+    machine.limits.leave(("nb-9", 1), str(machine.group))
+    await eventually(lambda: not machine.group.exists(), "the end of the group")
+    assert machine.driver.calls == [("b", None)]
+
+
+async def test_limit_that_an_earlier_service_set_on_another_device_is_cleared(machine):
+    """The share has moved meanwhile, or its device is shared by MPS now."""
+    machine.driver.limits = {("b", str(machine.group)): 1000}
+    await machine.settle(a=2000)
+    assert machine.driver.calls == [("b", None), ("a", 2000)]
+    machine.limits.enter(("nb-2", 1), other := str(machine.group / "other"))
+    machine.driver.limits[("b", other)] = 1000
+    machine.limits.want("nb-2", 1, {})
+    await eventually(lambda: machine.driver.limits[("b", other)] is None, "the end of the limit")
+
+
+async def test_limit_that_could_not_be_cleared_is_tried_again_now_and_then(machine):
+    await machine.settle(a=1000)
+    machine.driver.refusal = "Not now."
+    machine.limits.want(*KEY, {})
+    await eventually(lambda: not machine.limits._runs[KEY].busy, "the refusal")
+    machine.limits.want(*KEY, {})
+    assert machine.driver.calls == [("a", 1000), ("a", None)], "not at once"
+    machine.driver.refusal = ""
+    await machine.see_again()
+    assert (machine.driver.calls[2:], machine.limits._runs[KEY].set) == ([("a", None)], {})
+
+
+async def test_run_that_ends_while_its_limit_is_set_leaves_none(machine):
+    machine.driver.answers.clear()
+    machine.limits.want(*KEY, {"a": 1000})
+    machine.limits.leave(KEY, str(machine.group))
+    assert machine.group.exists(), "the driver is at work on it"
+    machine.driver.answers.set()
+    await eventually(lambda: not machine.group.exists(), "the end of the group")
+    assert machine.driver.calls == [("a", 1000), ("a", None)]
+
+
+async def test_limits_of_the_group_that_a_run_had_before_are_cleared(machine, tmp_path):
+    await machine.settle(a=1000)
+    machine.limits.enter(KEY, str(tmp_path / "other"))
+    await eventually(lambda: not machine.group.exists(), "the end of the group")
+    assert machine.driver.limits == {("a", str(machine.group)): None}
+
+
+async def test_group_goes_although_the_driver_refuses_to_clear_its_limit(machine, caplog):
+    caplog.set_level("INFO")
+    await machine.settle(a=1000)
+    machine.driver.refusal = "It is not supported."
+    machine.limits.leave(KEY, str(machine.group))
+    await eventually(lambda: not machine.group.exists(), "the end of the group")
+    assert "were not cleared: It is not supported." in caplog.text
+
+
+async def test_limits_of_runs_that_go_on_are_cleared_after_they_were_switched_off(machine, tmp_path):
+    groups = [tmp_path / name for name in ("jupyter-gq-server-nb-1-1", "jupyter-gq-job-1", "of-others")]
+    for group in groups:
+        group.mkdir()
+        machine.driver.limits["b", str(group)] = 1000
+    clear_left_limits(machine.driver, ["a", "b"], tmp_path)
+    await eventually(lambda: len(machine.driver.calls) == 2, "the end of the limits")
+    assert machine.driver.limits == {("b", str(group)): 1000 if group.name == "of-others" else None for group in groups}
 
 
 async def test_driver_that_hangs_is_asked_once_and_holds_up_nothing(machine):

@@ -93,6 +93,23 @@ async def test_a_job_gives_tasks_back_one_by_one_and_says_to_whom(world):
 
 
 @pytest.mark.asyncio
+async def test_job_whose_queue_is_removed_after_it_has_shrunk_does_not_say_that_it_grows(world):
+    job = send(world)
+    await world.step(2)
+    world.send(BOB, "nlp", "1")
+    await world.step(2)
+    assert "Grows again by itself" in world.job(job).sentence
+    pools = {"pools": {"build": {"devices": 1}, "train": {"devices": 4}}}
+    queues = {"queues": {"nlp": QUEUES["nlp"]}}
+    world.settings.current = story_settings((a_node(5),), Pools=pools, TrainingQueues=queues)
+    await world.step(1)
+    assert world.job(job).sentence == (
+        "Running on 3 GPUs of A100-40GB. Runs on with 3 of its 4 tasks: nlp needed its 1 GPU back. Its queue vision is "
+        "no longer in the configuration: move it to another one, so that it grows again."
+    )
+
+
+@pytest.mark.asyncio
 async def test_the_smallest_gang_is_never_taken_apart(world):
     job = send(world)
     await world.step(2)

@@ -22,10 +22,13 @@ class Limits:
     """The limits that the driver was told, by workload, and what it answers."""
 
     def __init__(self):
-        self.told, self.answer = {}, LimitState()
+        self.told, self.users, self.answer = {}, {}, LimitState()
 
     def want(self, workload, run, limits):
         self.told[workload, run] = dict(limits)
+
+    def note_users(self, workload, run, users):
+        self.users[workload, run] = {each.pid for each in users}
 
     def state(self, workload, run):
         return self.answer
@@ -88,6 +91,22 @@ async def test_level_is_that_of_the_driver_only_once_it_has_confirmed_the_limit(
     assert (found.enforcement, found.enforcement_sentence) == ("driver", ShareLevel.DRIVER.meaning)
 
 
+async def test_backend_is_told_at_each_sample_which_programs_use_the_devices(world):
+    ticket = await world.start_server(ANN, "0.5")
+    await world.see(10)
+    assert world.limits.users == {(ticket.id, 1): set()}
+    kernel, other = two_kernels(world)
+    world.probe.held = {kernel: 10}
+    await world.see(5)
+    assert world.limits.users == {(ticket.id, 1): {kernel}}
+    world.probe.blind = True
+    await world.see(5)
+    assert world.limits.users == {(ticket.id, 1): {kernel}}, "what cannot be measured says nothing new"
+    world.probe.blind, world.probe.held = False, {kernel: 10, other: None}
+    await world.see(5)
+    assert world.limits.users == {(ticket.id, 1): {kernel, other}}
+
+
 async def test_owner_is_told_why_the_driver_does_not_limit(world):
     await world.start_server(ANN, "0.5")
     await world.see(10)
@@ -110,6 +129,9 @@ class SharedByMps:
 
     def serves(self, devices):
         return "GPU-sim-box-0" in devices
+
+    def describe_trouble(self, devices):
+        return self.trouble
 
     def environment(self, devices, milli):
         return {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(milli // 10)}
@@ -149,9 +171,9 @@ def mps_world(tmp_path):
     made.close()
 
 
-def two_kernels(mps_world):
+def two_kernels(world):
     """Let the only server have two kernels; return the ids of their processes."""
-    (run,) = mps_world.servers.runs.values()
+    (run,) = world.servers.runs.values()
     server = run.pids[0]
     run.pids = (server, server + 1, server + 2)
     return run.pids[1:]
@@ -201,3 +223,18 @@ async def test_owner_is_told_that_mps_does_not_run(mps_world):
     await mps_world.see(10)
     mps_world.mps.trouble = "MPS cannot run."
     assert mps_world.notebook(ANN).enforcement_sentence.endswith("MPS cannot run.")
+    assert "MPS cannot run." in mps_world.controller.status.check_health().warnings
+
+
+async def test_owner_on_a_device_that_the_daemon_lacks_is_not_told_to_restart_the_kernel(mps_world):
+    await mps_world.start_server(ANN, "0.5")
+    mps_world.mps.serves = lambda devices: False
+    mps_world.mps.trouble = "MPS does not share it yet."
+    (kernel, _) = two_kernels(mps_world)
+    mps_world.probe.held = {kernel: 10}
+    await mps_world.see(10)
+    found = mps_world.notebook(ANN)
+    assert (found.enforcement, found.enforcement_sentence) == (
+        "watched",
+        f"{ShareLevel.WATCHED.meaning} MPS does not share it yet.",
+    )

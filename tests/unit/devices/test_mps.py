@@ -37,6 +37,7 @@ def starts(daemon):
 
 
 def test_daemon_is_started_once_for_its_devices_and_found_by_the_next_service(daemon):
+    assert daemon.served() == {"GPU-0", "GPU-1"}, "it will serve them from its start on"
     assert (daemon.ensure(), daemon.ensure()) == ("", "")
     assert replace(daemon).ensure() == ""
     options = " --multiuser-server" if os.geteuid() == 0 else ""
@@ -49,6 +50,56 @@ def test_daemon_that_has_ended_is_started_again(daemon):
     (daemon.pipes / "daemon").unlink()
     assert daemon.ensure() == ""
     assert len(starts(daemon)) == 2
+
+
+def connect(daemon, clients):
+    """A server of MPS runs, with these clients."""
+    servers = daemon.pipes / "servers"
+    servers.mkdir(exist_ok=True)
+    (servers / "77").write_text(clients)
+
+
+def test_daemon_without_clients_is_started_anew_for_another_device(daemon):
+    daemon.ensure()
+    connect(daemon, "")
+    grown = replace(daemon, devices=("GPU-0", "GPU-1", "GPU-2"))
+    assert grown.served() == {"GPU-0", "GPU-1"}
+    assert (grown.ensure(), grown.ensure()) == ("", "")
+    assert grown.served() == {"GPU-0", "GPU-1", "GPU-2"}
+    assert [line.split()[0] for line in starts(daemon)] == ["GPU-0,GPU-1", "GPU-0,GPU-1,GPU-2"]
+
+
+def test_daemon_with_a_client_goes_on_as_it_is(daemon):
+    daemon.ensure()
+    connect(daemon, "123\n")
+    grown = replace(daemon, devices=("GPU-1", "GPU-2"))
+    assert grown.ensure() == ""
+    assert (grown.served(), len(starts(daemon))) == ({"GPU-1"}, 1)
+    connect(daemon, "")
+    assert (grown.ensure(), grown.served()) == ("", {"GPU-1", "GPU-2"})
+
+
+def test_daemon_that_does_not_tell_its_clients_is_not_ended(daemon):
+    daemon.ensure()
+    connect(daemon, "")
+    (daemon.pipes / "servers/odd").touch()
+    grown = replace(daemon, devices=("GPU-2",))
+    assert (grown.ensure(), len(starts(daemon))) == ("", 1)
+
+
+def test_daemon_that_does_not_end_serves_nothing_new(daemon, folder):
+    daemon.ensure()
+    (folder / "stays").touch()
+    waits = []
+    grown = replace(daemon, devices=("GPU-0", "GPU-2"), sleep=waits.append)
+    assert (grown.ensure(), grown.served(), len(starts(daemon))) == ("", {"GPU-0"}, 1)
+    assert sum(waits) == 5
+
+
+def test_daemon_that_serves_too_much_goes_on(daemon):
+    daemon.ensure()
+    fewer = replace(daemon, devices=("GPU-1",))
+    assert (fewer.ensure(), fewer.served(), len(starts(daemon))) == ("", {"GPU-1"}, 1)
 
 
 def test_missing_program_is_told_with_what_to_install(daemon):

@@ -12,83 +12,23 @@ import pytest
 
 from jupyter_gq.devices.checkpointer import CheckpointProblem
 from jupyter_gq.devices.choose import choose_suspender
-from jupyter_gq.devices.processes import identify, is_running, read_process
+from jupyter_gq.devices.processes import identify, read_process
 from jupyter_gq.devices.run_shares import RunShares
 from jupyter_gq.devices.share_state import SharePhase
-from jupyter_gq.devices.share_suspender import ShareSuspender
-from jupyter_gq.devices.suspension import SuspensionError, SuspensionProblem, SuspensionTarget
+from jupyter_gq.devices.suspension import SuspensionTarget
 from jupyter_gq.devices.suspension_journal import FileJournal
-from jupyter_gq.devices.tree_steps import SuspensionLimits, Waiting
 from jupyter_gq.domain.states import State
-from tests.builders import a_notebook, running
 from tests.fakes import FakeProbe, FixedClock
-from tests.fakes.driver import FakeDriver
 from tests.patience import eventually
 
+from .share_machine import KERNEL, KEY, NOTEBOOK, Machine, comes_to, recovered
+
 pytestmark = pytest.mark.asyncio
-
-NOTEBOOK = running(a_notebook("ann", "1"), "GPU-0")
-KEY = (NOTEBOOK.id, NOTEBOOK.run)
-#: The server's process, which uses no device, and a kernel.
-SERVER, KERNEL = 1, 2
-
-
-class Machine:
-    """A driver and a journal, which outlive the service."""
-
-    def __init__(self, path, memory=1000):
-        self.path, self.clock, self.driver = path, FixedClock(), FakeDriver()
-        self.driver.start(SERVER, 0)
-        self.driver.start(KERNEL, memory)
-        self.changes = 0
-
-    def changed(self):
-        self.changes += 1
-
-    def driver_or_system_has(self, process):
-        return process in {each.id for each in self.driver.processes.values()} or is_running(process)
-
-    def shares(self, notebook=NOTEBOOK) -> RunShares:
-        """The shares of a service that has just started, with the notebook launched."""
-        suspender = ShareSuspender(
-            checkpointer=self.driver,
-            probe=self.driver,
-            host=self.driver,
-            journal=FileJournal(self.path, boot="boot"),
-            waiting=Waiting(monotonic=self.clock.now, sleep=self.clock.forward),
-            limits=SuspensionLimits(),
-        )
-        shares = RunShares(
-            suspender=suspender,
-            now=self.clock.now,
-            awake=self.clock.awake,
-            on_change=self.changed,
-            is_alive=self.driver_or_system_has,
-        )
-        shares.add(notebook, lambda: [process.id for process in self.driver.processes.values()])
-        return shares
 
 
 @pytest.fixture
 def machine(tmp_path):
     return Machine(tmp_path / "journal")
-
-
-async def comes_to(shares, phase):
-    async def there():
-        state = shares.state(*KEY)
-        return state if state is not None and state.phase is phase else None
-
-    return await eventually(there, lambda: f"the phase {phase}, not {shares.state(*KEY)}")
-
-
-async def recovered(machine, phase=SharePhase.IN_USE, notebook=NOTEBOOK):
-    shares = machine.shares(notebook)
-    assert shares.state(*KEY) is None
-    assert shares.describe_refusal(*KEY) == ""
-    shares.recover()
-    await comes_to(shares, phase)
-    return shares
 
 
 async def test_a_share_leaves_its_device_and_comes_back(machine):
@@ -113,13 +53,6 @@ async def test_a_share_whose_resume_a_killed_service_had_finished_is_in_use(mach
     await recovered(machine, SharePhase.IN_USE, replace(NOTEBOOK, state=State.RESUMING))
 
 
-async def test_a_share_that_was_about_to_come_back_is_away_while_the_journal_cannot_be_read(machine):
-    shares = machine.shares(replace(NOTEBOOK, state=State.RESUMING))
-    shares.suspender.recover = cannot_be_read
-    shares.recover()
-    await comes_to(shares, SharePhase.SUSPENDED)
-
-
 async def test_later_share_of_the_same_name_is_not_what_was_found_of_the_earlier_one(machine):
     shares = await recovered(machine)
     shares.suspend(*KEY)
@@ -128,24 +61,6 @@ async def test_later_share_of_the_same_name_is_not_what_was_found_of_the_earlier
     again.remove(*KEY)
     again.add(NOTEBOOK, lambda: [])
     assert again.state(*KEY).phase is SharePhase.IN_USE
-
-
-@pytest.mark.parametrize("state", [State.RUNNING, State.SUSPENDED])
-async def test_share_that_could_not_be_recovered_is_not_taken_as_used(machine, state):
-    shares = await recovered(machine)
-    shares.suspend(*KEY)
-    await comes_to(shares, SharePhase.SUSPENDED)
-    machine.driver.processes[KERNEL].fails = {"state": CheckpointProblem.BROKEN}
-    again = machine.shares(replace(NOTEBOOK, state=state))
-    before = machine.changes
-    again.recover()
-    await eventually(lambda: machine.changes > before, "the recovery")
-    found = again.state(*KEY)
-    assert (found and found.phase) == (None if state is State.RUNNING else SharePhase.SUSPENDED)
-
-
-def cannot_be_read():
-    raise SuspensionError(SuspensionProblem.BROKEN, "The driver does not answer.")
 
 
 @pytest.mark.parametrize("restarts", [False, True], ids=["same", "restarted"])

@@ -37,6 +37,16 @@ def two_queues(devices: int = 4, *, borrower: int = 0, owner: int = 2) -> Cluste
     return Cluster().node("box", devices).queue("borrower", borrower).queue("owner", owner)
 
 
+def test_surplus_of_a_queue_that_was_removed_is_not_told_that_it_grows_again():
+    cluster = Cluster().node("box", 3).queue("owner", 1)
+    lost = an_elastic("e", "gone", "box-0", "box-1", "box-2")
+    (shrink,) = [i for i in decide(cluster, lost, a_job("o", "owner")).instructions if isinstance(i, Shrink)]
+    assert reveal(shrink.sentence) == (
+        "Runs on with 2 of its 4 tasks: owner needed its 1 GPU back. Its queue gone is no longer in the configuration: "
+        "move it to another one, so that it grows again."
+    )
+
+
 # --- growing
 
 

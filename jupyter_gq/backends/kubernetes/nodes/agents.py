@@ -33,6 +33,8 @@ _UUIDS = (_WHOLE, "MIG-")
 _VISIBLE = "visible"
 #: Key of `AgentReport.missing`: the right and the ability to signal processes.
 _SIGNAL = "signal"
+#: Key of `AgentReport.missing`: the end of suspensions that an earlier agent was about.
+_RECOVERY = "recovery"
 #: Key of `AgentReport.missing`: the right and the ability to suspend shares.
 _SUSPEND = "suspend"
 #: Seconds for which the memory of single processes counts.
@@ -298,6 +300,11 @@ class Agents:
             return why
         why = self._reports[node].report.missing.get(_SUSPEND, "")
         return f"{node}: {why}" if why else ""
+
+    def explain_unfinished_recovery(self, node: str) -> str:
+        """Return what the agent of the node says of suspensions that it could not finish or undo; "" if of none."""
+        last = self._reports.get(node)
+        return "" if last is None else last.report.missing.get(_RECOVERY, "")
 
     def takes_share_orders(self, node: str) -> bool:
         """Return whether the agent of the node said last that it can suspend shares.

@@ -6,7 +6,8 @@ Rules
    started changes nothing.
 2. One attempt. A wish to suspend has an id, and ends when the agent reports that it has begun it. A step of the
    controller that does not repeat the wish withdraws it, because the notebook is used again. If no agent begins it
-   within `LIFETIME` seconds, it has failed.
+   within `LIFETIME` seconds, it has failed, and no later answer has it. Agents count those seconds from their own
+   report, so they cannot tell that a wish was told late, as while the API server is away and no step is made.
 3. Until it is back. A wish to resume ends when the agent reports that the share is in use.
 4. Unknown is None. A share has no phase while its agent is silent.
 
@@ -44,6 +45,8 @@ class _Share:
     #: Whether the wish to suspend was told or repeated since the last step began.
     is_repeated: bool = False
     told: AgentSuspension | None = None
+    #: Whether no agent began the last attempt in time, so that no report tells its failure.
+    has_lapsed: bool = False
     #: The last failure, and when this service learnt of it.
     failure: str = ""
     failed_at: Instant | None = None
@@ -83,6 +86,7 @@ class ShareOrders:
         share.is_repeated = True
         if share.want != "suspended":
             share.want, share.attempt, share.ordered_at = "suspended", uuid4().hex, self._clocks.elapsed()
+            share.has_lapsed = False
 
     def resume(self, uid: str) -> None:
         """Order that a share comes back, or that a suspension is undone; do nothing for a share that is in use."""
@@ -93,7 +97,10 @@ class ShareOrders:
         share.want = None if is_in_use else "in_use"
 
     def orders(self, node: str) -> list[ShareOrder]:
-        """Return the orders for the agent of this node, by uid."""
+        """Return the orders for the agent of this node, by uid, without those that are too old to be begun."""
+        mine = [(uid, share) for uid, share in sorted(self._shares.items()) if share.node == node]
+        for _, share in mine:
+            self._withdraw_if_late(share)
         return [
             ShareOrder(
                 pod_uid=uid,
@@ -103,8 +110,7 @@ class ShareOrders:
                 attempt=share.attempt,
                 valid_for=LIFETIME,
             )
-            for uid, share in sorted(self._shares.items())
-            if share.node == node
+            for uid, share in mine
         ]
 
     def note_report(self, report: AgentReport) -> None:
@@ -154,9 +160,10 @@ class ShareOrders:
         if told is None:
             return
         share.known = SharePhase(told.phase)
-        if not told.failure:
+        share.has_lapsed = share.has_lapsed and told.attempt != share.attempt
+        if not (told.failure or share.has_lapsed):
             share.failure, share.failed_at = "", None
-        elif before is None or (before.failure, before.attempt) != (told.failure, told.attempt):
+        elif told.failure and (before is None or (before.failure, before.attempt) != (told.failure, told.attempt)):
             share.failure, share.failed_at = told.failure, Instant(self._clocks.now())
         is_begun = share.want == "suspended" and told.attempt == share.attempt
         is_back = share.want == "in_use" and share.known is SharePhase.IN_USE
@@ -166,6 +173,6 @@ class ShareOrders:
     def _withdraw_if_late(self, share: _Share) -> None:
         """Withdraw a wish to suspend that no agent has begun in time, which is a failure."""
         if share.want == "suspended" and self._clocks.elapsed() - share.ordered_at > LIFETIME:
-            share.want = None
+            share.want, share.has_lapsed = None, True
             share.failure = _NOT_BEGUN.format(node=share.node, seconds=LIFETIME)
             share.failed_at = Instant(self._clocks.now())

@@ -1,6 +1,7 @@
 """The Kubernetes backend orders suspensions of the agents, and says of each share how far it is or why it stays."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
@@ -128,6 +129,25 @@ async def test_order_that_no_agent_begins_is_withdrawn_and_has_failed(notebook):
     assert notebook.order().want is None
 
 
+async def test_order_that_is_too_old_is_not_given_while_the_backend_cannot_be_observed(notebook):
+    """While the API server is away, the controller withdraws nothing, and the notebook may be used meanwhile."""
+    notebook.told()
+    notebook.port.suspend(*notebook.key)
+    notebook.paper.clock.at += 15
+    assert notebook.told()[0].want == "suspended"
+    notebook.paper.clock.at += 0.1
+    assert notebook.order().want is None
+    assert notebook.told()[0].want is None
+    assert "did not begin to suspend the share within 15 seconds" in (await notebook.share()).failure
+
+
+async def test_share_is_ordered_back_however_old_the_order_is(notebook):
+    notebook.told("SUSPENDED")
+    notebook.port.resume(*notebook.key)
+    notebook.paper.clock.at += 3600
+    assert notebook.order().want == "in_use"
+
+
 async def test_share_is_ordered_back_until_it_is_in_use(notebook):
     notebook.told("SUSPENDED")
     notebook.port.resume(*notebook.key, ("n1/0",))
@@ -184,6 +204,13 @@ async def test_owner_is_told_what_the_agent_says_is_wrong(notebook):
     assert (await notebook.seen()).sentence == "The GPU driver takes unusually long."
 
 
+async def test_owner_is_told_that_the_agent_cannot_finish_what_an_earlier_one_began(notebook):
+    notebook.paper.report(shares={notebook.uid: {}}, missing={"recovery": "It is tried again."})
+    assert (await notebook.seen()).sentence == "It is tried again."
+    notebook.told()
+    assert (await notebook.seen()).sentence == ""
+
+
 async def test_device_that_the_kubelet_gave_is_not_lent(paper):
     notebook = await Notebook(paper).start(device="", gpus="1")
     notebook.told()
@@ -209,6 +236,30 @@ async def test_only_what_a_reservation_holds_is_lent(pool, device, why):
     refusal = notebook.port.describe_refusal(*notebook.key)
     assert refusal.startswith(why)
     assert bool(refusal) == bool(why)
+    await paper.close()
+
+
+@pytest.mark.parametrize("provider", ["hami", "kai"])
+async def test_share_that_was_suspended_before_its_pool_got_another_provider_comes_back(notebook, provider):
+    notebook.told("SUSPENDED")
+    notebook.paper.pool = replace(notebook.paper.pool, provider=provider)
+    assert (await notebook.share()).phase is SharePhase.SUSPENDED
+    assert notebook.port.describe_refusal(*notebook.key).startswith(f"The provider {provider} counts")
+    notebook.port.resume(*notebook.key)
+    assert notebook.order().want == "in_use"
+    notebook.told("IN_USE")
+    assert (await notebook.share()).phase is SharePhase.IN_USE
+
+
+@pytest.mark.parametrize("state", [State.SUSPENDED, State.RESUMING, State.RUNNING])
+async def test_service_that_starts_with_another_provider_follows_each_share(state):
+    """A RUNNING notebook may be on its way: its suspension was begun by the service before."""
+    paper = PaperBackend(pool={"provider": "hami"})
+    notebook = await Notebook(paper, state).start()
+    notebook.told("SUSPENDED")
+    assert (await notebook.share()).phase is SharePhase.SUSPENDED
+    notebook.port.resume(*notebook.key)
+    assert notebook.order().want == "in_use"
     await paper.close()
 
 

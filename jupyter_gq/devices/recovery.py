@@ -1,0 +1,131 @@
+"""The recovery of suspended shares after a start: what a crash interrupted is finished or undone, until all of it is.
+
+Rules
+-----
+- Until it is done: a locked program waits for ever. So what the driver or the disk refused is attempted again, after a
+  pause that doubles up to `LONGEST_PAUSE`.
+- The rest is left alone: a later attempt is for the unfinished shares only, since the others are in use meanwhile.
+- Threads: each attempt runs in a daemon thread, because a driver may hang; there is never more than one.
+
+See docs/decisions/0232-try-an-unfinished-recovery-again.md.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from .freezing import Freezer, thaw
+from .processes import ProcessId
+from .suspension import Recovered, Suspender, SuspensionError
+from .threads import run_in_thread
+
+log = logging.getLogger(__name__)
+
+#: Seconds from the end of an attempt that left something unfinished to the next one: at first, and at most.
+FIRST_PAUSE, LONGEST_PAUSE = 5.0, 60.0
+_UNREADABLE = "The suspensions could not be read; the log says why."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Attempt:
+    """The findings of one attempt."""
+
+    #: Why this machine cannot suspend; "" = it can.
+    unsupported: str
+    can_move: bool
+    #: State of each share in the journal by name; None = the driver or the disk failed as a whole.
+    found: Mapping[str, Recovered] | None
+    #: Processes whose state was in host memory before the attempt, by name of the share.
+    kept: Mapping[str, tuple[ProcessId, ...]]
+
+
+@dataclass(kw_only=True)
+class Recovery:
+    """The attempts to recover the shares of this machine, and what they have found so far."""
+
+    suspender: Suspender
+    #: Returns the seconds for which the machine has been awake.
+    awake: Callable[[], float]
+    #: Waits for so many seconds, in a thread.
+    sleep: Callable[[float], None]
+    #: State of each share in the journal by name; None before the end of the first attempt.
+    found: dict[str, Recovered] | None = field(init=False, default=None)
+    #: Whether the driver or the disk failed as a whole, so that `found` is not all.
+    has_failed: bool = field(init=False, default=False)
+    #: Why this machine cannot suspend; None = not known yet, "" = it can.
+    unsupported: str | None = field(init=False, default=None)
+    can_move: bool = field(init=False, default=False)
+    #: Processes whose state was in host memory before the recovery, by name of the share.
+    kept: dict[str, tuple[ProcessId, ...]] = field(init=False, default_factory=dict)
+    #: When the next attempt may begin, in seconds awake; None = nothing is left to recover.
+    _due_at: float | None = field(init=False, default=float("-inf"))
+    _pause: float = field(init=False, default=FIRST_PAUSE)
+    _busy: bool = field(init=False, default=False)
+
+    @property
+    def unfinished(self) -> frozenset[str]:
+        """The shares of which it is not known whether their state is on their devices, by name."""
+        return frozenset(name for name, found in (self.found or {}).items() if found is Recovered.UNKNOWN)
+
+    def begin_if_due(self, freezers: Mapping[str, Freezer], on_end: Callable[[], None]) -> None:
+        """Begin the first attempt, or another one if something is unfinished and the pause is over.
+
+        `freezers` are those of jobs, by name of the share. `on_end` is called in the loop after the attempt.
+        """
+        if self._busy or self._due_at is None or self.awake() < self._due_at:
+            return
+        self._busy = True
+        is_whole = self.found is None or self.has_failed
+        names = None if is_whole else self.unfinished
+
+        def finish(attempt: _Attempt | None) -> None:
+            self._note(attempt, is_whole=is_whole)
+            on_end()
+
+        run_in_thread("recover suspended shares", lambda: self._attempt(names, freezers), finish)
+
+    def forget(self, name: str) -> None:
+        """Forget what was found of a share that has ended, since a later one of this name is another one."""
+        if self.found is not None:  # replaced, because threads read it
+            self.found = {each: state for each, state in self.found.items() if each != name}
+
+    def _attempt(self, names: frozenset[str] | None, freezers: Mapping[str, Freezer]) -> _Attempt:
+        """Let the suspender recover the shares with these names, None = all; jobs stand still again afterwards."""
+        support = self.suspender.support()
+        suspensions = [each for each in self.suspender.suspensions() if names is None or each.name in names]
+        for suspension in suspensions:
+            freezer = freezers.get(suspension.name)
+            (thaw if freezer is None else freezer.thaw)(suspension.processes)
+        unsupported, found = "" if support.available else support.detail, None
+        try:
+            found = self.suspender.recover(names)
+        except SuspensionError as error:
+            unsupported = error.sentence
+        for name, freezer in freezers.items():
+            if (found or {}).get(name) is Recovered.SUSPENDED:
+                freezer.freeze(self.sleep)
+        return _Attempt(
+            unsupported=unsupported,
+            can_move=support.available and support.can_move,
+            found=found,
+            kept={each.name: each.processes for each in suspensions},
+        )
+
+    def _note(self, attempt: _Attempt | None, *, is_whole: bool) -> None:
+        """Take over what an attempt has found; None = it failed by an error that the log has."""
+        self._busy = False
+        before, self.unsupported = self.unsupported, _UNREADABLE if attempt is None else attempt.unsupported
+        if self.unsupported and self.unsupported != before:
+            log.info("idle shares are not suspended here: %s", self.unsupported)
+        found = None if attempt is None else attempt.found
+        if attempt is not None:
+            self.can_move = attempt.can_move
+            self.kept = {**attempt.kept, **self.kept}
+        known = self.found or {}
+        # A share that has ended during a later attempt was forgotten, and stays so.
+        self.found = known | {name: state for name, state in (found or {}).items() if is_whole or name in known}
+        self.has_failed = is_whole and found is None
+        if not (self.has_failed or self.unfinished):
+            self._due_at = None
+            return
+        self._due_at, self._pause = self.awake() + self._pause, min(LONGEST_PAUSE, 2 * self._pause)

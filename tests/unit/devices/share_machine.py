@@ -1,0 +1,70 @@
+"""A machine with a notebook whose share is suspended; its driver and its journal outlive the service."""
+
+from jupyter_gq.devices.processes import is_running
+from jupyter_gq.devices.run_shares import RunShares
+from jupyter_gq.devices.share_state import SharePhase
+from jupyter_gq.devices.share_suspender import ShareSuspender
+from jupyter_gq.devices.suspension_journal import FileJournal
+from jupyter_gq.devices.tree_steps import SuspensionLimits, Waiting
+from tests.builders import a_notebook, running
+from tests.fakes import FixedClock
+from tests.fakes.driver import FakeDriver
+from tests.patience import eventually
+
+NOTEBOOK = running(a_notebook("ann", "1"), "GPU-0")
+KEY = (NOTEBOOK.id, NOTEBOOK.run)
+#: The server's process, which uses no device, and a kernel.
+SERVER, KERNEL = 1, 2
+
+
+class Machine:
+    """A driver and a journal, which outlive the service."""
+
+    def __init__(self, path, memory=1000):
+        self.path, self.clock, self.driver = path, FixedClock(), FakeDriver()
+        self.driver.start(SERVER, 0)
+        self.driver.start(KERNEL, memory)
+        self.changes = 0
+
+    def changed(self):
+        self.changes += 1
+
+    def driver_or_system_has(self, process):
+        return process in {each.id for each in self.driver.processes.values()} or is_running(process)
+
+    def shares(self, notebook=NOTEBOOK) -> RunShares:
+        """The shares of a service that has just started, with the notebook launched."""
+        suspender = ShareSuspender(
+            checkpointer=self.driver,
+            probe=self.driver,
+            host=self.driver,
+            journal=FileJournal(self.path, boot="boot"),
+            waiting=Waiting(monotonic=self.clock.now, sleep=self.clock.forward),
+            limits=SuspensionLimits(),
+        )
+        shares = RunShares(
+            suspender=suspender,
+            now=self.clock.now,
+            awake=self.clock.awake,
+            on_change=self.changed,
+            is_alive=self.driver_or_system_has,
+        )
+        shares.add(notebook, lambda: [process.id for process in self.driver.processes.values()])
+        return shares
+
+
+async def comes_to(shares, phase):
+    async def there():
+        state = shares.state(*KEY)
+        return state if state is not None and state.phase is phase else None
+
+    return await eventually(there, lambda: f"the phase {phase}, not {shares.state(*KEY)}")
+
+
+async def recovered(machine, phase=SharePhase.IN_USE, notebook=NOTEBOOK):
+    shares = machine.shares(notebook)
+    assert shares.state(*KEY) is None
+    assert shares.describe_refusal(*KEY) == ""
+    shares.recover()
+    await comes_to(shares, phase)
+    return shares
