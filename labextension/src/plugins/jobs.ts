@@ -4,7 +4,7 @@ import { IDocumentManager } from '@jupyterlab/docmanager';
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { actOnJob, cancelAll } from '../acts';
+import { actOnJob, cancelAll, cancelJob, changeJob } from '../acts';
 import { goToCell } from '../attach/locate';
 import { isCancellable, listUnbegun } from '../jobs';
 import { definePlugin } from '../lifetime';
@@ -34,8 +34,12 @@ export const jobs = definePlugin({
       owned.add(command);
     };
     addCommand(CommandIDs.cancelJob, trans.__('Cancel Job'), job => cancel(training, job, trans));
-    addCommand(CommandIDs.holdJob, trans.__('Hold or Pause Job'), job => setHeld(training, job, true));
-    addCommand(CommandIDs.releaseJob, trans.__('Release Held Job'), job => setHeld(training, job, false));
+    addCommand(CommandIDs.holdJob, trans.__('Hold or Pause Job'), job =>
+      changeJob(training, job.id, { held: true })
+    );
+    addCommand(CommandIDs.releaseJob, trans.__('Release Held Job'), job =>
+      changeJob(training, job.id, { held: false })
+    );
     owned.add(
       app.commands.addCommand(CommandIDs.cancelWaiting, {
         label: trans.__('Cancel Jobs That Wait'),
@@ -69,13 +73,8 @@ async function cancel(training: ITraining, job: JobView, trans: TranslationBundl
     ]
   });
   if (answer.button.accept) {
-    training.recordJob(await training.client.cancelJob(job.id));
+    await cancelJob(training, job.id);
   }
-}
-
-/** Hold the job, which pauses it if it runs, or release it. */
-async function setHeld(training: ITraining, job: JobView, held: boolean): Promise<void> {
-  training.recordJob(await training.client.changeJob(job.id, { held }));
 }
 
 /** Ask the user, then cancel the known jobs that have not begun. A failure is shown in one notification. */

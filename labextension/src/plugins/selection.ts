@@ -3,7 +3,7 @@
 import { Dialog, InputDialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { actOnJob, cancelAll, tellProblems } from '../acts';
+import { actOnJob, cancelAll, changeJob, tellProblems } from '../acts';
 import { describeError, isProblem } from '../client';
 import { listMemberQueues, warnOfMove } from '../jobs';
 import { definePlugin } from '../lifetime';
@@ -131,7 +131,7 @@ async function askForChange(
 /** Change the job; return the problem if that is refused. */
 async function tryChange(training: ITraining, job: JobView, wanted: JobChange): Promise<Problem | null> {
   try {
-    training.recordJob(await training.client.changeJob(job.id, wanted));
+    await changeJob(training, job.id, wanted);
     return null;
   } catch (reason) {
     return toProblem(reason);
@@ -150,7 +150,7 @@ async function change(
   const work = async (): Promise<void> => {
     for (let id = left.shift(); id !== undefined; id = left.shift()) {
       try {
-        training.recordJob(await training.client.changeJob(id, wanted));
+        await changeJob(training, id, wanted);
       } catch (reason) {
         problems.push(describeError(reason));
       }
