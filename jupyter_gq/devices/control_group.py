@@ -2,7 +2,7 @@
 
 Rules
 -----
-- Who was short: Linux counts in a group each process of it that was killed for want of memory, and also how often the
+- Cause: Linux counts in a group each process of it that was killed for want of memory, and also how often the
   group reached its own limit. If it did not, the machine was short of memory, or a group around it.
 - Only what is known: groups of version 1 and groups without these files count nothing.
 
@@ -34,7 +34,7 @@ def find_group(proc: Path) -> Path | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Counts:
-    """What Linux has counted in a group since it was made."""
+    """The numbers that Linux has counted in a group since the group was made."""
 
     #: Times that the group could not get more memory because of its limit.
     refused: int = 0
