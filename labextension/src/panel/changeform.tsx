@@ -52,47 +52,10 @@ export class ChangeForm extends ReactWidget implements Dialog.IBodyWidget<IWritt
     const { change } = this.getValue();
     const problem = isProblem(change) ? change : this._problem;
     const warning = warnOfChange(this._job, trans);
-    const { devices, tasks, minTasks, priority } = this._fields;
     return (
       <div className="jp-gq-send">
         <div className="jp-gq-send-fields">
-          <TextField
-            id="gpus"
-            label={trans.__('GPUs')}
-            hint={trans.__(
-              'of each task: 0, a fraction such as 0.25, a whole number, or GPU memory such as 12 GB'
-            )}
-            problem={problem}
-            value={devices}
-            onChange={written => this._set({ devices: written })}
-          />
-          <TextField
-            id="tasks"
-            label={trans.__('Tasks')}
-            hint={trans.__('processes that start together, each with these GPUs')}
-            placeholder="1"
-            problem={problem}
-            value={tasks}
-            onChange={written => this._set({ tasks: written })}
-          />
-          <TextField
-            id="min_tasks"
-            label={trans.__('At least')}
-            hint={trans.__('tasks to start with; the job then grows and shrinks')}
-            placeholder={trans.__('all')}
-            problem={problem}
-            value={minTasks}
-            onChange={written => this._set({ minTasks: written })}
-          />
-          <TextField
-            id="priority"
-            label={trans.__('Priority')}
-            hint={describePriority(this._offer, trans)}
-            placeholder="0"
-            problem={problem}
-            value={priority}
-            onChange={written => this._set({ priority: written })}
-          />
+          {this._renderFields(problem)}
           {warning !== '' && <p>{warning}</p>}
           {problem !== null && !FIELDS.includes(problem.field ?? '') && (
             <p className="jp-gq-problem" role="alert">
@@ -101,6 +64,52 @@ export class ChangeForm extends ReactWidget implements Dialog.IBodyWidget<IWritt
           )}
         </div>
       </div>
+    );
+  }
+
+  private _renderFields(problem: Problem | null): React.JSX.Element {
+    const trans = this._trans;
+    const { devices, tasks, minTasks, priority } = this._fields;
+    return (
+      <>
+        <TextField
+          id="gpus"
+          label={trans.__('GPUs')}
+          hint={trans.__(
+            'of each task: 0, a fraction such as 0.25, a whole number, or GPU memory such as 12 GB'
+          )}
+          problem={problem}
+          value={devices}
+          onChange={written => this._set({ devices: written })}
+        />
+        <TextField
+          id="tasks"
+          label={trans.__('Tasks')}
+          hint={trans.__('processes that start together, each with these GPUs')}
+          placeholder="1"
+          problem={problem}
+          value={tasks}
+          onChange={written => this._set({ tasks: written })}
+        />
+        <TextField
+          id="min_tasks"
+          label={trans.__('At least')}
+          hint={trans.__('tasks to start with; the job then grows and shrinks')}
+          placeholder={trans.__('all')}
+          problem={problem}
+          value={minTasks}
+          onChange={written => this._set({ minTasks: written })}
+        />
+        <TextField
+          id="priority"
+          label={trans.__('Priority')}
+          hint={describePriority(this._offer, trans)}
+          placeholder="0"
+          problem={problem}
+          value={priority}
+          onChange={written => this._set({ priority: written })}
+        />
+      </>
     );
   }
 
