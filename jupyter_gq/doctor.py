@@ -9,7 +9,6 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from jupyter_gq.backends.control_groups import find_group
 from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.commands.answers import add_output_argument, print_json, print_lines, terminal_width
 from jupyter_gq.commands.connection import add_service_arguments, ask_service
@@ -18,6 +17,7 @@ from jupyter_gq.commands.refusal import CommandRefused, ExitCode
 from jupyter_gq.commands.tables import format_table
 from jupyter_gq.devices.abilities import Ability, AbilityState, LimitFindings, Machine, find_abilities
 from jupyter_gq.devices.choose import choose_checkpointer, choose_limiter
+from jupyter_gq.devices.control_group import find_group
 from jupyter_gq.devices.driver_limits import describe_obstacle
 from jupyter_gq.devices.simulated import SimulatedProbe
 from jupyter_gq.machine_devices import add_config_argument, find_mps_devices, open_probe, read_settings

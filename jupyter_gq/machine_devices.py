@@ -9,13 +9,13 @@ from pydantic import BaseModel, Field
 from traitlets.config import Config
 from traitlets.config.loader import ConfigFileNotFound, PyFileConfigLoader
 
-from jupyter_gq.backends.control_groups import find_group
 from jupyter_gq.commands.answers import add_output_argument, print_json, print_lines, terminal_width
 from jupyter_gq.commands.clock import now
 from jupyter_gq.commands.refusal import CommandRefused
 from jupyter_gq.commands.tables import format_table
 from jupyter_gq.devices.checkpointer import Checkpointer, CheckpointError, CheckpointState
 from jupyter_gq.devices.choose import choose_checkpointer, choose_limiter, choose_probe
+from jupyter_gq.devices.control_group import find_group
 from jupyter_gq.devices.driver_limits import LimitError, MemoryLimiter, is_kept
 from jupyter_gq.devices.limits import watched_memory
 from jupyter_gq.devices.local_shares import LocalShare, find_local_shares

@@ -20,6 +20,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from jupyter_gq.devices.control_group import find_group
+
 log = logging.getLogger(__name__)
 
 _PROC = Path("/proc/self")
@@ -77,19 +79,6 @@ def find_own_group(proc: Path = _PROC) -> Path | None:
     if folder is None:
         return None
     return folder if all(os.access(each, os.W_OK) for each in (folder, folder / _PROCESSES)) else None
-
-
-def find_group(proc: Path) -> Path | None:
-    """Return the folder of the control group of a process, `proc` is its folder in /proc; None if that is unknown."""
-    try:
-        mounts = [line.split() for line in (proc / "mountinfo").read_text().splitlines()]
-        groups = (proc / "cgroup").read_text().splitlines()
-    except OSError:
-        return None
-    # A line of mountinfo: id, parent, device, root, place, options, ..., "-", type, source, options.
-    place = next((fields[4] for fields in mounts if fields[fields.index("-") + 1] == "cgroup2"), None)
-    own = next((line.removeprefix("0::/") for line in groups if line.startswith("0::/")), None)
-    return None if place is None or own is None else Path(place) / own
 
 
 def find_parent_folder(own: Path) -> Path:

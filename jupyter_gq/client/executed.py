@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from .bundle import CellToRun
-from .outputs import CellOutputs, fold
+from .outputs import CellOutputs, Fold
 
 #: Key of the notebook's metadata for job, run, last piece and ended cells. In the metadata of cells, the lab extension
 #: uses this key to bind a cell to a job, so the executed notebook has it in no cell.
@@ -21,8 +21,6 @@ KEY = "jupyter_gq"
 class ShownOutputs:
     """The outputs that a job has shown so far, over all runs."""
 
-    #: Outputs by the id of the cell.
-    outputs: CellOutputs = field(default_factory=dict)
     #: Execution counts of the present run, by the id of the cell.
     counts: dict[str, int | None] = field(default_factory=dict)
     #: Ids of the cells that finished in the present run.
@@ -33,10 +31,24 @@ class ShownOutputs:
     run: int = 0
     #: Number of the last applied piece.
     seq: int = 0
+    #: Kept from one page of pieces to the next: a fold that begins anew reads the text of the pages before again.
+    _fold: Fold = field(init=False, default_factory=Fold)
+
+    @property
+    def outputs(self) -> CellOutputs:
+        """The outputs by the id of the cell."""
+        return self._fold.outputs
+
+    @outputs.setter
+    def outputs(self, outputs: CellOutputs) -> None:
+        self._fold = Fold(outputs)
 
     def take(self, pieces: Sequence[JsonMapping]) -> None:
-        """Update the outputs, counts, language and run with the next pieces of a job's output, in order."""
-        fold((dict(piece) for piece in pieces), self.outputs)
+        """Update the outputs, counts, language and run with the next pieces of a job's output, in order.
+
+        The cost is that of these pieces, however many there were before.
+        """
+        self._fold.add(dict(piece) for piece in pieces)
         for piece in pieces:
             self._mark(piece)
 

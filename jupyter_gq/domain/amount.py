@@ -118,11 +118,11 @@ def format_memory(mib: int) -> str:
     return f"{gib:.2f}".rstrip("0").rstrip(".") + " GiB"
 
 
-#: How to write an amount of a resource.
+#: How to write an amount of a resource, without the quotation marks that only some places need, such as Python code.
 _EXPECTED = {
-    Resource.GPU: 'write a number of GPUs such as 0.25, "0.5" or 2',
-    Resource.CPU: 'write a number of cores such as 4 or "0.5"',
-    Resource.MEMORY: 'write a number of GiB such as 16, or text such as "16 GiB" or "512 MiB"',
+    Resource.GPU: "write a number of GPUs such as 0.25, 0.5 or 2",
+    Resource.CPU: "write a number of cores such as 0.5 or 4",
+    Resource.MEMORY: "write a number of GiB such as 16, or an amount with its unit such as 16 GiB or 512 MiB",
 }
 #: Size of a unit in MiB.
 _SCALES = {"K": Decimal(1) / 1024, "M": Decimal(1), "G": Decimal(1024), "T": Decimal(1024**2)}

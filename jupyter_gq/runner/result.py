@@ -5,6 +5,7 @@ from typing import Literal
 
 from jupyter_gq.client.bundle import CellToRun
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.memory_kill import MemoryKill
 from jupyter_gq.runner.mask import Mask
 
 _LONGEST_VALUE = 300
@@ -62,12 +63,14 @@ def describe_failure(sentence: str) -> RunResult:
     return RunResult(outcome="FAILED", sentence=sentence)
 
 
-def describe_exception(cells: tuple[CellToRun, ...], cell: CellToRun, ename: str, evalue: str) -> RunResult:
+def describe_exception(
+    cells: tuple[CellToRun, ...], cell: CellToRun, ename: str, evalue: str, kill: MemoryKill | None = None
+) -> RunResult:
     """Return the FAILED result of a run in which `cell` raised an exception.
 
     `ename` and `evalue` are the exception's class and text. The sentence shows at most the first 300 characters of
     each, and the result has at most the first 4000 characters of the text. The sentence ends with what its owner can
-    do.
+    do. `kill` tells that Linux killed a process of the job meanwhile, which most often explains the exception.
     """
     ename, evalue = ename[:_LONGEST_VALUE], evalue[:_LONGEST_EVALUE]
     if ename == "StdinNotImplementedError":
@@ -75,7 +78,7 @@ def describe_exception(cells: tuple[CellToRun, ...], cell: CellToRun, ename: str
     else:
         short = evalue if len(evalue) <= _LONGEST_VALUE else evalue[:_LONGEST_VALUE] + "..."
         what = _end_sentence(f"raised {ename}: {short}" if short else f"raised {ename}")
-        what = f"{what} {_find_remedy(cell, ename, evalue)}"
+        what = f"{what} {_find_remedy(cell, ename, evalue) if kill is None else _describe_kill(kill)}"
     return RunResult(outcome="FAILED", sentence=f"{_name_cell(cells, cell)} {what}", ename=ename, evalue=evalue)
 
 
@@ -100,20 +103,28 @@ def describe_exit_by_code(cells: tuple[CellToRun, ...], cell: CellToRun, argumen
     return RunResult(outcome="FAILED", sentence=sentence, ename="SystemExit", evalue=argument[:_LONGEST_EVALUE])
 
 
-def describe_failed_command(cells: tuple[CellToRun, ...], cell: CellToRun, command: str, status: int) -> RunResult:
-    """Return the FAILED result of a run whose last cell ended with a shell command that failed."""
+def describe_failed_command(
+    cells: tuple[CellToRun, ...], cell: CellToRun, command: str, status: int, kill: MemoryKill | None = None
+) -> RunResult:
+    """Return the FAILED result of a run whose last cell ended with a shell command that failed.
+
+    `kill` tells that Linux killed a process of the job meanwhile.
+    """
     short = command if len(command) <= _LONGEST_COMMAND else command[:_LONGEST_COMMAND] + "..."
     name = _name_cell(cells, cell)
     return describe_failure(
         f"{name} ran, but its last command `!{short}` ended with exit status {status}. "
-        "The output of the command says why."
+        + ("The output of the command says why." if kill is None else _describe_kill(kill))
     )
 
 
-def describe_kernel_exit(cells: tuple[CellToRun, ...], cell: CellToRun, how: str) -> RunResult:
-    """Return the FAILED result of a run whose kernel ended while `cell` ran; `how` completes "The kernel ..."."""
+def describe_kernel_exit(cells: tuple[CellToRun, ...], cell: CellToRun, how: str, remedy: str = "") -> RunResult:
+    """Return the FAILED result of a run whose kernel ended while `cell` ran.
+
+    `how` completes "The kernel ...", and `remedy` is a sentence on what the owner can do, or "".
+    """
     name = _name_cell(cells, cell)
-    return describe_failure(f"The kernel {how}; it was running {name[0].lower()}{name[1:]}.")
+    return describe_failure(f"The kernel {how}; it was running {name[0].lower()}{name[1:]}. {remedy}".rstrip())
 
 
 def describe_missing_reply(cells: tuple[CellToRun, ...], cell: CellToRun) -> RunResult:
@@ -122,6 +133,11 @@ def describe_missing_reply(cells: tuple[CellToRun, ...], cell: CellToRun) -> Run
         f"{_name_cell(cells, cell)} ended without a result: the kernel could not execute it, as happens if an "
         "expression is too long or too deep. The log of the runner has its error. Split the cell, and send it again."
     )
+
+
+def _describe_kill(kill: MemoryKill) -> str:
+    """Return sentences on a process that was killed while a cell ran, and on what the owner can do."""
+    return f"Meanwhile, Linux killed a process of the job, because {kill.explain('the job')}. {kill.remedy}"
 
 
 def _find_remedy(cell: CellToRun, ename: str, evalue: str) -> str:

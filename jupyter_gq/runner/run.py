@@ -8,6 +8,7 @@ runner does not wait for the delivery if the outputs outlive it on this machine.
 import asyncio
 import contextlib
 import logging
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +24,7 @@ from jupyter_gq.domain.json_types import JsonObject
 from .cells.carried import load_variables, restore_variables
 from .cells.cells import CellClient, CellExited, CellFailed, CommandFailed, KernelDied, KernelGaveNoReply
 from .cells.connection import connect, shut_down
-from .cells.kernel import OUTSIDE_SIGNALS, KernelProcess, describe_exit, start_kernel
+from .cells.kernel import OUTSIDE_SIGNALS, KernelProcess, start_kernel
 from .cells.returns import refuse_variables, save_variables
 from .clock import monotonic, now
 from .delivery.shipper import OutputShipper
@@ -335,16 +336,20 @@ class Run:
         The result is PAUSED if the code saw a request to stop, or if kernel and runner were ended together from
         outside.
         """
+        self.kernel.memory.restart()
         try:
             await cells.run_cell(cell)
             if cell is self._job.bundle.cells[-1]:
                 await cells.check_last_command(cell)
         except CellFailed as failure:
-            result: RunResult | None = describe_exception(self._job.bundle.cells, cell, failure.ename, failure.evalue)
+            kill = self.kernel.memory.find_kill()
+            said = (failure.ename, failure.evalue)
+            result: RunResult | None = describe_exception(self._job.bundle.cells, cell, *said, kill)
         except CellExited as exited:
             result = describe_exit_by_code(self._job.bundle.cells, cell, exited.end.argument)
         except CommandFailed as failure:
-            result = describe_failed_command(self._job.bundle.cells, cell, failure.command, failure.status)
+            kill, ended = self.kernel.memory.find_kill(), (failure.command, failure.status)
+            result = describe_failed_command(self._job.bundle.cells, cell, *ended, kill)
         except KernelGaveNoReply:
             result = describe_missing_reply(self._job.bundle.cells, cell)
         except KernelDied:
@@ -357,11 +362,11 @@ class Run:
     async def _explain_dead_kernel(self, cell: CellToRun) -> RunResult:
         if await self._was_ended_with_kernel(SHUTDOWN_WINDOW):
             return PAUSED
-        code = self.kernel.exit_code
-        how = "was ended by this run" if code is None else describe_exit(code)
+        code, how = self.kernel.exit_code, self.kernel.describe_exit()
         if code is not None and code >= 0:
             how += ", perhaps by exit() in the code"
-        return describe_kernel_exit(self._job.bundle.cells, cell, how)
+        kill = self.kernel.memory.find_kill() if code == -signal.SIGKILL else None
+        return describe_kernel_exit(self._job.bundle.cells, cell, how, "" if kill is None else kill.remedy)
 
     async def _was_ended_with_kernel(self, seconds: float) -> bool:
         """Return whether kernel and runner were both ended from outside; wait up to `seconds` for the runner's signal.

@@ -8,7 +8,7 @@ import { describeError } from './client';
 import { fitToast } from './toasts';
 import type { ITraining } from './tokens';
 import { readJobId } from './tokens';
-import type { JobView } from './wire';
+import type { JobChange, JobView } from './wire';
 
 /** Look up the job of a command and act on it. A failure is shown in one notification. */
 export async function actOnJob(
@@ -31,6 +31,16 @@ export async function actOnJob(
 /** The most jobs of one request to cancel; the service refuses more. */
 const MOST_JOBS = 500;
 
+/** Change a job, and show the answer at once. */
+export async function changeJob(training: ITraining, id: string, change: JobChange): Promise<void> {
+  await training.recordAnswer(training.client.changeJob(id, change), job => [job]);
+}
+
+/** Cancel a job, and show the answer at once. */
+export async function cancelJob(training: ITraining, id: string): Promise<void> {
+  await training.recordAnswer(training.client.cancelJob(id), job => [job]);
+}
+
 /** Cancel jobs without asking; return whether none was refused. Refusals are shown in one notification. */
 export async function cancelAll(
   training: ITraining,
@@ -40,8 +50,8 @@ export async function cancelAll(
   const problems: string[] = [];
   for (let first = 0; first < ids.length; first += MOST_JOBS) {
     try {
-      const answer = await training.client.cancelJobs(ids.slice(first, first + MOST_JOBS));
-      answer.jobs.forEach(job => training.recordJob(job));
+      const request = training.client.cancelJobs(ids.slice(first, first + MOST_JOBS));
+      const answer = await training.recordAnswer(request, ({ jobs }) => jobs);
       problems.push(...answer.refused.map(({ message }) => message));
     } catch (reason) {
       problems.push(describeError(reason));

@@ -95,6 +95,16 @@ export function isWaiting(phase: JobPhase): boolean {
   return phase === 'waiting' || phase === 'paused';
 }
 
+/**
+ * Return the jobs that can be cancelled without loss: they wait for their first run, and nobody holds them. A paused job
+ * waits as well, but has computed something.
+ *
+ * See docs/decisions/0228-cancel-only-what-has-not-begun.md.
+ */
+export function listUnbegun(jobs: readonly JobSummary[]): JobSummary[] {
+  return jobs.filter(job => job.phase === 'waiting' && job.held_since === null);
+}
+
 /** Return the look of a job. */
 export function lookOf(job: JobSummary, trans: TranslationBundle): IPhaseLook {
   const isHeld = job.held_since !== null && isWaiting(job.phase);

@@ -30,8 +30,13 @@ export interface ITraining {
   loadAll(): Promise<void>;
   /** Return a job with its cells, from the state or from the server; null if the server does not know the job. */
   findJob(id: string): Promise<JobView | null>;
-  /** Put a job from an answer of the server into the state before its event arrives. */
+  /** Put a job into the state, such as from an event. */
   recordJob(job: JobSummary): void;
+  /**
+   * Put the jobs of an answer into the state before their events arrive, and return the answer. Its request must have
+   * begun just now: a job of which an event has told since then stays, for the answer may be older.
+   */
+  recordAnswer<T>(answer: Promise<T>, listJobs: (found: T) => readonly JobSummary[]): Promise<T>;
   /** Put a job that was just sent into the state; what an event has told about the job already is newer. */
   recordSent(job: JobView): void;
   /** Put a notebook from an answer of the server into the state before its event arrives. */

@@ -9,11 +9,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jupyter_gq.backends.control_groups import ParentGroup, add_process, find_group, find_own_group, pids_of
+from jupyter_gq.backends.control_groups import ParentGroup, add_process, find_own_group, pids_of
 from jupyter_gq.backends.enforcers import Enforcers
 from jupyter_gq.backends.memory_limits import DriverLimits
 from jupyter_gq.backends.protocol import Launch
 from jupyter_gq.backends.servers import ServerRuns
+from jupyter_gq.devices.control_group import find_group
 from jupyter_gq.devices.processes import identify
 from jupyter_gq.domain.amount import ONE_GPU
 from jupyter_gq.domain.workload_detail import WorkloadDetail

@@ -124,10 +124,11 @@ def test_killed_kernel(job: Job, service: Service) -> None:
         "import os, signal, time\nprint('alive', flush=True)\ntime.sleep(0.5)\nos.kill(os.getpid(), signal.SIGKILL)"
     )
     result = job.run()
-    assert result["sentence"] == (
-        "The kernel was killed, most often because the machine or its memory limit ran out of memory; "
-        "it was running the cell."
-    )
+    how = [
+        ", most often because the machine or its memory limit ran out of memory",
+        " (SIGKILL), but not for want of memory",
+    ]
+    assert result["sentence"] in [f"The kernel was killed{each}; it was running the cell." for each in how]
     assert service.text() == "alive\n"
 
 

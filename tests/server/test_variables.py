@@ -438,3 +438,15 @@ async def test_a_name_in_an_annotation_goes_along_and_one_of_the_shell_may_lack(
     target = "def step(batch: Batch) -> Missing:\n    return batch\n!ls $HOME"
     _, answer = await fetch("POST", "variables", body=asks_for(kernel, target, "class Batch: pass"))
     assert (reasons(answer), answer["notes"]) == ({"Batch": ""}, [])
+
+
+async def test_an_empty_cache_and_arrays_that_shared_their_memory_are_told(kernel, fetch):  # noqa: F811
+    before = (
+        "import functools, numpy\n@functools.cache\ndef square(x):\n    return x * x\nsquare(3)",
+        "images = numpy.zeros((4, 2))\nfirst = images[:2]",
+    )
+    await run_all(kernel, *before)
+    _, answer = await fetch("POST", "variables", body=asks_for(kernel, "first[0] = square(2)\nimages.sum()", *before))
+    empty, copied = answer["notes"]
+    assert empty.startswith("Empty in the job: the cache of square,")
+    assert copied.startswith("images and first share") or copied.startswith("first and images share")

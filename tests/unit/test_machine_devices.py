@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from jupyter_gq.app import main
-from jupyter_gq.backends.control_groups import find_group
 from jupyter_gq.devices.choose import choose_checkpointer
+from jupyter_gq.devices.control_group import find_group
 from jupyter_gq.devices.driver_limits import NoLimiter
 from jupyter_gq.devices.local_shares import LocalShare, find_local_shares
 from jupyter_gq.devices.processes import read_process

@@ -8,6 +8,7 @@ from pathlib import Path
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.exit_status import DISK_FULL, NO_ROOM, RESULT_NOT_WRITTEN, explain_unwritten_result
 from jupyter_gq.client.user_files import SMALL_FILE
+from jupyter_gq.devices.control_group import MemoryWatch
 from jupyter_gq.domain.errors import UnusableFile
 
 from .accounts import UnixAccount
@@ -56,7 +57,7 @@ def explain_missing_result(
     """Return the result of a task that wrote none; `log` returns the end of the task's log.
 
     The outcome is FAILED if the task's folder was deleted or did not take the result, KILLED after a request to stop,
-    and otherwise LOST, with the exit code if known, or because the disk had no room for the run.
+    and otherwise LOST, with the exit code if known, or because there was too little memory, or no room on the disk.
     """
     if folder_deleted:
         return Result(
@@ -71,6 +72,10 @@ def explain_missing_result(
         )
     if exit_code == DISK_FULL:
         return Result(outcome=Outcome.LOST, sentence=NO_ROOM)
+    kill = MemoryWatch(Path(run.group), since_made=True).find_kill() if exit_code == -9 and run.group else None
+    if kill is not None:
+        sentence = f"The process was killed because {kill.explain('the job')}. {kill.remedy}"
+        return Result(outcome=Outcome.LOST, sentence=sentence)
     how = {None: "", -9: " (killed, most often because the machine ran out of memory)"}.get(exit_code)
     if how is None and exit_code is not None:
         how = f" (signal {-exit_code})" if exit_code < 0 else f" (exit code {exit_code})"

@@ -56,9 +56,10 @@ class Mail:
         mail["To"] = to
         mail["Date"] = formatdate(notice.finished_at)
         mail["Message-ID"] = make_msgid(domain=self._sender.rpartition("@")[2].rstrip("> ") or None)
-        mail.set_content(
-            f"{describe(notice)}\n\nThe job is {notice.job}. Its output is under its cell and in the panel.\n"
-        )
+        where = f"The job is {notice.job}. Its output is under its cell and in the panel."
+        if notice.group:
+            where = f"The sweep is {notice.group}. Its table is under its cell, and the panel lists its jobs."
+        mail.set_content(f"{describe(notice)}\n\n{where}\n")
         return mail
 
     def _send(self, mail: EmailMessage) -> None:

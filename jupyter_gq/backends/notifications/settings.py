@@ -21,9 +21,9 @@ class Notifications(Configurable):
     """
 
     webhook = Unicode(
-        help="""Address that gets a POST request for each job that ends, such as "https://chat.example.org/hooks/abc".
-        The request has a JSON document with `text`, `job`, `name`, `owner`, `queue`, `phase`, `sentence` and
-        `finished_at`. Default: none."""
+        help="""Address that gets a POST request for each job or sweep that ends, such as
+        "https://chat.example.org/hooks/abc". The request has a JSON document with `text`, `job`, `name`, `owner`,
+        `queue`, `phase`, `sentence`, `finished_at` and `group`. Default: none."""
     ).tag(config=True)
     webhook_headers = Dict(
         key_trait=Unicode(),
@@ -31,8 +31,8 @@ class Notifications(Configurable):
         help='Headers of these requests, such as {"Authorization": "Bearer ..."}. Default: none.',
     ).tag(config=True)
     mail_address = Unicode(
-        help="""Mail address of a user, such as "{username}@example.org"; the owner of a job that ends gets a mail
-        there. Default: none, and no mail is sent."""
+        help="""Mail address of a user, such as "{username}@example.org"; the owner of a job or sweep that ends gets a
+        mail there. Default: none, and no mail is sent."""
     ).tag(config=True)
     mail_sender = Unicode(help='Sender of mails, such as "jupyter-gq <gpu@example.org>".').tag(config=True)
     mail_server = Unicode(
@@ -50,13 +50,13 @@ class Notifications(Configurable):
         Enum(["done", "failed", "cancelled"]),
         ["done", "failed"],
         help="""Ends of jobs that are reported: `done`, `failed`, `cancelled`. A job that was ended at its
-        maximum running time is reported with those that failed, and with those that were cancelled. Default: ["done",
-        "failed"].""",
+        maximum running time is reported with those that failed, and with those that were cancelled. A sweep is reported
+        if one of its jobs ended so. Default: ["done", "failed"].""",
     ).tag(config=True)
     min_minutes = Float(
         5.0,
         min=0.0,
-        help="Jobs that ended sooner after they were sent are not reported, in minutes. Default: 5.",
+        help="Jobs and sweeps that ended sooner after they were sent are not reported, in minutes. Default: 5.",
     ).tag(config=True)
 
     @validate("webhook")

@@ -37,6 +37,7 @@ class Webhook:
             "phase": notice.phase,
             "sentence": notice.sentence,
             "finished_at": notice.finished_at,
+            "group": notice.group,
         }
         request = HTTPRequest(
             self._url,

@@ -16,12 +16,12 @@ from jupyter_gq.backends.control_groups import (
     ParentGroup,
     RunLimits,
     add_process,
-    find_group,
     make_group,
     pids_of,
     remove_group,
 )
 from jupyter_gq.backends.processes import ProcessTable
+from jupyter_gq.devices.control_group import find_group
 
 _PREFIX = "jupyter-gq-server-"
 #: Rounds in which processes that a server starts meanwhile are moved as well.

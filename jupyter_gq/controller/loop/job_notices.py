@@ -1,4 +1,4 @@
-"""The notices about jobs that have ended, which go to users outside of JupyterLab.
+"""The notices about jobs and sweeps that have ended, which go to users outside of JupyterLab.
 
 Guarantees
 ----------
@@ -14,6 +14,7 @@ import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from pydantic import ValidationError
 
@@ -26,9 +27,11 @@ from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.phases import ENDED
 from jupyter_gq.domain.reasons import EvictReason
-from jupyter_gq.store.protocol import StoredEvent
+from jupyter_gq.domain.workload import Kind
+from jupyter_gq.store.protocol import PageSize, Record, StoredEvent
 
 from .beside import run_every
+from .sweep_notices import list_ends, make_sweep_notice
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +111,7 @@ class JobNotices:
             found = await asyncio.to_thread(store.events_after, event - 1, 1)
             ways = tuple(each for each in self._rule.notifiers if each.name in names)
             if ways and found and found[0].id == event:
-                self._add(found[0], ways)
+                await self._add(found[0], ways)
         self._position = document["event"]
 
     async def _collect(self) -> None:
@@ -116,13 +119,16 @@ class JobNotices:
         assert self._position is not None
         while events := await asyncio.to_thread(self._context.store.events_after, self._position, _AT_ONCE):
             for event in events:
-                self._add(event, self._rule.notifiers)
+                await self._add(event, self._rule.notifiers)
             self._position = events[-1].id
 
-    def _add(self, event: StoredEvent, notifiers: tuple[Notifier, ...]) -> None:
-        """Add the notice of an event for these ways, if the event is the end of a job that is reported."""
-        notice = self._read(event)
-        if notice is None or notice.job in self._told:
+    async def _add(self, event: StoredEvent, notifiers: tuple[Notifier, ...]) -> None:
+        """Add the notice of an event for these ways, if the event is the end of a job or sweep that is reported."""
+        job = _read(event)
+        if job is None:
+            return
+        notice = await self._find_sweep_notice(job) if job.group else self._find_notice(job)
+        if notice is None or not self._is_timely(notice) or notice.job in self._told:
             return
         self._told[notice.job] = None
         if len(self._told) > _REMEMBERED:
@@ -131,20 +137,34 @@ class JobNotices:
             due = self._context.clock.awake()
             self._unsent.append(_Unsent(event=event.id, notifier=notifier, notice=notice, due=due))
 
-    def _read(self, event: StoredEvent) -> Notice | None:
-        """Return the notice about the job of an event; None if the rule wants none."""
-        if event.kind != "job" or event.payload.get("phase") not in ENDED:
+    def _is_timely(self, notice: Notice) -> bool:
+        """Return whether what has ended took long enough, and ended not too long ago."""
+        is_late = notice.finished_at < self._context.clock.now() - MOST_LATE
+        return notice.took >= self._rule.min_seconds and not is_late
+
+    async def _find_sweep_notice(self, job: JobSummary) -> Notice | None:
+        """Return the notice about the sweep of a job that has ended; None while others have not, or if none is wanted.
+
+        The last job that has ended stands for its sweep, so a sweep that grew later is reported once more.
+        """
+        left = self._context.records.unfinished()
+        if any((each.workload.owner, each.detail.group) == (job.owner, job.group) for each in left):
             return None
-        try:
-            job = JobSummary.model_validate(event.payload)
-        except ValidationError:
-            return None  # written by another version
-        if not self._is_wanted(job):
-            return None
-        if job.finished_at is None or job.finished_at < self._context.clock.now() - MOST_LATE:
-            return None
-        took = Seconds(job.finished_at - job.submitted_at)
-        if took < self._rule.min_seconds:
+        records = await asyncio.to_thread(self._list_group, job.owner, job.group)
+        return None if list_ends(records).isdisjoint(self._rule.phases) else make_sweep_notice(records)
+
+    def _list_group(self, owner: str, group: str) -> list[Record]:
+        """Return all jobs of a group of that owner."""
+        found: list[Record] = []
+        page = PageSize(entries=_AT_ONCE)
+        list_page = partial(self._context.store.list, page, kind=Kind.TRAINING, owner=owner, group=group)
+        while records := list_page(before=found[-1].workload.id if found else None):
+            found.extend(records)
+        return found
+
+    def _find_notice(self, job: JobSummary) -> Notice | None:
+        """Return the notice about a job that has ended; None if the rule wants none."""
+        if job.finished_at is None or _list_ends(job).isdisjoint(self._rule.phases):
             return None
         return Notice(
             job=job.id,
@@ -153,15 +173,10 @@ class JobNotices:
             queue=job.queue,
             phase=job.phase,
             sentence=self._render(job.sentence, job.owner),
-            took=took,
+            took=Seconds(job.finished_at - job.submitted_at),
             finished_at=Instant(job.finished_at),
             reached_limit=_reached_limit(job),
         )
-
-    def _is_wanted(self, job: JobSummary) -> bool:
-        """Return whether the rule wants the end of the job; one at its limit counts as failed and as cancelled."""
-        ends = {job.phase} | ({"failed"} if _reached_limit(job) else set())
-        return not ends.isdisjoint(self._rule.phases)
 
     def _render(self, sentence: str, owner: str) -> str:
         """Return the sentence with the names that the owner of the job may see."""
@@ -192,6 +207,21 @@ class JobNotices:
         for each in self._unsent:
             names.setdefault(each.event, []).append(each.notifier.name)
         return {"event": self._position, "unsent": [[event, ways] for event, ways in names.items()]}
+
+
+def _read(event: StoredEvent) -> JobSummary | None:
+    """Return the job of which an event tells the end; None for other events, and for those of other versions."""
+    if event.kind != "job" or event.payload.get("phase") not in ENDED:
+        return None
+    try:
+        return JobSummary.model_validate(event.payload)
+    except ValidationError:
+        return None
+
+
+def _list_ends(job: JobSummary) -> frozenset[str]:
+    """Return the phases as which the end of the job counts: at its limit, it has failed and was cancelled."""
+    return frozenset({job.phase, "failed"} if _reached_limit(job) else {job.phase})
 
 
 def _reached_limit(job: JobSummary) -> bool:

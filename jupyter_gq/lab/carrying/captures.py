@@ -44,6 +44,7 @@ from jupyter_gq.lab.requests import CellsRequest, SendRequest
 from jupyter_gq.lab.software import Software
 from jupyter_gq.lab.watch import KernelWatch
 
+from .changed import explain_changed
 from .checking import Python, find_unloadable
 from .freezing import freeze_pickles
 from .kernel_execution import KernelEnded, execute
@@ -165,7 +166,8 @@ class Captures:
         captured = _describe(capture, wanted)
         names = [each.name for each in captured.variables if each.why]
         lost = await asyncio.to_thread(explain_lost, names, captured.replayed, steps)
-        return captured.model_copy(update={"notes": [*captured.notes, *lost]})
+        changed = await asyncio.to_thread(explain_changed, capture.report, steps)
+        return captured.model_copy(update={"notes": [*captured.notes, *lost, *changed]})
 
     async def send(self, service: FileService, request: SendRequest, software: Software) -> Carried | None:
         """Send the pickles of the capture that a request names; return their entry in the manifest, None without one.

@@ -7,13 +7,14 @@ Rules
 2. Live globals: a function of the notebook looks its globals up in the namespace of the job. They are not copied into
    its pickle; their names are told, so that they go along as variables.
 3. Refused, not guessed: an open file is refused even where cloudpickle would copy its content.
-4. Noticed: each object that code may change, by its identity, whether a value is in the memory of a GPU, and which
-   modules the loading will import. In a flat container of numbers and texts there is nothing to notice.
+4. Noticed: each object that code may change, by its identity, whether a value is in the memory of a GPU, which modules
+   the loading will import, and what the job gets otherwise: an empty cache, and arrays with memory of their own. In a
+   flat container of numbers and texts there is nothing to notice.
 5. One module: what a pickle holds of a module, its functions and the module itself, has one dict of globals. That of a
    module which the job imports is the imported one.
 
-See docs/decisions/0137-pickle-each-variable-and-keep-shared-objects-together.md, 0210-carry-a-module-as-one.md and
-docs/decisions/0224-tell-what-was-done-with-a-variable-that-stays.md.
+See docs/decisions/0137-pickle-each-variable-and-keep-shared-objects-together.md, 0210-carry-a-module-as-one.md,
+0224-tell-what-was-done-with-a-variable-that-stays.md and docs/decisions/0231-tell-what-pickles-lose-in-silence.md.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Protocol, cast
 
-from ..cached_functions import reduce_cached  # noqa: TID252 - in a kernel this package has another name
+from ..cached_functions import CachedFunction, reduce_cached  # noqa: TID252 - in a kernel this package has another name
 from .module_globals import ModulesInPickle
 from .names import find_globals, find_nonlocals
 
@@ -79,6 +80,10 @@ class Noticed:
     #: Objects in the pickle that code may change, by identity; kept, so that no identity is used twice.
     objects: dict[int, object] = field(default_factory=dict)
     on_gpu: bool = False
+    #: Whether the pickle holds a function with a cache that is not empty.
+    has_cache: bool = False
+    #: The memory of the arrays in the pickle, by the identity of the object that owns it.
+    memory: dict[int, object] = field(default_factory=dict)
     #: Top-level modules whose classes and functions stand in the pickle by name.
     modules: set[str] = field(default_factory=set)
 
@@ -177,6 +182,8 @@ class _Watch:
         if isinstance(value, _IMPORTED):
             self._note_module(value)
         reduced = self._modules.reduce(value) if isinstance(value, ModuleType) else reduce_cached(value)
+        if reduced is not None and isinstance(value, CachedFunction) and value.cache_info().currsize:
+            self.noticed.has_cache = True
         if reduced is not None and isinstance(value, ModuleType):
             self._note_shared(vars(value))
         return reduced
@@ -254,8 +261,18 @@ def _notice(value: object, noticed: Noticed) -> None:
         return
     if kind.__hash__ is None:
         noticed.objects[id(value)] = value
+    if kind.__module__ == "numpy" and kind.__name__ == "ndarray":
+        owner = _find_owner(value)
+        noticed.memory[id(owner)] = owner
     if not noticed.on_gpu and (hasattr(kind, "is_cuda") or hasattr(kind, "__cuda_array_interface__")):
         noticed.on_gpu = _is_on_gpu(value)
+
+
+def _find_owner(array: object) -> object:
+    """Return the object that owns the memory of an array: the array itself, unless it is a view of another one."""
+    while (base := getattr(array, "base", None)) is not None:
+        array = base
+    return array
 
 
 def _reduce_hashable(value: object, reducers: Mapping[type, Callable[..., object]], noticed: Noticed) -> object:

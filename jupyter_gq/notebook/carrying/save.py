@@ -90,6 +90,8 @@ def save(namespace: Mapping[str, object], request: Request) -> dict[str, object]
             {"name": each.name, "type": each.type, "bytes": each.bytes, "gpu": each.noticed.on_gpu, "why": each.reason}
             for each in saving.found.values()
         ],
+        "caches": [each.name for each in saving.list_going() if each.noticed.has_cache],
+        "views": find_views(saving.list_going()),
         "pickles": [
             {"names": names, "file": file_of(names), "bytes": size, "needs": sorted(needs)}
             for names, (size, needs) in saving.list_files()
@@ -126,7 +128,7 @@ class _Saving:
 
     def list_modules(self) -> set[str]:
         """Return the top-level modules that the loading of the pickles imports."""
-        return {module for each in self._list_going() for module in each.noticed.modules}
+        return {module for each in self.list_going() for module in each.noticed.modules}
 
     def list_files(self) -> list[tuple[tuple[str, ...], tuple[int, set[str]]]]:
         """Return the names, bytes and needs of each pickle, in the order in which they should be loaded."""
@@ -185,7 +187,7 @@ class _Saving:
 
     def _arrange_files(self) -> None:
         """Write one pickle for each group of variables that share objects, and remove all others."""
-        groups = [tuple(each.name for each in group) for group in find_groups(self._list_going())]
+        groups = [tuple(each.name for each in group) for group in find_groups(self.list_going())]
         for names in [names for names in self.files if names not in groups]:
             del self.files[names]
             _remove(os.path.join(self._request.folder, file_of(names)))
@@ -193,7 +195,8 @@ class _Saving:
             if names not in self.files:
                 self._write(names)
 
-    def _list_going(self) -> list[Saved]:
+    def list_going(self) -> list[Saved]:
+        """Return the variables that do not stay."""
         return [each for each in self.found.values() if not each.reason]
 
     def _write(self, names: tuple[str, ...]) -> Noticed | None:
@@ -251,6 +254,16 @@ def find_groups(variables: Sequence[Saved]) -> list[list[Saved]]:
         else:
             group.append(each)
     return groups
+
+
+def find_views(variables: Sequence[Saved]) -> list[list[str]]:
+    """Return the names of variables whose arrays share memory, for each memory that several of them share."""
+    names: dict[int, list[str]] = {}
+    for each in variables:
+        for owner in each.noticed.memory:
+            names.setdefault(owner, []).append(each.name)
+    shared = [tuple(group) for group in names.values() if len(group) > 1]
+    return [list(group) for group in dict.fromkeys(shared)]
 
 
 def _reach(start: str, edges: Mapping[str, set[str]]) -> set[str]:

@@ -13,7 +13,7 @@ from jupyter_gq.runner.files.bundle import Bundle
 from jupyter_gq.runner.files.folder import RunFolder
 from jupyter_gq.runner.problems import KernelError
 
-from .kernel import KernelProcess, describe_exit
+from .kernel import KernelProcess
 
 _POLL_INTERVAL = 0.25
 _SENTENCES = {
@@ -80,7 +80,7 @@ async def _await_reply(client: AsyncKernelClient, kernel: KernelProcess, message
         except Empty:
             if kernel.exit_code is None:
                 continue
-            return f"the kernel {describe_exit(kernel.exit_code)} meanwhile"
+            return f"the kernel {kernel.describe_exit()} meanwhile"
         if reply["parent_header"].get("msg_id") == message:
             return ""
 

@@ -13,7 +13,7 @@ from jupyter_gq.domain.errors import InvalidJson
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.problems import KernelError
 
-from .kernel import KernelProcess, describe_exit
+from .kernel import KernelProcess
 
 #: Messages that may wait here before the kernel drops some; cells that print and flush endlessly are common.
 MESSAGE_LIMIT = 50_000
@@ -91,9 +91,8 @@ def read_language(content: JsonObject) -> JsonObject:
 
 
 def _require_alive(kernel: KernelProcess, name: str) -> None:
-    code = kernel.exit_code
-    if code is not None:
-        raise KernelError(f"The kernel {name!r} did not start: it {describe_exit(code)}. The log has more.")
+    if kernel.exit_code is not None:
+        raise KernelError(f"The kernel {name!r} did not start: it {kernel.describe_exit()}. The log has more.")
 
 
 async def shut_down(kernel: KernelProcess, client: AsyncKernelClient | None, seconds: float) -> None:

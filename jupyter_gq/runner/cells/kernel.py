@@ -17,11 +17,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from jupyter_gq.client.kernel import prepare
+from jupyter_gq.devices.control_group import MemoryWatch, find_group
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.files.bundle import Bundle
 from jupyter_gq.runner.files.kernelspec import read_spec_variables
@@ -53,12 +54,26 @@ class KernelProcess:
     connection: JsonMapping
     #: Folder of the connection file and the sockets; mode 0700.
     folder: Path
+    #: What Linux counts of the memory of this run.
+    memory: MemoryWatch = field(default_factory=lambda: MemoryWatch(find_group(Path("/proc/self"))))
     _discarded: bool = False
 
     @property
     def exit_code(self) -> int | None:
         """The exit code of the process: None while it runs, negative if a signal ended it."""
         return self.process.poll()
+
+    def describe_exit(self) -> str:
+        """Return how the kernel, which has ended, did so unexpectedly, as the end of a clause: "was killed ..."."""
+        code = self.exit_code
+        if code is None:
+            return "was ended by this run"
+        if code != -signal.SIGKILL:
+            return describe_exit(code)
+        kill = self.memory.find_kill()
+        if kill is not None:
+            return f"was killed because {kill.explain('the job')}"
+        return describe_exit(code, by_memory=False if self.memory.is_known else None)
 
     @property
     def connection_file(self) -> Path:
@@ -160,8 +175,13 @@ def _find_fault(folder: str) -> str:
     return "" if os.access(folder, os.X_OK) else "cannot be entered with the rights of this job"
 
 
-def describe_exit(exit_code: int) -> str:
-    """Return how a kernel ended unexpectedly, as the end of a clause: "was killed ..."; below 0 = by a signal."""
+def describe_exit(exit_code: int, *, by_memory: bool | None = None) -> str:
+    """Return how a kernel ended unexpectedly, as the end of a clause: "was killed ..."; below 0 = by a signal.
+
+    `by_memory` is False if Linux is known to have killed no process for want of memory.
+    """
+    if exit_code == -signal.SIGKILL and by_memory is False:
+        return "was killed (SIGKILL), but not for want of memory"
     if exit_code == -signal.SIGKILL:
         return "was killed, most often because the machine or its memory limit ran out of memory"
     if -exit_code in OUTSIDE_SIGNALS:

@@ -4,7 +4,7 @@ import type { IPrefixEntry } from '../bundle/prefix';
 import { RequestError } from '../client';
 import { summarizeVariables } from '../send/carry';
 import type { IChosenCells } from '../send/carry';
-import type { ISendOptions } from '../send/dialog';
+import type { ISendOptions } from '../send/widget';
 import { SendDialog } from '../send/dialog';
 import { NEW_JOB } from '../send/opening';
 import { proposeValues } from '../send/values';
@@ -144,6 +144,78 @@ describe('the choice between cells and their variables', () => {
     await perform(() => field.dispatchEvent(new FocusEvent('focusout', { bubbles: true })));
     await wait();
     expect([asked.length, sent]).toEqual([2, []]);
+  });
+
+  it('asks again once after typing, without Enter and without leaving the field', async () => {
+    answer = () => Promise.resolve(aCapture(aVariable('a')));
+    await open();
+    await perform(() => radio(1).click());
+    await wait();
+    const [field] = all('#jp-gq-send-more_variables');
+    await enter(field, 'scal');
+    await wait();
+    await enter(field, 'scaler');
+    await perform(() => jest.advanceTimersByTimeAsync(1000));
+    expect(asked.slice(1)).toEqual([[2, [], ['scaler']]]);
+  });
+
+  it('sends with the names that were typed just before, after one question to the kernel', async () => {
+    const written = { ...aCapture(aVariable('a'), aVariable('scaler')), id: 'capture-2' };
+    answer = () => Promise.resolve(aCapture(aVariable('a')));
+    await open();
+    await perform(() => radio(1).click());
+    await wait();
+    answer = () => Promise.resolve(written);
+    const [field] = all('#jp-gq-send-more_variables');
+    await enter(field, 'scaler');
+    await perform(() => field.dispatchEvent(new FocusEvent('focusout', { bubbles: true })));
+    await press('Send to training');
+    expect(asked.slice(1)).toEqual([[2, [], ['scaler']]]);
+    expect(sent.map(cells => cells.capture)).toEqual(['capture-2']);
+  });
+
+  it('sends with the names that are still in the field with the cursor', async () => {
+    answer = () => Promise.resolve(aCapture(aVariable('a')));
+    await open();
+    await perform(() => radio(1).click());
+    await wait();
+    await enter(all('#jp-gq-send-more_variables')[0], 'scaler');
+    await press('Send to training');
+    expect(asked.slice(1)).toEqual([[2, [], ['scaler']]]);
+    expect(sent.length).toBe(1);
+  });
+
+  it('sends nothing before the user has seen which variables stay', async () => {
+    answer = () => Promise.resolve(aCapture(aVariable('a'), aVariable('b', 'It is an open file.')));
+    await open();
+    await perform(() => radio(1).click());
+    await enter(all('#jp-gq-send-more_variables')[0], 'b');
+    await press('Send to training');
+    expect(sent).toEqual([]);
+    expect(all('[role=alert]').map(words)[0]).toContain('Send again to send without them.');
+    await press('Send to training');
+    expect(sent.length).toBe(1);
+  });
+
+  it('sends nothing if the user cancels while the kernel is asked', async () => {
+    let finish: (captured: Captured) => void = () => undefined;
+    answer = () => new Promise(resolve => (finish = resolve));
+    await open();
+    await perform(() => radio(1).click());
+    await press('Send to training');
+    await press('Cancel');
+    await perform(() => finish(aCapture(aVariable('a'))));
+    expect([sent, all('.jp-Dialog')]).toEqual([[], []]);
+  });
+
+  it('names the time of the cells that are replayed, also once the variables are taken along', async () => {
+    answer = () => Promise.resolve(aCapture(aVariable('a')));
+    await open(OFFER, [{ code: 'needs_target', message: 'needs net: left out', cell_id: 'b', index: 1 }]);
+    const hint = (): string => words(all('.jp-gq-ways .jp-gq-hint')[0]);
+    expect(hint()).toBe('the job runs them again, which took 1 min 30 s here');
+    await perform(() => radio(1).click());
+    await wait();
+    expect(hint()).toBe('the job runs them again, which took 1 min 30 s here');
   });
 
   it('shows at the field why a name cannot go along', async () => {

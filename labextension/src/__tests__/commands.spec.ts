@@ -106,13 +106,22 @@ describe('to hold a job', () => {
 });
 
 describe('to cancel all jobs that wait', () => {
-  const [waits, paused] = [aJob({ id: 'a', phase: 'waiting' }), aJob({ id: 'b', phase: 'paused' })];
+  const [waits, other] = ['a', 'b'].map(id => aJob({ id, phase: 'waiting' }));
+  const begun = [aJob({ id: 'c', phase: 'running' }), aJob({ id: 'd', phase: 'paused' })];
+  const held = aJob({ id: 'e', phase: 'waiting', held_since: 5 });
 
   beforeEach(() => {
-    training.state = { ...training.state, jobs: [waits, paused, aJob({ id: 'c', phase: 'running' })] };
+    training.state = { ...training.state, jobs: [waits, other, ...begun, held] };
   });
 
-  it('is confirmed by the user, leaves running jobs alone, and tells what was refused', async () => {
+  it('leaves a job alone that has begun while the user was asked', async () => {
+    await perform(() => void app.commands.execute(CommandIDs.cancelWaiting));
+    training.state = { ...training.state, jobs: [waits, { ...other, phase: 'running' }] };
+    await press('Cancel jobs');
+    expect(training.server.bodies).toEqual([{ jobs: ['a'] }]);
+  });
+
+  it('is confirmed by the user, leaves alone what has begun or is held, and tells what was refused', async () => {
     const refused = [{ job: 'b', code: 'conflict', message: 'b is done already.' }];
     training.server.answer('POST cancel', { jobs: [{ ...waits, phase: 'cancelled' }], refused });
     await perform(() => void app.commands.execute(CommandIDs.cancelWaiting));

@@ -72,18 +72,19 @@ afterEach(async () => {
 
 const told = (): string[] => Notification.manager.notifications.map(({ message }) => message);
 const shown = (): string[] => FakeNotice.shown.map(({ title, options }) => `${title}: ${options.body}`);
-function finish(id = 'job-1'): void {
+async function finish(id = 'job-1'): Promise<void> {
   training.recordJob(aJob({ id }));
   training.recordJob(aJob({ id, phase: 'done', finished_at: 1120, ran_seconds: 110 }));
+  await settle();
 }
 async function allow(): Promise<void> {
   Notification.manager.notifications[0].options.actions?.[0].callback(new MouseEvent('click'));
   await settle();
 }
 
-it('nobody is asked for permission before the user wants notices', () => {
+it('nobody is asked for permission before the user wants notices', async () => {
   setVisibility('hidden');
-  finish();
+  await finish();
   expect([FakeNotice.asked, told(), shown()]).toEqual([0, [], []]);
 });
 
@@ -98,13 +99,13 @@ it('the user is asked for permission once, by a click', async () => {
   expect(FakeNotice.asked).toBe(1);
 });
 
-it('a notice is shown while the page is hidden, and leads to the job', () => {
+it('a notice is shown while the page is hidden, and leads to the job', async () => {
   FakeNotice.permission = 'granted';
   settings.turn(true);
   app.addForeignCommand(CommandIDs.showJob);
-  finish('seen');
+  await finish('seen');
   setVisibility('hidden');
-  finish();
+  await finish();
   expect([told(), shown()]).toEqual([[], ['digits: Trained in vision on 1 GPU for 1 min 50 s']]);
   FakeNotice.shown[0].onclick();
   expect([app.executed, FakeNotice.shown[0].isClosed]).toEqual([
@@ -113,24 +114,24 @@ it('a notice is shown while the page is hidden, and leads to the job', () => {
   ]);
 });
 
-it('no notice is shown once the user does not want notices any more', () => {
+it('no notice is shown once the user does not want notices any more', async () => {
   FakeNotice.permission = 'granted';
   settings.turn(true);
   settings.turn(false);
   setVisibility('hidden');
-  finish();
+  await finish();
   expect(shown()).toEqual([]);
 });
 
 it.each([
   ['refuses', 'denied' as const],
   ['knows no notices', undefined]
-])('the user is told if the browser %s', (_, permission) => {
+])('the user is told if the browser %s', async (_, permission) => {
   Object.assign(window, { Notification: permission === undefined ? undefined : FakeNotice });
   FakeNotice.permission = permission ?? 'default';
   settings.turn(true);
   setVisibility('hidden');
-  finish();
+  await finish();
   expect(told()).toEqual([
     'This browser shows no desktop notifications of this page. They need HTTPS, and your permission in its settings.'
   ]);

@@ -2,7 +2,7 @@ import { Signal } from '@lumino/signaling';
 
 import type { IStart } from '../send/opening';
 import { NEW_JOB } from '../send/opening';
-import type { ISendOptions } from '../send/dialog';
+import type { ISendOptions } from '../send/widget';
 import { SendDialog } from '../send/dialog';
 import type { IFileChoice } from '../send/files';
 import { describeChoice } from '../send/files';

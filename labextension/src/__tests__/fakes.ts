@@ -232,6 +232,12 @@ export class FakeTraining implements ITraining {
     this.jobChanged.emit(job);
   }
 
+  async recordAnswer<T>(answer: Promise<T>, listJobs: (found: T) => readonly JobSummary[]): Promise<T> {
+    const found = await answer;
+    listJobs(found).forEach(job => this.recordJob(job as JobView));
+    return found;
+  }
+
   recordSent(job: JobView): void {
     this.recordJob(job);
   }

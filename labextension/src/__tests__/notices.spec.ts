@@ -2,6 +2,8 @@ import { Notification } from '@jupyterlab/apputils';
 import type { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { StatusBar } from '@jupyterlab/statusbar';
 
+import { nameSweep } from '../attach/sweep';
+import type { JobPhase } from '../jobs';
 import { describeShare, formatShare } from '../live/share';
 import { countdown } from '../plugins/countdown';
 import { lending } from '../plugins/lending';
@@ -10,8 +12,8 @@ import { notify } from '../plugins/notify';
 import { status } from '../plugins/status';
 import { readSettings, SETTINGS_ID } from '../settings';
 import { CommandIDs } from '../tokens';
-import type { IdleWarning, MemoryExcessView } from '../wire';
-import { ENGLISH, aJob, aNotebook } from './builders';
+import type { IdleWarning, JobView, MemoryExcessView } from '../wire';
+import { ENGLISH, aJob, aNotebook, someResults } from './builders';
 import { FakeApp, FakeTraining, settle } from './fakes';
 import { all, attach, clearScreen, perform, press, words } from './screen';
 
@@ -94,6 +96,90 @@ describe('a job that this page knew before', () => {
     await changes({ id: 'b' }, { id: 'b', phase: 'done', finished_at: 1120 });
     await changes({ id: 'b', phase: 'done' }, { id: 'b', phase: 'done', last_seq: 7 });
     expect(told()).toHaveLength(1);
+  });
+});
+
+describe('a sweep', () => {
+  const swept = (at: number, phase: JobPhase): JobView =>
+    aJob({ id: `job-${at}`, name: `digits lr=0.${at}`, group: 'sweep-1', phase, finished_at: 1120 });
+  const [variable] = someResults('accuracy').variables;
+  const result = (number: number): unknown => someResults('', { variables: [{ ...variable, number }] });
+
+  function serverKnows(...phases: JobPhase[]): void {
+    training.server.answer('GET jobs', { jobs: phases.map((phase, at) => swept(at, phase)), next: null });
+  }
+
+  /** Let jobs run that end one after the other, each in its phase. */
+  async function runs(...phases: JobPhase[]): Promise<void> {
+    phases.forEach((_, at) => training.recordJob(swept(at, 'running')));
+    for (const [at, phase] of phases.entries()) {
+      training.recordJob(swept(at, phase));
+      await settle();
+    }
+  }
+
+  beforeEach(async () => {
+    await notify.activate(app.frontEnd, training, null);
+  });
+  afterEach(() => notify.deactivate?.(app.frontEnd));
+
+  it('is told once when all of its jobs are over, with the best of them', async () => {
+    serverKnows('done', 'done', 'failed');
+    training.server.answer('GET jobs/job-0/results', result(0.9));
+    training.server.answer('GET jobs/job-1/results', result(0.95));
+    await runs('done', 'done', 'failed');
+    expect(Notification.manager.notifications.map(({ type, message }) => [type, message])).toEqual([
+      ['error', '“digits”: 3 jobs: 2 done, 1 failed. Best: accuracy 0.95 in “digits lr=0.1”.']
+    ]);
+  });
+
+  it('is told without a best one if no job brings a number back', async () => {
+    serverKnows('done', 'cancelled');
+    await runs('done', 'cancelled');
+    expect(told()).toEqual(['“digits”: 2 jobs: 1 done, 1 cancelled.']);
+  });
+
+  it('is not over while jobs run that this page does not know, and is told if it grew', async () => {
+    serverKnows('done', 'done', 'running');
+    await runs('done', 'done');
+    expect(told()).toEqual([]);
+    serverKnows('done', 'done', 'done');
+    training.recordJob(swept(2, 'running'));
+    training.recordJob(swept(2, 'done'));
+    await settle();
+    expect(told()).toEqual(['“digits”: 3 jobs: 3 done.']);
+    serverKnows('done', 'done', 'done', 'failed');
+    training.recordJob(swept(3, 'running'));
+    training.recordJob(swept(3, 'failed'));
+    await settle();
+    expect(told()).toHaveLength(2);
+  });
+
+  it('is told once if the end of several jobs is heard of late', async () => {
+    serverKnows('done', 'done', 'done');
+    training.recordJob(swept(0, 'running'));
+    [0, 1, 2].forEach(at => training.recordJob(swept(at, 'done')));
+    await settle();
+    expect(told()).toEqual(['“digits”: 3 jobs: 3 done.']);
+  });
+
+  it('is not told to a page that did not know it before', async () => {
+    serverKnows('done');
+    training.recordJob(swept(0, 'done'));
+    await settle();
+    expect([told(), training.server.asked]).toEqual([[], []]);
+  });
+
+  it('is not told when its jobs are paused or the user has cancelled all of them', async () => {
+    serverKnows('cancelled', 'cancelled');
+    await runs('paused', 'paused');
+    await runs('cancelled', 'cancelled');
+    expect(told()).toEqual([]);
+  });
+
+  it('is named by its id if the names of its jobs have nothing in common', () => {
+    const jobs = [aJob({ name: 'a', group: 'sweep-1' }), aJob({ name: 'b', group: 'sweep-1' })];
+    expect([nameSweep(jobs), nameSweep([jobs[0], jobs[0]])]).toEqual(['sweep-1', 'a']);
   });
 });
 

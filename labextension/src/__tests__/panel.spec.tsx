@@ -202,12 +202,14 @@ describe('a row of the panel', () => {
       all('button')
         .map(words)
         .filter(text => text.startsWith('Cancel the'));
-    training.state = { ...training.state, jobs: [aJob({ id: 'a', phase: 'waiting' }), aJob({ id: 'b' })] };
+    const waits = aJob({ id: 'a', phase: 'waiting' });
+    const held = aJob({ id: 'd', phase: 'waiting', held_since: 5 });
+    training.state = { ...training.state, jobs: [waits, held, aJob({ id: 'b', phase: 'paused' })] };
     await draw(panel);
     expect(offered()).toEqual([]);
     training.state = {
       ...training.state,
-      jobs: [...training.state.jobs, aJob({ id: 'c', phase: 'paused' })]
+      jobs: [...training.state.jobs, { ...waits, id: 'c' }]
     };
     await draw(panel);
     expect(offered()).toEqual(['Cancel the 2 jobs that wait']);

@@ -268,6 +268,43 @@ describe('the GPUs and tasks of a job', () => {
     await press('Cancel');
   });
 
+  it('stand beside the priority, which the service may refuse as well', async () => {
+    const problem = { code: 'priority_too_high', message: 'The highest is 5.', field: 'priority' };
+    training.server.answer('PATCH jobs/job-0', problem, 403);
+    training.state = { ...training.state, queues: [aQueue({ max_priority: 10 })] };
+    await list(...someJobs(1));
+    await ask('job-0');
+    expect(field('priority')?.value).toBe('0');
+    expect(words(document.querySelector('#jp-gq-send-priority-hint'))).toContain('at most 10');
+    await enter(field('priority'), '11');
+    expect(all('.jp-Dialog [role=alert]').map(words)).toEqual([
+      'Write a whole number from -100 to 10, the highest priority that you may give in vision.'
+    ]);
+    await enter(field('priority'), '7');
+    await press('Change');
+    expect(training.server.bodies).toEqual([{ priority: 7 }]);
+    const refused = field('priority')?.closest('.jp-gq-field');
+    expect(words(refused?.querySelector('[role=alert]'))).toBe('The highest is 5.');
+    training.server.answer('PATCH jobs/job-0', aJob({ id: 'job-0', phase: 'waiting', priority: 5 }));
+    await enter(field('priority'), '5');
+    await press('Change');
+    expect(all('.jp-Dialog')).toEqual([]);
+    expect(training.state.jobs[0].priority).toBe(5);
+  });
+
+  it('leave a priority alone that is higher than the user may give', async () => {
+    const job = aJob({ id: 'job-0', phase: 'waiting', priority: 50 });
+    training.server.answer('PATCH jobs/job-0', { ...job, gpus: '0.5' });
+    await list(job);
+    await ask('job-0');
+    await enter(field('gpus'), '0.5');
+    await press('Change');
+    await ask('job-0');
+    await enter(field('priority'), '');
+    await press('Change');
+    expect(training.server.bodies).toEqual([{ gpus: '0.5' }, { priority: 0 }]);
+  });
+
   it('end the suspended run of a paused job, which is said before', async () => {
     const body = (): string => words(document.querySelector('.jp-Dialog-body'));
     const pause = { way: 'suspended', sentence: 'As the service says.' } as const;

@@ -2,7 +2,7 @@ import { Signal } from '@lumino/signaling';
 
 import { listDetails } from '../panel/facts';
 import type { IChosenCells } from '../send/carry';
-import type { ISendOptions } from '../send/dialog';
+import type { ISendOptions } from '../send/widget';
 import { SendDialog } from '../send/dialog';
 import { NEW_JOB } from '../send/opening';
 import { addChosen, listSoftware } from '../send/software';

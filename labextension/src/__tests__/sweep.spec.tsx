@@ -5,7 +5,7 @@ import { Signal } from '@lumino/signaling';
 import { makeSweepOutput, readSweep, sortRows } from '../attach/sweep';
 import { SweepRenderer } from '../attach/sweeptable';
 import { NEW_JOB } from '../send/opening';
-import type { ISendOptions } from '../send/dialog';
+import type { ISendOptions } from '../send/widget';
 import { SendDialog } from '../send/dialog';
 import { countJobs, listGrid, makeSweep, NO_SWEEP, splitValues } from '../send/sweep';
 import { proposeValues } from '../send/values';

@@ -1,11 +1,12 @@
 import type { ServiceManager } from '@jupyterlab/services';
 import { Signal } from '@lumino/signaling';
 
+import { cancelAll, changeJob } from '../acts';
 import { Client } from '../client';
 import { EVENT_SCHEMA } from '../live/events';
 import { Training } from '../live/training';
 import type { JobView } from '../wire';
-import { aJob, aSummary, aMe, aNotebook, aQueue, aStatus } from './builders';
+import { ENGLISH, aJob, aSummary, aMe, aNotebook, aQueue, aStatus } from './builders';
 import { ConnectionCount, FakeServer, ListenerCount, setVisibility } from './fakes';
 
 const SECOND = 1000;
@@ -229,6 +230,58 @@ describe('an event while the lists are on their way', () => {
     void page.live.refresh();
     await jest.advanceTimersByTimeAsync(SECOND);
     expect(page.live.state.notebooks).toHaveLength(2);
+  });
+});
+
+describe('an event while an act on a job is on its way', () => {
+  /** Let the page hear of a job after the server has made its answer, and before the answer is there. */
+  async function heardAround(page: Page, request: () => Promise<unknown>, event: JobView): Promise<void> {
+    page.server.hold();
+    const answered = request();
+    await jest.advanceTimersByTimeAsync(SECOND);
+    page.send('job', event);
+    page.server.release();
+    await answered;
+  }
+
+  async function aPage(): Promise<Page> {
+    const page = await opened();
+    page.send('job', aJob({ phase: 'waiting' }));
+    page.server.answer('PATCH jobs/job-1', aJob({ phase: 'waiting', held_since: 5 }));
+    return page;
+  }
+
+  it('is newer than the answer', async () => {
+    const page = await aPage();
+    const hold = (): Promise<unknown> => changeJob(page.live, 'job-1', { held: true });
+    await heardAround(page, hold, aJob({ phase: 'waiting', queue: 'nlp' }));
+    expect(page.live.state.jobs.map(job => [job.queue, job.held_since])).toEqual([['nlp', null]]);
+    await changeJob(page.live, 'job-1', { held: true });
+    expect(page.live.state.jobs[0].held_since).toBe(5);
+  });
+
+  it('is newer only for the job that it is about', async () => {
+    const page = await aPage();
+    page.send('job', aJob({ id: 'job-2', phase: 'waiting' }));
+    const jobs = ['job-1', 'job-2'].map(id => aJob({ id, phase: 'waiting', sentence: 'old' }));
+    page.server.answer('POST cancel', { jobs, refused: [] });
+    const cancel = (): Promise<unknown> => cancelAll(page.live, ['job-1', 'job-2'], ENGLISH);
+    await heardAround(page, cancel, aJob({ phase: 'waiting', sentence: 'new' }));
+    expect(Object.fromEntries(page.live.state.jobs.map(job => [job.id, job.sentence]))).toEqual({
+      'job-1': 'new',
+      'job-2': 'old'
+    });
+  });
+
+  it('is newer than a page of older jobs', async () => {
+    const server = new FakeServer();
+    server.answer('GET status', aStatus());
+    server.answer('GET jobs', { jobs: [aSummary({ phase: 'waiting', queue: 'old' })], next: 'job-1' });
+    server.answer('GET notebooks', { notebooks: [] });
+    server.answer('GET me', aMe());
+    const page = await opened(server);
+    await heardAround(page, () => page.live.loadMore(), aJob({ phase: 'waiting', queue: 'new' }));
+    expect(page.live.state.jobs.map(({ queue }) => queue)).toEqual(['new']);
   });
 });
 

@@ -1,9 +1,11 @@
 /** The sweep under a cell as the notebook file has it, and the rows of its table. Pure. */
 
 import type { IDisplayData } from '@jupyterlab/nbformat';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
-import type { JobSummary, SentSweep } from '../wire';
+import { lookOf } from '../jobs';
+import type { JobResults, JobSummary, SentSweep } from '../wire';
 
 /** Media type of a sweep. */
 export const SWEEP_MIME = 'application/vnd.jupyter-gq.sweep+json';
@@ -78,6 +80,52 @@ export function sortRows(
     const [first, second] = [rank(one), rank(other)];
     return first === second ? 0 : first - second;
   });
+}
+
+/** Return the numbers among the variables that a job has brought back. */
+export function readNumbers(variables: JobResults['variables']): Numbers {
+  return Object.fromEntries(
+    variables.flatMap(({ name, number }) => (number === null ? [] : [[name, number] as const]))
+  );
+}
+
+/** Return how many jobs are in which state, such as "6 jobs: 1 running, 5 done"; null is a job that is not known. */
+export function describeStates(jobs: readonly (JobSummary | null)[], trans: TranslationBundle): string {
+  const counts = new Map<string, number>();
+  for (const job of jobs) {
+    const word = job === null ? trans.__('unknown') : lookOf(job, trans).word.toLowerCase();
+    counts.set(word, (counts.get(word) ?? 0) + 1);
+  }
+  const parts = Array.from(counts, ([word, count]) => `${count} ${word}`);
+  return `${trans._n('%1 job', '%1 jobs', jobs.length)}: ${parts.join(', ')}`;
+}
+
+/** Return the words with which the names of all jobs of a sweep begin, or else the id of the sweep. */
+export function nameSweep(jobs: readonly JobSummary[]): string {
+  const [first = [], ...others] = jobs.map(({ name }) => name.split(' '));
+  const end = first.findIndex((word, at) => others.some(words => words[at] !== word));
+  return first.slice(0, end === -1 ? undefined : end).join(' ') || (jobs[0]?.group ?? '');
+}
+
+/** Return the best job of a sweep with its number, such as "accuracy 0.95"; null if no job has brought one back. */
+export function findBest(
+  jobs: readonly JobSummary[],
+  numbers: ReadonlyMap<string, Numbers>
+): { job: JobSummary; number: string } | null {
+  const [any] = jobs;
+  const sweep = {
+    group: any.group,
+    name: nameSweep(jobs),
+    queue: any.queue,
+    metric: any.group_metric,
+    mode: any.group_mode,
+    jobs: jobs.map(({ id }) => ({ job: id, values: {} }))
+  };
+  const metric = findMetric(sweep, numbers);
+  const [best] = sortRows(sweep, new Map(jobs.map(job => [job.id, job])), numbers);
+  return best.job !== null && metric in best.numbers
+    ? { job: best.job, number: `${metric} ${formatNumber(best.numbers[metric])}` }
+    : null;
 }
 
 /** Return the names of all numbers in the rows, the compared one first. */

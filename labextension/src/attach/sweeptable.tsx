@@ -10,7 +10,15 @@ import type { ITraining } from '../tokens';
 import { CommandIDs } from '../tokens';
 import type { JobSummary, SentSweep } from '../wire';
 import type { ISweepRow, Numbers } from './sweep';
-import { findMetric, formatNumber, listNumbers, readSweep, sortRows } from './sweep';
+import {
+  describeStates,
+  findMetric,
+  formatNumber,
+  listNumbers,
+  readNumbers,
+  readSweep,
+  sortRows
+} from './sweep';
 
 /** The table of a sweep under its cell: values, states and numbers, best first. It is live while the page is open. */
 export class SweepRenderer extends ReactWidget implements IRenderMime.IRenderer {
@@ -63,7 +71,10 @@ function LiveSweep({ sweep, training, run, trans }: ILiveSweepProps): React.JSX.
           {sweep.name}
         </span>
         <span className="jp-gq-status-sentence" role="status">
-          {describeStates(rows, trans)}
+          {describeStates(
+            rows.map(({ job }) => job),
+            trans
+          )}
         </span>
         <span className="jp-gq-status-actions">
           {left.length > 0 && (
@@ -124,8 +135,7 @@ function useNumbers(
         asked.current.add(id);
         training.client.getResults(id).then(
           ({ variables }) => {
-            const found = variables.flatMap(({ name, number }) => (number === null ? [] : [[name, number]]));
-            setNumbers(before => new Map([...before, [id, Object.fromEntries(found) as Numbers]]));
+            setNumbers(before => new Map([...before, [id, readNumbers(variables)]]));
           },
           () => asked.current.delete(id) // The next change of a job asks again.
         );
@@ -227,15 +237,4 @@ function RowActions({
       />
     </>
   );
-}
-
-/** Return how many jobs are in which state, such as "6 jobs: 1 running, 5 done". */
-function describeStates(rows: readonly ISweepRow[], trans: TranslationBundle): string {
-  const counts = new Map<string, number>();
-  for (const { job } of rows) {
-    const word = job === null ? trans.__('unknown') : lookOf(job, trans).word.toLowerCase();
-    counts.set(word, (counts.get(word) ?? 0) + 1);
-  }
-  const parts = Array.from(counts, ([word, count]) => `${count} ${word}`);
-  return `${trans._n('%1 job', '%1 jobs', rows.length)}: ${parts.join(', ')}`;
 }

@@ -101,14 +101,12 @@ export class Training implements ITraining, IDisposable {
     if (before === null) {
       return;
     }
-    const page = await this.client.listJobs(PAGE, before);
-    this._set(appendPage(this._state, page));
+    await this._loadPage(PAGE, before);
   }
 
   async loadAll(): Promise<void> {
     while (this._state.next !== null && this._state.jobs.length < MOST_LISTED) {
-      const page = await this.client.listJobs(LARGE_PAGE, this._state.next);
-      this._set(appendPage(this._state, page));
+      await this._loadPage(LARGE_PAGE, this._state.next);
     }
   }
 
@@ -118,11 +116,9 @@ export class Training implements ITraining, IDisposable {
       return known;
     }
     try {
-      const job = await this.client.getJob(id);
-      if (known !== undefined || !isFinal(job.phase)) {
-        this.recordJob(job); // A running job is kept live, however old it is.
-      }
-      return job;
+      // A running job is kept live, however old it is.
+      const isKept = (job: JobView): boolean => known !== undefined || !isFinal(job.phase);
+      return await this.recordAnswer(this.client.getJob(id), job => (isKept(job) ? [job] : []));
     } catch (reason) {
       if (reason instanceof RequestError && reason.status === 404) {
         return null;
@@ -131,8 +127,18 @@ export class Training implements ITraining, IDisposable {
     }
   }
 
+  async recordAnswer<T>(answer: Promise<T>, listJobs: (found: T) => readonly JobSummary[]): Promise<T> {
+    return this._hear(async changed => {
+      const found = await answer;
+      listJobs(found)
+        .filter(job => !changed.has(job.id))
+        .forEach(job => this.recordJob(job));
+      return found;
+    });
+  }
+
   recordJob(job: JobSummary): void {
-    this._changed.add(job.id);
+    this._note(job.id);
     this._set(applyJob(this._state, job));
     this._jobChanged.emit(this._state.jobs.find(known => known.id === job.id) ?? job);
   }
@@ -143,15 +149,39 @@ export class Training implements ITraining, IDisposable {
   }
 
   recordNotebook(notebook: NotebookView): void {
-    this._changed.add(notebook.id);
+    this._note(notebook.id);
     this._set(applyNotebook(this._state, notebook));
+  }
+
+  /** Fetch the page of jobs that are older than this one into the state. */
+  private async _loadPage(size: number, before: string): Promise<void> {
+    await this._hear(async changed => {
+      const page = await this.client.listJobs(size, before);
+      const jobs = page.jobs.filter(job => !changed.has(job.id)); // the others are in the state, and newer
+      this._set(appendPage(this._state, { ...page, jobs }));
+    });
+  }
+
+  /** Do a request that is given the ids of the jobs and notebooks that change until it ends: they are newer. */
+  private async _hear<T>(request: (changed: ReadonlySet<string>) => Promise<T>): Promise<T> {
+    const changed = new Set<string>();
+    this._changed.add(changed);
+    try {
+      return await request(changed);
+    } finally {
+      this._changed.delete(changed);
+    }
+  }
+
+  private _note(id: string): void {
+    this._changed.forEach(changed => changed.add(id));
   }
 
   /** Fetch every list. Raises what the fetch raises, so that the poll retries. */
   private async _refreshOrThrow(): Promise<void> {
     const wasDown = this._state.available === false;
     try {
-      await this._fetchAll();
+      await this._hear(changed => this._fetchAll(changed));
     } catch (reason) {
       this._setInterval(RETRY_INTERVAL);
       this._set(markUnavailable(this._state, describeError(reason)));
@@ -165,9 +195,7 @@ export class Training implements ITraining, IDisposable {
   }
 
   /** Fetch every list; what changed by an event after the requests began is newer, and stays. */
-  private async _fetchAll(): Promise<void> {
-    const changed = new Set<string>();
-    this._changed = changed;
+  private async _fetchAll(changed: ReadonlySet<string>): Promise<void> {
     const status = await this.client.getStatus();
     if (!status.available) {
       throw new Error(status.message || 'The GPU scheduler does not answer.');
@@ -258,8 +286,8 @@ export class Training implements ITraining, IDisposable {
 
   private _state: ILiveState = INITIAL_STATE;
   private _missed = false;
-  /** Ids of the jobs and notebooks that changed since the last fetch of all lists began. */
-  private _changed = new Set<string>();
+  /** For each request under way, the ids of the jobs and notebooks that have changed since it began. */
+  private readonly _changed = new Set<Set<string>>();
   private _queueTimer: number | undefined;
   private readonly _poll: Poll<void, unknown>;
   private readonly _stateChanged = new Signal<ITraining, ILiveState>(this);

@@ -6,12 +6,16 @@ import { readDevices } from '../amounts';
 import { isProblem } from '../client';
 import type { ITaskFields } from '../send/tasks';
 import { readTaskFields } from '../send/tasks';
+import type { IOffer } from '../send/values';
+import { readPriority } from '../send/values';
 import type { JobChange, JobSummary, Problem } from '../wire';
 
 /** The text in the fields. */
 export interface IChangeFields extends ITaskFields {
   /** A number of GPUs, or an amount of GPU memory with its unit. */
   readonly devices: string;
+  /** A whole number; "" = 0. */
+  readonly priority: string;
 }
 
 /** Return the fields as they are before the owner of the job writes into them. */
@@ -19,29 +23,40 @@ export function openFields(job: JobSummary): IChangeFields {
   return {
     devices: job.gpu_memory ?? job.gpus,
     tasks: String(job.tasks),
-    minTasks: job.min_tasks === null ? '' : String(job.min_tasks)
+    minTasks: job.min_tasks === null ? '' : String(job.min_tasks),
+    priority: String(job.priority)
   };
 }
 
 /**
- * Return the change of the job that the fields ask for, or the problem of a text that is no number of tasks; null if
- * nothing would change. An empty field for GPUs changes nothing.
+ * Return the change of the job that the fields ask for, or the problem of a text that is no number of tasks or no
+ * priority on offer; null if nothing would change. An empty field for GPUs changes nothing, and the priority that the
+ * job has may stay, however high it is.
  */
 export function readChange(
   job: JobSummary,
   fields: IChangeFields,
+  offer: Pick<IOffer, 'maxPriority'>,
   trans: TranslationBundle
 ): JobChange | Problem | null {
   const numbers = readTaskFields(fields, trans);
   if (isProblem(numbers)) {
     return numbers;
   }
+  const keeps = fields.priority.trim() === openFields(job).priority;
+  const priority = keeps ? job.priority : readPriority(fields.priority, offer, job.queue, trans);
+  if (typeof priority !== 'number') {
+    return priority;
+  }
   const devices = fields.devices.trim();
   const most = numbers.tasks ?? 1;
   const least = numbers.min_tasks ?? most;
   const change: JobChange = {
     ...(devices === '' || devices === openFields(job).devices ? {} : readDevices(devices)),
-    ...(most === job.tasks && least === (job.min_tasks ?? job.tasks) ? {} : { tasks: most, min_tasks: least })
+    ...(most === job.tasks && least === (job.min_tasks ?? job.tasks)
+      ? {}
+      : { tasks: most, min_tasks: least }),
+    ...(priority === job.priority ? {} : { priority })
   };
   return Object.keys(change).length === 0 ? null : change;
 }

@@ -1,4 +1,4 @@
-/** The form in which the owner of a waiting job asks for other GPUs and other numbers of tasks. */
+/** The form in which the owner of a waiting job asks for other GPUs, other numbers of tasks or another priority. */
 
 import type { Dialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -8,12 +8,14 @@ import * as React from 'react';
 import { isProblem } from '../client';
 import { warnOfChange } from '../jobs';
 import { TextField } from '../send/field';
+import type { IOffer } from '../send/values';
+import { describePriority } from '../send/values';
 import type { JobChange, JobSummary, Problem } from '../wire';
 import type { IChangeFields } from './change';
 import { openFields, readChange } from './change';
 
 /** Fields that show their own problem. */
-const FIELDS = ['gpus', 'tasks', 'min_tasks'];
+const FIELDS = ['gpus', 'tasks', 'min_tasks', 'priority'];
 
 /** What the user wrote, and the problem of it that the service found. */
 export interface IRefusedChange {
@@ -31,6 +33,7 @@ export interface IWrittenChange {
 export class ChangeForm extends ReactWidget implements Dialog.IBodyWidget<IWrittenChange> {
   constructor(
     private readonly _job: JobSummary,
+    private readonly _offer: Pick<IOffer, 'maxPriority'>,
     private readonly _trans: TranslationBundle,
     refused: IRefusedChange | null = null
   ) {
@@ -41,7 +44,7 @@ export class ChangeForm extends ReactWidget implements Dialog.IBodyWidget<IWritt
   }
 
   getValue(): IWrittenChange {
-    return { fields: this._fields, change: readChange(this._job, this._fields, this._trans) };
+    return { fields: this._fields, change: readChange(this._job, this._fields, this._offer, this._trans) };
   }
 
   protected render(): React.JSX.Element {
@@ -49,38 +52,10 @@ export class ChangeForm extends ReactWidget implements Dialog.IBodyWidget<IWritt
     const { change } = this.getValue();
     const problem = isProblem(change) ? change : this._problem;
     const warning = warnOfChange(this._job, trans);
-    const { devices, tasks, minTasks } = this._fields;
     return (
       <div className="jp-gq-send">
         <div className="jp-gq-send-fields">
-          <TextField
-            id="gpus"
-            label={trans.__('GPUs')}
-            hint={trans.__(
-              'of each task: 0, a fraction such as 0.25, a whole number, or GPU memory such as 12 GB'
-            )}
-            problem={problem}
-            value={devices}
-            onChange={written => this._set({ devices: written })}
-          />
-          <TextField
-            id="tasks"
-            label={trans.__('Tasks')}
-            hint={trans.__('processes that start together, each with these GPUs')}
-            placeholder="1"
-            problem={problem}
-            value={tasks}
-            onChange={written => this._set({ tasks: written })}
-          />
-          <TextField
-            id="min_tasks"
-            label={trans.__('At least')}
-            hint={trans.__('tasks to start with; the job then grows and shrinks')}
-            placeholder={trans.__('all')}
-            problem={problem}
-            value={minTasks}
-            onChange={written => this._set({ minTasks: written })}
-          />
+          {this._renderFields(problem)}
           {warning !== '' && <p>{warning}</p>}
           {problem !== null && !FIELDS.includes(problem.field ?? '') && (
             <p className="jp-gq-problem" role="alert">
@@ -89,6 +64,52 @@ export class ChangeForm extends ReactWidget implements Dialog.IBodyWidget<IWritt
           )}
         </div>
       </div>
+    );
+  }
+
+  private _renderFields(problem: Problem | null): React.JSX.Element {
+    const trans = this._trans;
+    const { devices, tasks, minTasks, priority } = this._fields;
+    return (
+      <>
+        <TextField
+          id="gpus"
+          label={trans.__('GPUs')}
+          hint={trans.__(
+            'of each task: 0, a fraction such as 0.25, a whole number, or GPU memory such as 12 GB'
+          )}
+          problem={problem}
+          value={devices}
+          onChange={written => this._set({ devices: written })}
+        />
+        <TextField
+          id="tasks"
+          label={trans.__('Tasks')}
+          hint={trans.__('processes that start together, each with these GPUs')}
+          placeholder="1"
+          problem={problem}
+          value={tasks}
+          onChange={written => this._set({ tasks: written })}
+        />
+        <TextField
+          id="min_tasks"
+          label={trans.__('At least')}
+          hint={trans.__('tasks to start with; the job then grows and shrinks')}
+          placeholder={trans.__('all')}
+          problem={problem}
+          value={minTasks}
+          onChange={written => this._set({ minTasks: written })}
+        />
+        <TextField
+          id="priority"
+          label={trans.__('Priority')}
+          hint={describePriority(this._offer, trans)}
+          placeholder="0"
+          problem={problem}
+          value={priority}
+          onChange={written => this._set({ priority: written })}
+        />
+      </>
     );
   }
 

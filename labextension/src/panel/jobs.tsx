@@ -7,7 +7,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { isCancellable, isWaiting } from '../jobs';
+import { isCancellable, listUnbegun } from '../jobs';
 import type { ILiveState } from '../live/state';
 import type { JobSummary } from '../wire';
 import { Filters } from './filters';
@@ -49,7 +49,7 @@ export function Jobs(props: IJobsProps): React.JSX.Element {
   if (state.jobs.length === 0) {
     return <NoJobs trans={trans} />;
   }
-  const waiting = state.jobs.filter(job => isWaiting(job.phase)).length;
+  const waiting = listUnbegun(state.jobs).length;
   return (
     <>
       {state.disk && <p className="jp-gq-disk">{trans.__('Files on disk: %1', state.disk)}</p>}

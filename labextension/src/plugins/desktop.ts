@@ -5,11 +5,11 @@ import type { CommandRegistry } from '@lumino/commands';
 import { DisposableDelegate } from '@lumino/disposable';
 
 import { definePlugin } from '../lifetime';
-import { connectNews, describeNews } from '../news';
+import type { INews } from '../news';
+import { connectNews } from '../news';
 import { stripControls } from '../plain';
 import { selectSettings, SETTINGS_ID } from '../settings';
 import { CommandIDs, ITraining } from '../tokens';
-import type { JobSummary } from '../wire';
 
 /** The notifications of the desktop, for a page that cannot be seen. They are off until the user turns them on. */
 export const desktop = definePlugin({
@@ -23,7 +23,7 @@ export const desktop = definePlugin({
       return;
     }
     const notices = new DesktopNotices(app.commands, trans);
-    owned.add(connectNews(training, job => notices.tell(job)));
+    owned.add(connectNews(training, trans, news => void notices.tell(news)));
     void registry.load(SETTINGS_ID).then(settings => {
       if (owned.isDisposed) {
         return; // the plugin was deactivated meanwhile
@@ -60,21 +60,21 @@ class DesktopNotices {
     }
   }
 
-  /** Show the news of a job, if the page cannot be seen. A click leads to the job. */
-  tell(job: JobSummary): void {
+  /** Show the news, if the page cannot be seen. A click leads to the job. */
+  async tell({ id, name, job, describe }: INews): Promise<void> {
     const { Notification: notice } = window;
     if (!this._isOn || document.visibilityState !== 'hidden' || notice?.permission !== 'granted') {
       return;
     }
-    // Several tabs of one user show one notice of a job.
-    const shown = new notice(stripControls(job.name), {
-      body: describeNews(job, this._trans),
-      tag: `jupyter-gq-${job.id}`
+    // Several tabs of one user show one notice.
+    const shown = new notice(stripControls(name), {
+      body: await describe(),
+      tag: `jupyter-gq-${id}`
     });
     shown.onclick = () => {
       window.focus();
       shown.close();
-      void this._commands.execute(CommandIDs.showJob, { job: job.id });
+      void this._commands.execute(CommandIDs.showJob, { job });
     };
   }
 

@@ -4,9 +4,9 @@ import { IDocumentManager } from '@jupyterlab/docmanager';
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { actOnJob, cancelAll } from '../acts';
+import { actOnJob, cancelAll, cancelJob, changeJob } from '../acts';
 import { goToCell } from '../attach/locate';
-import { isCancellable, isWaiting } from '../jobs';
+import { isCancellable, listUnbegun } from '../jobs';
 import { definePlugin } from '../lifetime';
 import { listLoadable, makeLoadingCode } from '../results';
 import { CommandIDs, ITraining, JOB_ARGS, NO_ARGS } from '../tokens';
@@ -34,8 +34,12 @@ export const jobs = definePlugin({
       owned.add(command);
     };
     addCommand(CommandIDs.cancelJob, trans.__('Cancel Job'), job => cancel(training, job, trans));
-    addCommand(CommandIDs.holdJob, trans.__('Hold or Pause Job'), job => setHeld(training, job, true));
-    addCommand(CommandIDs.releaseJob, trans.__('Release Held Job'), job => setHeld(training, job, false));
+    addCommand(CommandIDs.holdJob, trans.__('Hold or Pause Job'), job =>
+      changeJob(training, job.id, { held: true })
+    );
+    addCommand(CommandIDs.releaseJob, trans.__('Release Held Job'), job =>
+      changeJob(training, job.id, { held: false })
+    );
     owned.add(
       app.commands.addCommand(CommandIDs.cancelWaiting, {
         label: trans.__('Cancel Jobs That Wait'),
@@ -69,31 +73,34 @@ async function cancel(training: ITraining, job: JobView, trans: TranslationBundl
     ]
   });
   if (answer.button.accept) {
-    training.recordJob(await training.client.cancelJob(job.id));
+    await cancelJob(training, job.id);
   }
 }
 
-/** Hold the job, which pauses it if it runs, or release it. */
-async function setHeld(training: ITraining, job: JobView, held: boolean): Promise<void> {
-  training.recordJob(await training.client.changeJob(job.id, { held }));
-}
-
-/** Ask the user, then cancel all known jobs that wait. A failure is shown in one notification. */
+/** Ask the user, then cancel the known jobs that have not begun. A failure is shown in one notification. */
 async function cancelWaiting(training: ITraining, trans: TranslationBundle): Promise<void> {
-  const ids = training.state.jobs.filter(job => isWaiting(job.phase)).map(job => job.id);
-  if (ids.length === 0) {
+  const asked = new Set(listUnbegun(training.state.jobs).map(job => job.id));
+  if (asked.size === 0) {
     return;
   }
   const answer = await showDialog({
-    title: trans.__('Cancel the %1 jobs that wait?', ids.length),
-    body: trans.__('The jobs lose their places in the queue. Jobs that run go on.'),
+    title: trans._n('Cancel the job that waits?', 'Cancel the %1 jobs that wait?', asked.size),
+    body: trans.__(
+      'The jobs lose their places in the queue. Jobs that have begun stay, also paused ones, and so do held jobs.'
+    ),
     buttons: [
       Dialog.cancelButton({ label: trans.__('Keep them') }),
       Dialog.warnButton({ label: trans.__('Cancel jobs') })
     ]
   });
   if (answer.button.accept) {
-    await cancelAll(training, ids, trans);
+    // Some may have begun while the user was asked.
+    const waiting = listUnbegun(training.state.jobs).filter(job => asked.has(job.id));
+    await cancelAll(
+      training,
+      waiting.map(job => job.id),
+      trans
+    );
   }
 }
 

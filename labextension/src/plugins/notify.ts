@@ -4,46 +4,47 @@ import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { definePlugin } from '../lifetime';
-import { connectNews, describeNews } from '../news';
+import type { INews } from '../news';
+import { connectNews } from '../news';
 import { readSettings } from '../settings';
 import { fitToast, quoteName } from '../toasts';
 import { CommandIDs, ITraining } from '../tokens';
-import type { JobSummary } from '../wire';
 
-/** The notifications about jobs that this page has seen before they were done, failed or paused. */
+/** The notifications about jobs that this page has seen before they were done, failed or paused, and about sweeps. */
 export const notify = definePlugin({
   id: 'jupyter-gq:notify',
-  description: 'Notifies the user when a job is done, failed or was paused.',
+  description: 'Notifies the user when a job is done, failed or was paused, and when a sweep is over.',
   autoStart: true,
   requires: [ITraining],
   optional: [ISettingRegistry],
   activate: ({ app, owned, trans }, training: ITraining, registry: ISettingRegistry | null): void => {
-    owned.add(connectNews(training, job => void notifyUser(app, registry, job, trans)));
+    owned.add(connectNews(training, trans, news => void notifyUser(app, registry, news, trans)));
   }
 });
 
-/** Notify the user of the job's new phase, if the settings ask for it. */
+/** Notify the user of the news, if the settings ask for it. */
 async function notifyUser(
   app: JupyterFrontEnd,
   registry: ISettingRegistry | null,
-  job: JobSummary,
+  news: INews,
   trans: TranslationBundle
 ): Promise<void> {
   if (!(await readSettings(registry)).notifyWhenDone) {
     return;
   }
+  const { job } = news;
   const actions = [
     {
       label: trans.__('Go to cell'),
-      callback: (): void => void app.commands.execute(CommandIDs.goToCell, { job: job.id })
+      callback: (): void => void app.commands.execute(CommandIDs.goToCell, { job })
     },
     {
       label: trans.__('Show job'),
-      callback: (): void => void app.commands.execute(CommandIDs.showJob, { job: job.id })
+      callback: (): void => void app.commands.execute(CommandIDs.showJob, { job })
     }
   ];
-  const message = fitToast(`${quoteName(job.name)}: ${describeNews(job, trans)}`);
-  switch (job.phase) {
+  const message = fitToast(`${quoteName(news.name)}: ${await news.describe()}`);
+  switch (news.phase) {
     case 'done':
       Notification.success(message, { autoClose: 6000, actions });
       return;

@@ -33,8 +33,8 @@ export const panel = definePlugin({
         describedBy: { args: JOB_ARGS },
         execute: async args => {
           const job = await training.findJob(readJobId(args));
-          if (job !== null) {
-            training.recordJob(job);
+          if (job !== null && training.state.jobs.every(({ id }) => id !== job.id)) {
+            training.recordJob(job); // an old one that has ended
           }
           shell.activateById(PANEL_ID);
           widget.reveal(readJobId(args));

@@ -1,15 +1,16 @@
-/** The commands about several jobs, and about the queue, the GPUs and the tasks of a job, behind the buttons of the panel. */
+/** The commands about several jobs, and those that change what a waiting job asks for, behind the buttons of the panel. */
 
 import { Dialog, InputDialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { actOnJob, cancelAll, tellProblems } from '../acts';
+import { actOnJob, cancelAll, changeJob, tellProblems } from '../acts';
 import { describeError, isProblem } from '../client';
 import { listMemberQueues, warnOfMove } from '../jobs';
 import { definePlugin } from '../lifetime';
 import type { IRefusedChange, IWrittenChange } from '../panel/changeform';
 import { ChangeForm } from '../panel/changeform';
 import { toProblem } from '../send/problems';
+import { describeOffer } from '../send/values';
 import { CommandIDs, ITraining, JOB_ARGS, JOBS_ARGS, readJobIds } from '../tokens';
 import type { JobChange, JobView, Problem } from '../wire';
 
@@ -19,7 +20,7 @@ const AT_ONCE = 4;
 export const selection = definePlugin({
   id: 'jupyter-gq:selection',
   description:
-    'Adds the commands about several jobs: cancel, hold, release, move, and change of GPUs and tasks.',
+    'Adds the commands about several jobs: cancel, hold, release, move, and change of GPUs, tasks and priority.',
   autoStart: true,
   requires: [ITraining],
   activate: ({ app, owned, trans }, training: ITraining): void => {
@@ -43,7 +44,7 @@ export const selection = definePlugin({
     add(CommandIDs.moveJobs, trans.__('Move Jobs to Another Queue'), ids => move(training, trans, ids));
     owned.add(
       app.commands.addCommand(CommandIDs.changeGpus, {
-        label: trans.__('Change GPUs and Tasks of Job'),
+        label: trans.__('Change GPUs, Tasks and Priority of Job'),
         describedBy: { args: JOB_ARGS },
         execute: args => actOnJob(training, args, trans, job => changeRequest(training, trans, job))
       })
@@ -91,28 +92,33 @@ async function move(training: ITraining, trans: TranslationBundle, ids: string[]
   }
 }
 
-/** Ask the user for other GPUs and numbers of tasks until the job is changed, or the user gives up. */
+/** Ask the user for other GPUs, numbers of tasks or another priority until the job is changed, or the user gives up. */
 async function changeRequest(training: ITraining, trans: TranslationBundle, job: JobView): Promise<void> {
-  let written = await askForChange(job, null, trans);
+  const { queues, me } = training.state;
+  const queue = queues.find(known => known.name === job.queue);
+  const offer = describeOffer(queue, me?.pools ?? []);
+  const ask = (refused: IRefusedChange | null): Promise<IWrittenChange | null> =>
+    askForChange(job, new ChangeForm(job, offer, trans, refused), trans);
+  let written = await ask(null);
   while (written !== null && written.change !== null) {
     const { fields, change } = written;
     const problem = isProblem(change) ? change : await tryChange(training, job, change);
     if (problem === null) {
       return;
     }
-    written = await askForChange(job, { fields, problem }, trans);
+    written = await ask({ fields, problem });
   }
 }
 
-/** Return what the user wrote, at first as it was `refused`; null if the user cancels. */
+/** Return what the user wrote into the form; null if the user cancels. */
 async function askForChange(
   job: JobView,
-  refused: IRefusedChange | null,
+  body: ChangeForm,
   trans: TranslationBundle
 ): Promise<IWrittenChange | null> {
   const { button, value } = await showDialog({
     title: trans.__('Change “%1”', job.name || trans.__('unnamed job')),
-    body: new ChangeForm(job, trans, refused),
+    body,
     buttons: [
       Dialog.cancelButton({ label: trans.__('Cancel') }),
       Dialog.okButton({ label: trans.__('Change') })
@@ -125,7 +131,7 @@ async function askForChange(
 /** Change the job; return the problem if that is refused. */
 async function tryChange(training: ITraining, job: JobView, wanted: JobChange): Promise<Problem | null> {
   try {
-    training.recordJob(await training.client.changeJob(job.id, wanted));
+    await changeJob(training, job.id, wanted);
     return null;
   } catch (reason) {
     return toProblem(reason);
@@ -144,7 +150,7 @@ async function change(
   const work = async (): Promise<void> => {
     for (let id = left.shift(); id !== undefined; id = left.shift()) {
       try {
-        training.recordJob(await training.client.changeJob(id, wanted));
+        await changeJob(training, id, wanted);
       } catch (reason) {
         problems.push(describeError(reason));
       }

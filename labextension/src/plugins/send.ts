@@ -7,7 +7,7 @@ import { IStateDB } from '@jupyterlab/statedb';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { UUID } from '@lumino/coreutils';
 
-import { cancelAll } from '../acts';
+import { cancelAll, cancelJob } from '../acts';
 import { METADATA_KEY, readBinding } from '../attach/metadata';
 import { readContent } from '../bundle/content';
 import { describeError } from '../client';
@@ -278,7 +278,7 @@ class Sender implements ISender {
 
   private async _cancel(job: JobView): Promise<void> {
     try {
-      this._training.recordJob(await this._training.client.cancelJob(job.id));
+      await cancelJob(this._training, job.id);
     } catch (reason) {
       const problem = describeError(reason);
       const message = this._trans.__('%1 could not be cancelled. %2', quoteName(job.name), problem);

@@ -19,6 +19,8 @@ export interface IChosenCells {
 export interface ICarry {
   /** Whether variables can go along; null until the server has answered. */
   readonly offer: Plan['carry'] | null;
+  /** Keys of the cells that a job leaves out if it replays the cells. */
+  readonly unreplayed: ReadonlySet<string>;
   /** Whether the user takes variables along. */
   readonly wanted: boolean;
   /** Names of variables that stay because the user says so. */
@@ -33,6 +35,7 @@ export interface ICarry {
 
 export const REPLAYED: ICarry = {
   offer: null,
+  unreplayed: new Set(),
   wanted: false,
   leftOut: new Set(),
   also: [],
@@ -73,6 +76,11 @@ export function selectRunning(entries: readonly IPrefixEntry[], carry: ICarry): 
     return included;
   }
   return included.filter((entry, index) => entry.fixed || captured?.replayed.includes(index) === true);
+}
+
+/** Return the cells that a job runs first if no variable goes along. */
+export function selectReplayed(entries: readonly IPrefixEntry[], carry: ICarry): readonly IPrefixEntry[] {
+  return entries.filter(({ key, included }) => included && !carry.unreplayed.has(key));
 }
 
 /** Return one line on what goes along, such as "4 variables, 12 MB, go along; 1 stays". */

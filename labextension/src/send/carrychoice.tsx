@@ -9,7 +9,7 @@ import { formatBytes } from '../results';
 import { formatDuration } from '../times';
 import type { Captured, CapturedVariable, Problem } from '../wire';
 import type { ICarry } from './carry';
-import { askForVariables, selectRunning, summarizeVariables, toggleName } from './carry';
+import { askForVariables, selectReplayed, selectRunning, summarizeVariables, toggleName } from './carry';
 import { TextField } from './field';
 import { parseNames } from './values';
 
@@ -20,6 +20,8 @@ export interface ICarryProps {
   problem: Problem | null;
   trans: TranslationBundle;
   onCarry: (carry: ICarry) => void;
+  /** Called when the kernel is to be asked at once for the variables that were written. */
+  onWritten: () => void;
 }
 
 /** The choice, with the captured variables; nothing if no variable can go along or no cell would run first. */
@@ -51,7 +53,7 @@ export function CarryChoice(props: ICarryProps): React.JSX.Element | null {
 
 /** The two ways to give the cell its variables. */
 function Ways({ carry, entries, sending, trans, onCarry }: ICarryProps): React.JSX.Element {
-  const seconds = sumKnownSeconds(entries);
+  const seconds = sumKnownSeconds(selectReplayed(entries, carry));
   const again =
     seconds === null
       ? trans.__('the job runs them again')
@@ -91,11 +93,12 @@ function Ways({ carry, entries, sending, trans, onCarry }: ICarryProps): React.J
 /** Name of the field for further variables, as in the request. */
 const ALSO = 'more_variables';
 
-/** The field for variables that the cells do not name. What is written counts when the user leaves it or presses Enter. */
-function AlsoTake({ carry, sending, problem, trans, onCarry }: ICarryProps): React.JSX.Element {
+/** The field for variables that the cells do not name. Each letter counts; Enter, or leaving it, asks the kernel at once. */
+function AlsoTake({ carry, sending, problem, trans, onCarry, onWritten }: ICarryProps): React.JSX.Element {
   const [text, setText] = React.useState(carry.also.join(', '));
-  const take = (): void => {
-    const also = parseNames(text);
+  const take = (written: string): void => {
+    setText(written);
+    const also = parseNames(written);
     if (also.join() !== carry.also.join()) {
       onCarry(askForVariables(carry, { also }));
     }
@@ -110,8 +113,8 @@ function AlsoTake({ carry, sending, problem, trans, onCarry }: ICarryProps): Rea
       disabled={sending}
       problem={problem}
       value={text}
-      onChange={setText}
-      onDone={take}
+      onChange={take}
+      onDone={onWritten}
     />
   );
 }

@@ -22,13 +22,15 @@ import type { IFilesProps } from './filelist';
 import { Files } from './filelist';
 import type { ICarryProps } from './carrychoice';
 import { CarryChoice } from './carrychoice';
+import { selectReplayed } from './carry';
 import { More, MORE_FIELDS } from './more';
 import type { IOutlookProps } from './outlook';
 import { Outlook } from './outlook';
 import type { ISweepChoice } from './sweep';
 import { isSweepField, SweepSection } from './sweepfields';
 
-export interface IFormProps extends IFilesProps, IOutlookProps, Pick<ICarryProps, 'carry' | 'onCarry'> {
+export interface IFormProps
+  extends IFilesProps, IOutlookProps, Pick<ICarryProps, 'carry' | 'onCarry' | 'onWritten'> {
   queues: readonly QueueView[];
   pools: readonly PoolView[];
   /** The most GPUs that the user can ask for. */
@@ -262,7 +264,15 @@ function explainNone(from: IPrefix['from'], trans: TranslationBundle): string {
   return words[from];
 }
 
-function Replay({ prefix, entries, warnings, sending, onEntries, trans }: IFormProps): React.JSX.Element {
+function Replay({
+  prefix,
+  entries,
+  carry,
+  warnings,
+  sending,
+  onEntries,
+  trans
+}: IFormProps): React.JSX.Element {
   if (entries.length === 0) {
     return (
       <section aria-label={trans.__('Cells that run first')}>
@@ -273,7 +283,7 @@ function Replay({ prefix, entries, warnings, sending, onEntries, trans }: IFormP
       </section>
     );
   }
-  const running = entries.filter(({ key, included }) => included && !warnings.leftOut.has(key));
+  const running = selectReplayed(entries, carry);
   return (
     <section aria-label={trans.__('Cells that run first')}>
       <h3>{describeReplay(running, trans)}</h3>

@@ -7,7 +7,14 @@ import * as React from 'react';
 import { Caret } from '../panel/parts';
 import type { PoolView, Problem, QueueView } from '../wire';
 import type { IFormValues, IOffer } from './values';
-import { formatDefault, canChooseModel, formatHint, MIN_PRIORITY, summarizeValues } from './values';
+import {
+  formatDefault,
+  canChooseModel,
+  describePriority,
+  formatHint,
+  MIN_PRIORITY,
+  summarizeValues
+} from './values';
 import { Field, TextField } from './field';
 import type { ISoftware } from './software';
 import { addChosen } from './software';
@@ -162,7 +169,7 @@ function PriorityField({ values, offer, problem, onValues, trans }: IMoreProps):
         onChange={event => onValues({ ...values, priority: event.target.value })}
       />
       <span className="jp-gq-hint" id="jp-gq-send-priority-hint">
-        {trans.__('in the queue, at most %1; below 0 others go first', offer.maxPriority)}
+        {describePriority(offer, trans)}
       </span>
     </Field>
   );

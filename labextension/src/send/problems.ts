@@ -4,16 +4,21 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { describeError, RequestError } from '../client';
 import type { Problem } from '../wire';
+import type { ICarry } from './carry';
 
-/** Return the problem of sending before the kernel has answered. */
-export function describeWaiting(trans: TranslationBundle): Problem {
-  return {
-    code: 'no_variables',
-    message: trans.__(
-      'The variables are still being captured. Wait a moment, or choose to replay the cells.'
-    ),
-    field: 'capture'
-  };
+/**
+ * Return why a job with these variables cannot be sent: they could not be captured, or some stay that the user has not
+ * seen yet (`isSeen`), since the job was sent before the kernel had answered.
+ */
+export function findRefusal(carry: ICarry, isSeen: boolean, trans: TranslationBundle): Problem | null {
+  const stay = carry.captured?.variables.some(({ name, why }) => why !== '' && !carry.leftOut.has(name));
+  if (isSeen || stay !== true) {
+    return carry.problem;
+  }
+  const message = trans.__(
+    'Not all variables can go along: the list says why. Send again to send without them.'
+  );
+  return { code: 'variables_stay', message, field: 'capture' };
 }
 
 /** Return the problem that a failed request shows. */

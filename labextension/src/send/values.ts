@@ -71,15 +71,9 @@ export function makeRequest(
       trans.__('“%1” is more than ten years. Write a shorter time, or leave the field empty.', expected)
     );
   }
-  const priority = readPriority(values.priority);
-  if (priority === null || priority < MIN_PRIORITY || priority > offer.maxPriority) {
-    const message = trans.__(
-      'Write a whole number from %1 to %2, the highest priority that you may give in %3.',
-      MIN_PRIORITY,
-      offer.maxPriority,
-      values.queue
-    );
-    return { code: 'invalid_priority', field: 'priority', message };
+  const priority = readPriority(values.priority, offer, values.queue, trans);
+  if (typeof priority !== 'number') {
+    return priority;
   }
   const sized = readTaskFields(values, trans);
   if ('code' in sized) {
@@ -123,8 +117,36 @@ export function describeMade(makes: readonly string[], trans: TranslationBundle)
 /** Most variables that the hint names. */
 const MOST_MADE = 6;
 
-/** Return the priority in a field, 0 for an empty field, or null for a text that is no whole number. */
-function readPriority(text: string): number | null {
+/** Return the priority in a field, 0 for an empty field, or the problem of a text that is none of those on offer. */
+export function readPriority(
+  text: string,
+  { maxPriority }: Pick<IOffer, 'maxPriority'>,
+  queue: string,
+  trans: TranslationBundle
+): number | Problem {
+  const priority = readInteger(text);
+  if (priority !== null && priority >= MIN_PRIORITY && priority <= maxPriority) {
+    return priority;
+  }
+  const message = trans.__(
+    'Write a whole number from %1 to %2, the highest priority that you may give in %3.',
+    MIN_PRIORITY,
+    maxPriority,
+    queue
+  );
+  return { code: 'invalid_priority', field: 'priority', message };
+}
+
+/** Return the hint beside a field for the priority. */
+export function describePriority(
+  { maxPriority }: Pick<IOffer, 'maxPriority'>,
+  trans: TranslationBundle
+): string {
+  return trans.__('in the queue, at most %1; below 0 others go first', maxPriority);
+}
+
+/** Return the number in a field, 0 for an empty field, or null for a text that is no whole number. */
+function readInteger(text: string): number | null {
   const written = text.trim() || '0';
   return /^-?\d{1,3}$/.test(written) ? Number(written) : null;
 }
@@ -149,7 +171,7 @@ export function summarizeValues(values: IFormValues, offer: IOffer, trans: Trans
     'expected_seconds' in request && typeof request.expected_seconds === 'number'
       ? trans.__('about %1', formatSpan(request.expected_seconds))
       : values.expected.trim() || null,
-    readPriority(values.priority) === 0 ? null : trans.__('priority %1', values.priority.trim()),
+    readInteger(values.priority) === 0 ? null : trans.__('priority %1', values.priority.trim()),
     values.software || null
   ];
   return parts.filter(part => part !== null).join(' · ');

@@ -48,7 +48,8 @@ async def take_along_and_load(hub: DemoHub, pictures: Path) -> None:
         await takes_variables(dialog)
         await lab.picture(pictures / "dialog.png")
         await assert_accessible(lab.page, ".jp-gq-send-dialog .jp-Dialog-content")
-        await lab.confirm()
+        await dialog.get_by_label("Also take variables").fill("random")
+        await lab.confirm()  # at once: the click waits for the kernel
         await expect(lab.output(cell)).to_contain_text("scored 10.0")
         await loads_model(lab, cell, pictures)
         await opens_log(lab, cell, pictures)

@@ -42,10 +42,24 @@ def test_result_of_a_single_task_is_that_of_the_run():
     assert combine_results(a_run(), results(F)) == Result(outcome=F, sentence="FAILED.")
 
 
+def test_a_process_that_was_killed_for_its_memory_is_told_with_its_limit(tmp_path):
+    (tmp_path / "memory.max").write_text(f"{2**30}\n")
+    (tmp_path / "memory.events").write_text("oom 3\noom_kill 1\n")
+    assert explain_missing_result(a_run(group=str(tmp_path)), -9) == Result(
+        outcome=L,
+        sentence="The process was killed because the job used more than its memory of 1 GiB. "
+        "Use less memory, or ask for more.",
+    )
+    assert "memory" not in explain_missing_result(a_run(group=str(tmp_path)), -11).sentence
+
+
 def test_missing_result_means_killed_after_a_stop_and_otherwise_lost():
     assert explain_missing_result(a_run(stop_asked=True), -15).outcome is K
     assert explain_missing_result(a_run(), -9).sentence == (
         "The process ended without a result (killed, most often because the machine ran out of memory)."
+    )
+    assert explain_missing_result(a_run(group="/no/such/group"), -9).sentence.endswith(
+        "the machine ran out of memory)."
     )
     assert "signal 11" in explain_missing_result(a_run(), -11).sentence
     assert "exit code 0" in explain_missing_result(a_run(), 0).sentence

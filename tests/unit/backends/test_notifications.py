@@ -128,6 +128,19 @@ async def test_the_owner_gets_a_mail() -> None:
     assert mail.get_content().splitlines()[0].endswith("Cell 3 raised ValueError: no such file.")
 
 
+async def test_a_sweep_is_told_as_such() -> None:
+    notice = a_notice(group="sweep-1", name="digits", sentence="3 jobs: 1 failed, 2 done.")
+    async with mail_server() as (port, _, mails), http_server(b"HTTP/1.1 204 No Content\r\n\r\n") as (web, requests):
+        server = MailServer(host="127.0.0.1", port=port, security="none")
+        await Mail(server, "gpu@example.org", "{username}@example.org").send(notice)
+        await Webhook(f"http://127.0.0.1:{web}/", {}).send(notice)
+    mail = email.message_from_bytes(mails[0], policy=modern)
+    document = json.loads(requests[0].partition(b"\r\n\r\n")[2])
+    assert (mail["Subject"], document["group"]) == ("Sweep digits has ended", "sweep-1")
+    assert document["text"].endswith("2 h 5 min before its end. 3 jobs: 1 failed, 2 done.")
+    assert mail.get_content().splitlines()[-1].startswith("The sweep is sweep-1.")
+
+
 async def test_a_refusing_mail_server_is_named_without_the_password() -> None:
     async with mail_server(refuses=b"RCPT") as (port, _, mails):
         server = MailServer(host="127.0.0.1", port=port, security="none", user="gpu", password="s3cret")

@@ -3,6 +3,7 @@
 import pytest
 
 from jupyter_gq.backends.notifications.notifier import Notice, NoticeRule
+from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.controller.loop.job_notices import MOST_LATE, RETRIES, JobNotices
 from jupyter_gq.controller.views.mentions import Mentions, ShowNames
 from jupyter_gq.domain.amount import Seconds
@@ -193,6 +194,89 @@ async def test_a_notice_names_others_as_the_owner_may_read_them(world: World, sh
     world.controller.jobs.cancel(ADMIN, world.send(ANN, "vision"))
     await sending.deliver()
     assert [notice.sentence for notice in mail.sent] == [sentence]
+
+
+async def send_sweep(world: World, *values: str, owner=ANN, queue: str = "vision") -> list[str]:
+    return [world.send(owner, queue, "0.25", group="sweep-1", name=f"digits lr={value}") for value in values]
+
+
+async def test_a_sweep_is_reported_once_when_all_of_its_jobs_have_ended(world: World) -> None:
+    mail = Mailbox()
+    sending = notices(world, mail)
+    await sending.deliver()
+    jobs = await send_sweep(world, "0.1", "0.2", "0.3")
+    await world.step(seconds=300)
+    world.backend.end(jobs[0])
+    await world.step(seconds=0)
+    await sending.deliver()
+    assert mail.sent == []
+    await world.step(seconds=300)
+    world.controller.jobs.cancel(ANN, jobs[1])
+    world.backend.end(jobs[2], Outcome.FAILED)
+    await world.step(3, seconds=0)
+    await sending.deliver()
+    await sending.deliver()
+    [notice] = mail.sent
+    assert (notice.group, notice.owner, notice.phase, notice.took) == ("sweep-1", "ann", "failed", 600)
+    assert (notice.subject, notice.sentence) == ("Sweep digits has ended", "3 jobs: 1 failed, 1 done, 1 cancelled.")
+
+
+async def test_a_sweep_is_reported_if_the_end_of_one_of_its_jobs_is_wanted(world: World) -> None:
+    failed, cancelled = Mailbox("a"), Mailbox("b")
+    sendings = [notices(world, failed, phases="failed"), notices(world, cancelled, phases="cancelled")]
+    for sending in sendings:
+        await sending.deliver()
+    jobs = await send_sweep(world, "0.1", "0.2")
+    await world.step(seconds=300)
+    world.controller.jobs.cancel(ANN, jobs[0])
+    await world.step(3, seconds=0)
+    for sending in sendings:
+        await sending.deliver()
+    world.backend.end(jobs[1])
+    await world.step(seconds=0)
+    for sending in sendings:
+        await sending.deliver()
+    assert (len(failed.sent), len(cancelled.sent)) == (0, 1)
+
+
+async def test_a_sweep_has_failed_if_one_of_its_jobs_reached_its_maximum_running_time(world: World) -> None:
+    mail = Mailbox()
+    sending = notices(world, mail, phases="failed")
+    await sending.deliver()
+    world.send(ANN, "vision", "0.25", group="sweep-1", max_seconds=90)
+    lasts = world.send(ANN, "vision", "0.25", group="sweep-1")
+    await world.step(3, seconds=60)
+    await sending.deliver()
+    world.backend.end(lasts)
+    await world.step(3)
+    await sending.deliver()
+    assert [notice.sentence for notice in mail.sent] == ["2 jobs: 1 done, 1 cancelled."]
+
+
+async def test_a_sweep_of_another_owner_with_the_same_name_is_another_one(world: World) -> None:
+    mail = Mailbox()
+    sending = notices(world, mail)
+    await sending.deliver()
+    [ended] = await send_sweep(world, "0.1")
+    await send_sweep(world, "0.1", "0.2", owner=BOB, queue="nlp")
+    await world.step(seconds=300)
+    world.backend.end(ended)
+    await world.step(seconds=0)
+    await sending.deliver()
+    assert [(notice.owner, notice.sentence) for notice in mail.sent] == [("ann", "1 job: 1 done.")]
+
+
+async def test_a_sweep_that_grew_is_reported_once_more(world: World) -> None:
+    mail = Mailbox()
+    sending = notices(world, mail)
+    await sending.deliver()
+    for value in ("0.1", "0.2"):
+        [job] = await send_sweep(world, value)
+        await world.step(seconds=300)
+        world.backend.end(job)
+        await world.step(seconds=0)
+        await sending.deliver()
+    assert [notice.sentence for notice in mail.sent] == ["1 job: 1 done.", "2 jobs: 2 done."]
 
 
 async def test_each_owner_gets_the_own_job(world: World) -> None:

@@ -96,11 +96,11 @@ def test_memory_is_written_so_that_it_is_read_as_the_same_amount(mib, text):
 @pytest.mark.parametrize(
     ("parse", "value", "words"),
     [
-        (parse_cpus, "four", r"'four' is not a valid amount of CPU cores: .*such as 4"),
+        (parse_cpus, "four", r"'four' is not a valid amount of CPU cores: .*such as 0.5 or 4"),
         (parse_cpus, -1, "0 or more cores"),
         (parse_cpus, "0.0001", "at most three digits"),
         (parse_cpus, "500m", "not a number"),
-        (parse_memory, "16 GiBs", r"amount of memory: .*\"16 GiB\" or \"512 MiB\""),
+        (parse_memory, "16 GiBs", r"amount of memory: .*16 GiB or 512 MiB"),
         (parse_memory, "1,5 GiB", "'1,5 GiB' is not a valid amount of memory"),
         (parse_memory, "-1 GiB", "negative"),
         (parse_memory, "1e99", "far more"),
@@ -113,3 +113,16 @@ def test_memory_is_written_so_that_it_is_read_as_the_same_amount(mib, text):
 def test_what_is_no_amount_of_cores_or_memory_is_told_how_to_write_it(parse, value, words):
     with pytest.raises(InvalidAmount, match=words):
         parse(value)
+
+
+@pytest.mark.parametrize(
+    ("parse", "examples"),
+    [(parse_request, "0.25, 0.5 or 2"), (parse_cpus, "0.5 or 4"), (parse_memory, "16 GiB or 512 MiB")],
+)
+def test_a_refusal_shows_the_value_in_quotation_marks_and_its_examples_without(parse, examples):
+    with pytest.raises(InvalidAmount) as caught:
+        parse("lots")
+    said = str(caught.value)
+    assert said.startswith("'lots' is not a valid amount of ")
+    assert said.endswith(f"such as {examples}.")
+    assert '"' not in caught.value.fix

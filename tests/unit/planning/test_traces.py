@@ -52,7 +52,7 @@ def test_cpu_and_memory_of_each_task_are_read_where_the_file_has_them(folder):
 @pytest.mark.parametrize(
     ("cells", "sentence"),
     [
-        ("four,", "line 2: cpus is 'four': it is not a number; write a number of cores such as 4"),
+        ("four,", "line 2: cpus is 'four': it is not a number; write a number of cores such as 0.5 or 4"),
         ("-1,", "line 2: cpus is '-1': it is negative; use 0 or more cores"),
         (",much", "line 2: memory is 'much': it is not a number; write a number of GiB such as 16"),
     ],

@@ -15,7 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jupyter_gq.backends.kubernetes.objects import names
+from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.json_types import JsonMapping
+
+from .quantities import quantity
 
 _ALWAYS, _ON_FAILURE = "Always", "OnFailure"
 #: Reasons with which a container waits for what comes before it, and not because of trouble.
@@ -38,6 +41,7 @@ class MainContainer:
 
     image: str
     image_id: str
+    memory_limit: MiB | None
     has_run: bool
     waiting: str
     waiting_message: str
@@ -60,11 +64,13 @@ def read_main_container(pod: JsonMapping) -> MainContainer:
         blocking = next(_find_blocking_init_containers(spec, status), None)
         if blocking is not None:
             waiting, waiting_image = blocking
+    limit = quantity(((main.get("resources") or {}).get("limits") or {}).get("memory"))
     is_deleted = bool(meta.get("deletionTimestamp"))
     policy = main.get("restartPolicy") or spec.get("restartPolicy") or _ALWAYS
     return MainContainer(
         image=str(main.get("image") or ""),
         image_id=str(shown.get("imageID") or ""),
+        memory_limit=None if limit is None else MiB(int(limit) // 2**20),
         has_run="running" in state or ended is not None,
         waiting=str(waiting.get("reason") or ""),
         waiting_message=str(waiting.get("message") or ""),

@@ -2,19 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
 
 from jupyter_gq.backends.kubernetes.objects import names
+from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.json_types import JsonMapping
 
 from .containers import Ended, read_main_container
+from .quantities import quantity
 
-#: Binary and decimal suffixes of quantities.
-_SUFFIXES = {
-    "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60,
-    "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"),
-    "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18,
-}  # fmt: skip
 _FINISHED = frozenset({"Succeeded", "Failed"})
 
 
@@ -51,6 +46,8 @@ class PodView:
     #: This field and those below are about the main container: the one that does the work.
     image: str = ""
     image_id: str = ""
+    #: None = no limit.
+    memory_limit: MiB | None = None
     #: The container runs, or has run.
     has_run: bool = False
     #: Why the container does not start.
@@ -167,6 +164,7 @@ def pod_view(pod: JsonMapping) -> PodView:
         disruption_message=(disruption.get("message") or "") if disrupted else "",
         image=main.image,
         image_id=main.image_id,
+        memory_limit=main.memory_limit,
         has_run=main.has_run,
         waiting=main.waiting,
         waiting_message=main.waiting_message,
@@ -199,20 +197,6 @@ def node_view(node: JsonMapping) -> NodeView:
         cpu_milli=None if cpu is None else int(cpu * 1000),
         memory_mib=None if memory is None else int(memory) // 2**20,
     )
-
-
-def quantity(text: object) -> Decimal | None:
-    """Return a quantity of Kubernetes in its base unit: "250m" is 0.25. None if it is missing or no quantity."""
-    word = str(text or "")
-    scale = Decimal(1)
-    for suffix, factor in _SUFFIXES.items():
-        if word.endswith(suffix):
-            word, scale = word[: -len(suffix)], Decimal(str(factor))
-            break
-    try:
-        return Decimal(word) * scale
-    except InvalidOperation:
-        return None
 
 
 def _unschedulable(condition: JsonMapping | None) -> str:

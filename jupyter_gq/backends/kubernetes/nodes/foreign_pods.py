@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from decimal import Decimal
 
-from jupyter_gq.backends.kubernetes.api.views import quantity
+from jupyter_gq.backends.kubernetes.api.quantities import quantity
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.domain.json_types import JsonMapping
 

@@ -19,6 +19,7 @@ from jupyter_gq.backends.kubernetes.api.containers import Ended
 from jupyter_gq.backends.kubernetes.api.views import PodView
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.domain import bounded_json
+from jupyter_gq.domain.memory_kill import MemoryKill
 
 #: Outcomes that a runner may report of itself.
 _CLAIMS = frozenset({Outcome.SUCCEEDED, Outcome.FAILED, Outcome.PAUSED})
@@ -72,6 +73,8 @@ def read_result(pod: PodView | None, *, stopped: bool) -> Result:
     if pod is None:
         return _result_of_deleted(stopped)
     claim = _read_claim(pod)
+    if claim is not None and claim.outcome is Outcome.FAILED and pod.ended is not None:
+        claim = replace(claim, sentence=_add_memory_kill(pod, pod.ended, claim.sentence))
     if claim is not None and (claim.outcome is not Outcome.FAILED or not pod.disruption):
         if claim.outcome is Outcome.PAUSED and pod.disruption and not stopped:
             return replace(claim, sentence=_describe_disruption(pod))
@@ -168,10 +171,7 @@ def _read_claim(pod: PodView) -> Result | None:
 def _result_by_exit_code(pod: PodView, ended: Ended, stopped: bool) -> Result:
     code, message = ended.exit_code, ended.message
     if ended.reason == _OUT_OF_MEMORY:
-        return Result(
-            outcome=Outcome.FAILED,
-            sentence="The container used more memory of its node than its limit allows, and was killed.",
-        )
+        return Result(outcome=Outcome.FAILED, sentence=_add_memory_kill(pod, ended, ""))
     if code == 127 or "No module named jupyter_gq" in message or "No module named 'jupyter_gq" in message:
         sentence = f"The image {pod.image} has no jupyter-gq, so no job can run in it; choose one that has."
         return Result(outcome=Outcome.FAILED, sentence=sentence)
@@ -184,6 +184,14 @@ def _result_by_exit_code(pod: PodView, ended: Ended, stopped: bool) -> Result:
     last = f" Last message: {one_line(message)}" if message.strip() else ""
     how = _describe_exit_code(code)
     return Result(outcome=Outcome.LOST, sentence=f"The process ended without a result ({how}).{last}")
+
+
+def _add_memory_kill(pod: PodView, ended: Ended, sentence: str) -> str:
+    """Return the sentence with the node's words on memory if those end the container and the runner had none."""
+    kill = MemoryKill(limit=pod.memory_limit)
+    if ended.reason != _OUT_OF_MEMORY or kill.remedy in sentence:
+        return sentence
+    return f"{sentence} The container was killed because {kill.explain('it')}. {kill.remedy}".lstrip()
 
 
 def _not_started(ended: Ended) -> Result:

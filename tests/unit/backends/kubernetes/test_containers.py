@@ -57,6 +57,16 @@ def test_end_and_image_are_of_the_container_that_does_the_work(labels, main, ind
     assert (going.ended, going.is_over) == (None, False)
 
 
+@pytest.mark.parametrize(("said", "mebibytes"), [("2Gi", 2048), ("512Mi", 512), (None, None)])
+def test_the_memory_limit_is_that_of_the_container_that_does_the_work(said, mebibytes):
+    labels, main = KINDS[0]
+    pod = a_pod(labels, [("proxy", RUNS), (main, RUNS)])
+    proxy, worker = pod["spec"]["containers"]
+    proxy["resources"] = {"limits": {"memory": "64Mi"}}
+    worker["resources"] = {"limits": {"memory": said}} if said else {}
+    assert pod_view(pod).memory_limit == mebibytes
+
+
 @pytest.mark.parametrize("order", itertools.permutations(range(3)))
 def test_statuses_may_come_in_any_order(order):
     pod = a_pod(KINDS[0][0], [("a", RUNS), ("runner", DONE), ("b", DONE)])

@@ -2,7 +2,8 @@
 
 import pytest
 
-from jupyter_gq.backends.kubernetes.api.views import node_view, quantity
+from jupyter_gq.backends.kubernetes.api.quantities import quantity
+from jupyter_gq.backends.kubernetes.api.views import node_view
 from jupyter_gq.backends.kubernetes.nodes.foreign_pods import Others, claims_of
 from jupyter_gq.domain.cluster import NEVER_SHARED, SHARE_LABEL
 from jupyter_gq.domain.pod_pool import Provider

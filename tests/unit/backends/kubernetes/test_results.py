@@ -36,8 +36,8 @@ def said(outcome, sentence=""):
         (a_pod(0, "[1, 2]"), False, Outcome.SUCCEEDED, ""),
         (a_pod(3, "last\nwords"), False, Outcome.LOST, "(exit code 3). Last message: last words."),
         (a_pod(139), False, Outcome.LOST, "signal 11"),
-        (a_pod(137, reason="OOMKilled"), False, Outcome.FAILED, "more memory"),
-        (a_pod(137, reason="OOMKilled"), True, Outcome.FAILED, "more memory"),
+        (a_pod(137, reason="OOMKilled"), False, Outcome.FAILED, "had no memory left"),
+        (a_pod(137, reason="OOMKilled", memory_limit=2048), True, Outcome.FAILED, "more than its memory of 2 GiB"),
         (a_pod(127), False, Outcome.FAILED, "The image lab:1 has no jupyter-gq"),
         (a_pod(1, "No module named jupyter_gq"), False, Outcome.FAILED, "has no jupyter-gq"),
         (a_pod(128, "exec: python: not found", "StartError"), False, Outcome.FAILED, "could not be started"),
@@ -51,6 +51,30 @@ def test_the_end_of_a_task(pod, stopped, outcome, words):
     end = read_result(pod, stopped=stopped)
     assert end.outcome is outcome
     assert words in end.sentence
+
+
+BEYOND = "The container was killed because it used more than its memory of 16 GiB. Use less memory, or ask for more."
+
+
+@pytest.mark.parametrize(
+    ("said_before", "limit", "sentence"),
+    [
+        ("", 16384, BEYOND),
+        ("", None, "The container was killed because the machine had no memory left for it. Use less memory, or ask"),
+        ("The kernel was killed.", 16384, f"The kernel was killed. {BEYOND}"),
+        (f"It knew. {BEYOND}", 16384, f"It knew. {BEYOND}"),
+    ],
+)
+def test_a_container_that_was_killed_for_its_memory(said_before, limit, sentence):
+    message = said("FAILED", said_before) if said_before else ""
+    end = read_result(a_pod(137, message, "OOMKilled", memory_limit=limit), stopped=False)
+    assert end.outcome is Outcome.FAILED
+    assert end.sentence.startswith(sentence)
+    assert end.sentence.count("Use less memory") == 1
+
+
+def test_another_end_is_not_blamed_on_memory():
+    assert read_result(a_pod(1, said("FAILED", "No."), memory_limit=16384), stopped=False).sentence == "No."
 
 
 LOG = "[I] starting\nTraceback:\n  import lab\nModuleNotFoundError: No module named 'jupyter_gq'\n\n"
@@ -78,9 +102,9 @@ LOG = "[I] starting\nTraceback:\n  import lab\nModuleNotFoundError: No module na
             'The container could not be started: exec: "lab": not found.',
         ),
         (
-            a_pod(137, LOG, "OOMKilled"),
+            a_pod(137, LOG, "OOMKilled", memory_limit=2048),
             Outcome.FAILED,
-            "The container used more memory of its node than its limit allows, and was killed.",
+            "The container was killed because it used more than its memory of 2 GiB. Use less memory, or ask for more.",
         ),
         (
             a_pod(143, LOG, "Error", disruption="EvictionByEvictionAPI"),

@@ -1,4 +1,5 @@
-import { Dialog } from '@jupyterlab/apputils';
+/** The contents of the send dialog, which ask the server and the kernel what would be sent. */
+
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import { Debouncer } from '@lumino/polling';
@@ -24,7 +25,6 @@ import type {
 } from '../wire';
 import type { ICarry, IChosenCells, VariableChoice } from './carry';
 import { REPLAYED, selectRunning } from './carry';
-import { TAKES_ENTER } from './field';
 import type { IEnvironmentChoice, IEnvironmentNames } from './environment';
 import type { IStart } from './opening';
 import type { INotes } from './notes';
@@ -35,7 +35,8 @@ import type { ITargetCell } from './targets';
 import { NO_NOTES, placeWarnings } from './notes';
 import type { IFormValues } from './values';
 import { addName, describeOffer, makeRequest, parseNames } from './values';
-import { describeWaiting, toProblem } from './problems';
+import { findRefusal, toProblem } from './problems';
+import { Question } from './question';
 import { NO_CHOICE } from './files';
 import type { IFileChoice } from './files';
 import { SendForm } from './form';
@@ -123,7 +124,7 @@ interface IFormState {
 }
 
 /** The form in the dialog, which keeps its values until the job is accepted and shows a refusal at the field. */
-class SendFormWidget extends ReactWidget {
+export class SendFormWidget extends ReactWidget {
   constructor(private readonly _options: ISendOptions) {
     super();
     this.addClass('jp-gq-send-body');
@@ -152,6 +153,7 @@ class SendFormWidget extends ReactWidget {
     _options.slowChanged.connect(this._onSlow, this);
     this._asking = new Debouncer(() => this._updatePreview(), PREVIEW_DELAY);
     this._checking = new Debouncer(() => this._updateWarnings(), PREVIEW_DELAY);
+    this._capturing = new Question(() => this._updateVariables());
     void this._updatePreview();
     void this._updateWarnings();
   }
@@ -192,6 +194,7 @@ class SendFormWidget extends ReactWidget {
   dispose(): void {
     this._asking.dispose();
     this._checking.dispose();
+    this._capturing.dispose();
     this._options.slowChanged.disconnect(this._onSlow, this);
     super.dispose();
   }
@@ -210,12 +213,10 @@ class SendFormWidget extends ReactWidget {
       this._set({ preview: isProblem(request) ? null : this._state.preview, problem: wrong ?? null });
       return false;
     }
-    const { carry } = this._state;
-    if (carry.wanted && carry.captured === null) {
-      this._set({ problem: carry.problem ?? describeWaiting(this._options.trans) });
+    this._set({ sending: true, problem: null });
+    if (!(await this._hasVariables())) {
       return false;
     }
-    this._set({ sending: true, problem: null });
     try {
       const { returns, proposed, environment, fileChoice } = this._state;
       const names = returns === null ? proposed.returns : parseNames(returns);
@@ -241,6 +242,18 @@ class SendFormWidget extends ReactWidget {
       this._set({ sending: false, problem: toProblem(reason) });
       return false;
     }
+  }
+
+  /** Wait for the variables that the user takes along; return false, with the reason shown, if the job cannot be sent. */
+  private async _hasVariables(): Promise<boolean> {
+    const isSeen = this._state.carry.captured !== null;
+    await this._capturing.finish();
+    const { carry, withdrawn } = this._state;
+    const problem = carry.wanted ? findRefusal(carry, isSeen, this._options.trans) : null;
+    if (problem !== null || withdrawn) {
+      this._set({ sending: false, problem });
+    }
+    return problem === null && !withdrawn;
   }
 
   protected render(): React.JSX.Element {
@@ -274,16 +287,25 @@ class SendFormWidget extends ReactWidget {
           this._set({ fileChoice, fault: null, problem: null });
           void this._checking.invoke();
         }}
-        onCarry={carry => {
-          this._set({ carry, fault: null, problem: null });
-          void this._updateVariables();
-        }}
+        onCarry={carry => this._takeCarry(carry)}
+        onWritten={() => void this._capturing.finish()}
         onEntries={entries => {
           this._set({ entries, fault: null, problem: null });
           void this._checking.invoke();
         }}
       />
     );
+  }
+
+  /** Show what the user takes along, and ask the kernel for it: after a pause if the user is writing. */
+  private _takeCarry(carry: ICarry): void {
+    const isWriting = carry.wanted && carry.also !== this._state.carry.also;
+    this._set({ carry, fault: null, problem: null });
+    if (isWriting) {
+      this._capturing.askSoon();
+    } else {
+      void this._capturing.askNow();
+    }
   }
 
   /** Show the values that the user chose, and ask what would happen with them. */
@@ -327,15 +349,16 @@ class SendFormWidget extends ReactWidget {
     let change: Partial<IFormState>;
     try {
       const plan = await this._options.check(this._selectCells(), fileChoice);
+      const warnings = placeWarnings(plan.warnings, sent, targets);
       change = {
-        warnings: placeWarnings(plan.warnings, sent, targets),
+        warnings,
         proposed: plan,
         assignments: plan.assignments,
         planned: plan.environment,
         offered: plan,
         files: plan.files,
         // Without the cells whose variables go along, the server would see no reason to suggest it.
-        carry: carry.wanted ? carry : { ...carry, offer: plan.carry },
+        carry: carry.wanted ? carry : { ...carry, offer: plan.carry, unreplayed: warnings.leftOut },
         fault: null
       };
     } catch (reason) {
@@ -367,7 +390,7 @@ class SendFormWidget extends ReactWidget {
       }
       this._set({ carry: { ...carry, ...change } });
     }
-    await this._updateWarnings();
+    void this._updateWarnings();
   }
 
   /** Return the cells and the capture of a request. */
@@ -405,88 +428,5 @@ class SendFormWidget extends ReactWidget {
   private _sweep: SentSweep | null = null;
   private readonly _asking: Debouncer;
   private readonly _checking: Debouncer;
+  private readonly _capturing: Question;
 }
-
-/** What was sent, and with which values of the fields. */
-export interface IAnswer {
-  readonly sent: JobView | SentSweep;
-  readonly values: IFormValues;
-  /** Whether the user had cancelled before it was accepted. */
-  readonly withdrawn: boolean;
-}
-
-/** A dialog that closes when the job is accepted or the user cancels. */
-export class SendDialog extends Dialog<unknown> {
-  constructor(options: ISendOptions) {
-    const body = new SendFormWidget(options);
-    const { trans } = options;
-    const title = trans.__('Send to training');
-    super({
-      title,
-      body,
-      buttons: [Dialog.cancelButton({ label: trans.__('Cancel') }), Dialog.okButton({ label: title })],
-      focusNodeSelector: '#jp-gq-send-name'
-    });
-    this._form = body;
-    this.addClass('jp-gq-send-dialog');
-    this.node.setAttribute('aria-label', title);
-  }
-
-  /**
-   * Open the dialog; return the accepted job or sweep with the values of the fields, or null if none was accepted.
-   *
-   * What was accepted after the user had cancelled is `withdrawn`: the caller has to cancel it.
-   */
-  async ask(): Promise<IAnswer | null> {
-    await this.launch();
-    const { job, sweep, values, isWithdrawn } = this._form;
-    const sent = job ?? sweep;
-    return sent === null ? null : { sent, values, withdrawn: isWithdrawn };
-  }
-
-  /** Let Enter press a button inside the form, or end the change of a field that takes it. Elsewhere, Enter sends. */
-  handleEvent(event: Event): void {
-    const enter = event instanceof KeyboardEvent && event.type === 'keydown' && event.key === 'Enter';
-    const target = event.target instanceof HTMLElement ? event.target : null;
-    if (enter && target?.matches(`.jp-gq-send-body button, .${TAKES_ENTER}`) === true) {
-      return;
-    }
-    super.handleEvent(event);
-  }
-
-  resolve(index = SEND): void {
-    if (index !== SEND) {
-      this.reject();
-    } else if (!this._form.isSending) {
-      this._setBusy(true);
-      void this._form.submit().then(accepted => {
-        this._setBusy(false);
-        if (accepted || this._form.isWithdrawn) {
-          super.resolve(index);
-        }
-      });
-    }
-  }
-
-  /** Close the dialog without a job. While one is being sent, wait for the answer, which decides what to cancel. */
-  reject(): void {
-    if (!this._form.withdraw()) {
-      super.reject();
-    }
-  }
-
-  /** Show in the button whether a job is being sent. */
-  private _setBusy(busy: boolean): void {
-    const button = this.node.querySelector<HTMLButtonElement>('.jp-Dialog-footer .jp-mod-accept');
-    if (button !== null) {
-      // A disabled button would lose the focus, and Escape would no longer reach the dialog.
-      button.setAttribute('aria-disabled', String(busy));
-      button.classList.toggle('jp-gq-mod-busy', busy);
-    }
-  }
-
-  private readonly _form: SendFormWidget;
-}
-
-/** Index of the primary button. */
-const SEND = 1;

@@ -1,0 +1,91 @@
+import { Dialog } from '@jupyterlab/apputils';
+
+import type { JobView, SentSweep } from '../wire';
+import { TAKES_ENTER } from './field';
+import type { IFormValues } from './values';
+import type { ISendOptions } from './widget';
+import { SendFormWidget } from './widget';
+
+/** What was sent, and with which values of the fields. */
+export interface IAnswer {
+  readonly sent: JobView | SentSweep;
+  readonly values: IFormValues;
+  /** Whether the user had cancelled before it was accepted. */
+  readonly withdrawn: boolean;
+}
+
+/** A dialog that closes when the job is accepted or the user cancels. */
+export class SendDialog extends Dialog<unknown> {
+  constructor(options: ISendOptions) {
+    const body = new SendFormWidget(options);
+    const { trans } = options;
+    const title = trans.__('Send to training');
+    super({
+      title,
+      body,
+      buttons: [Dialog.cancelButton({ label: trans.__('Cancel') }), Dialog.okButton({ label: title })],
+      focusNodeSelector: '#jp-gq-send-name'
+    });
+    this._form = body;
+    this.addClass('jp-gq-send-dialog');
+    this.node.setAttribute('aria-label', title);
+  }
+
+  /**
+   * Open the dialog; return the accepted job or sweep with the values of the fields, or null if none was accepted.
+   *
+   * What was accepted after the user had cancelled is `withdrawn`: the caller has to cancel it.
+   */
+  async ask(): Promise<IAnswer | null> {
+    await this.launch();
+    const { job, sweep, values, isWithdrawn } = this._form;
+    const sent = job ?? sweep;
+    return sent === null ? null : { sent, values, withdrawn: isWithdrawn };
+  }
+
+  /** Let Enter press a button inside the form, or end the change of a field that takes it. Elsewhere, Enter sends. */
+  handleEvent(event: Event): void {
+    const enter = event instanceof KeyboardEvent && event.type === 'keydown' && event.key === 'Enter';
+    const target = event.target instanceof HTMLElement ? event.target : null;
+    if (enter && target?.matches(`.jp-gq-send-body button, .${TAKES_ENTER}`) === true) {
+      return;
+    }
+    super.handleEvent(event);
+  }
+
+  resolve(index = SEND): void {
+    if (index !== SEND) {
+      this.reject();
+    } else if (!this._form.isSending) {
+      this._setBusy(true);
+      void this._form.submit().then(accepted => {
+        this._setBusy(false);
+        if (accepted || this._form.isWithdrawn) {
+          super.resolve(index);
+        }
+      });
+    }
+  }
+
+  /** Close the dialog without a job. While one is being sent, wait for the answer, which decides what to cancel. */
+  reject(): void {
+    if (!this._form.withdraw()) {
+      super.reject();
+    }
+  }
+
+  /** Show in the button whether a job is being sent. */
+  private _setBusy(busy: boolean): void {
+    const button = this.node.querySelector<HTMLButtonElement>('.jp-Dialog-footer .jp-mod-accept');
+    if (button !== null) {
+      // A disabled button would lose the focus, and Escape would no longer reach the dialog.
+      button.setAttribute('aria-disabled', String(busy));
+      button.classList.toggle('jp-gq-mod-busy', busy);
+    }
+  }
+
+  private readonly _form: SendFormWidget;
+}
+
+/** Index of the primary button. */
+const SEND = 1;

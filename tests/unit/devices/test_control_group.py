@@ -1,0 +1,57 @@
+"""Who was short of memory is told from what Linux counts in a control group, and nothing is told that it does not."""
+
+from pathlib import Path
+
+import pytest
+
+from jupyter_gq.devices.control_group import MemoryWatch
+from jupyter_gq.domain.memory_kill import MemoryKill
+
+
+def count(group: Path, *, oom: int, killed: int) -> None:
+    (group / "memory.events").write_text(f"low 0\nhigh 0\nmax 12\noom {oom}\noom_kill {killed}\noom_group_kill 0\n")
+
+
+@pytest.fixture
+def group(tmp_path: Path) -> Path:
+    (tmp_path / "memory.max").write_text(f"{16 * 2**30}\n")
+    count(tmp_path, oom=1, killed=1)
+    return tmp_path
+
+
+def test_a_group_that_reached_its_limit_is_told_with_the_limit(group: Path) -> None:
+    watch = MemoryWatch(group)
+    assert watch.find_kill() is None
+    count(group, oom=2, killed=2)
+    kill = watch.find_kill()
+    assert kill is not None
+    assert kill.explain("the job") == "the job used more than its memory of 16 GiB"
+    watch.restart()
+    assert watch.find_kill() is None
+
+
+def test_a_group_below_its_limit_was_killed_for_the_machine(group: Path) -> None:
+    watch = MemoryWatch(group)
+    count(group, oom=1, killed=2)
+    assert watch.find_kill() == MemoryKill(limit=None)
+
+
+def test_a_group_that_reached_its_limit_without_a_kill_is_not_told(group: Path) -> None:
+    watch = MemoryWatch(group)
+    count(group, oom=5, killed=1)
+    assert watch.find_kill() is None
+
+
+def test_what_was_counted_before_the_service_looked_can_count_too(group: Path) -> None:
+    kill = MemoryWatch(group, since_made=True).find_kill()
+    assert kill is not None
+    assert kill.limit == 16 * 1024
+
+
+@pytest.mark.parametrize("content", [None, "", "oom many\noom_kill 1\n", "oom 1\n"])
+def test_a_group_that_counts_nothing_tells_nothing(tmp_path: Path, content: str | None) -> None:
+    if content is not None:
+        (tmp_path / "memory.events").write_text(content)
+    watch = MemoryWatch(tmp_path)
+    assert (watch.is_known, watch.find_kill()) == (False, None)
+    assert MemoryWatch(None).is_known is False
