@@ -4,7 +4,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { formatGpus } from './amounts';
 import { formatClock, formatEstimate, formatMinutes, formatSpan } from './times';
-import type { Bounds, JobSummary, JobView, NotebookView, QueueView } from './wire';
+import type { JobSummary, JobView, NotebookView, QueueView } from './wire';
 
 export type JobPhase = JobSummary['phase'];
 export type NotebookPhase = NotebookView['phase'];
@@ -443,45 +443,6 @@ export function formatMemory(notebook: NotebookView): string {
 export function formatGigabytes(mib: number): string {
   const value = mib / 1024;
   return value >= 10 || Number.isInteger(value) ? String(Math.round(value)) : value.toFixed(1);
-}
-
-/** Return the GPU totals of a queue, such as "0.5 guaranteed, 1 in use, at most 4, 2 waiting". */
-export function describeGpuUsage(queue: QueueView, trans: TranslationBundle): string {
-  const parts = [
-    trans.__('%1 guaranteed', queue.quota),
-    trans.__('%1 in use', queue.used),
-    queue.limit === null ? '' : trans.__('at most %1', queue.limit),
-    queue.waiting === 0 ? '' : trans.__('%1 waiting', queue.waiting)
-  ];
-  return parts.filter(part => part !== '').join(', ');
-}
-
-/** Return CPU cores and memory in use, such as "12 of 32 CPU cores"; "" if the queue has no bounds of either. */
-export function describeHostUsage(queue: QueueView, trans: TranslationBundle): string {
-  const parts = [describeCores(queue.cpus, trans), describeMemory(queue.memory, trans)];
-  return parts.filter(part => part !== '').join(', ');
-}
-
-/** Return the use of CPU cores against their quota, or against their limit if there is no quota; "" without either. */
-function describeCores({ quota, limit, used }: Bounds, trans: TranslationBundle): string {
-  if (quota !== null) {
-    return trans.__('%1 of %2 CPU cores', used, quota);
-  }
-  return limit === null ? '' : trans.__('%1 of at most %2 CPU cores', used, limit);
-}
-
-/** Return the use of memory against its quota, or against its limit if there is no quota; "" without either. */
-function describeMemory({ quota, limit, used }: Bounds, trans: TranslationBundle): string {
-  if (quota !== null) {
-    return trans.__('%1 of %2 of memory', used, quota);
-  }
-  return limit === null ? '' : trans.__('%1 of at most %2 of memory', used, limit);
-}
-
-/** Return the queues that the user can send a job to: leaves of the tree that the user is a member of. */
-export function listMemberQueues(queues: readonly QueueView[]): QueueView[] {
-  const parents = new Set(queues.map(queue => queue.parent));
-  return queues.filter(queue => queue.member && !parents.has(queue.name));
 }
 
 /** Return whether the cells of a job are known: lists leave them out. */

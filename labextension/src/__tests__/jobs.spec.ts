@@ -11,14 +11,13 @@ import {
   describeJob,
   describePauseCost,
   listActiveJobs,
-  listMemberQueues,
   formatMemory,
   mergeJobs,
   describeNotebook,
   formatOrdinal,
-  describeGpuUsage,
   summarizeJob
 } from '../jobs';
+import { listMemberQueues, describeGpuUsage } from '../queues';
 import { listDetails } from '../panel/facts';
 import { ENGLISH, aJob, aNotebook, aQueue, aSummary } from './builders';
 

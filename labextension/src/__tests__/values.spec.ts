@@ -1,4 +1,4 @@
-import { describeHostUsage } from '../jobs';
+import { describeHostUsage } from '../queues';
 import type { IFormValues } from '../send/values';
 import {
   describeRequest,

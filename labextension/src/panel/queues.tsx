@@ -4,7 +4,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { parseMilli, computePortion } from '../amounts';
-import { listMemberQueues, describeGpuUsage, describeHostUsage } from '../jobs';
+import { listMemberQueues, describeGpuUsage, describeHostUsage } from '../queues';
 import type { QueueView } from '../wire';
 
 export function Queues({

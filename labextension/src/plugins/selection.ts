@@ -5,7 +5,8 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { actOnJob, cancelAll, changeJob, tellProblems } from '../acts';
 import { describeError, isProblem } from '../client';
-import { listMemberQueues, warnOfMove } from '../jobs';
+import { warnOfMove } from '../jobs';
+import { listMemberQueues } from '../queues';
 import { definePlugin } from '../lifetime';
 import type { IRefusedChange, IWrittenChange } from '../panel/changeform';
 import { ChangeForm } from '../panel/changeform';

@@ -8,7 +8,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { parseMilli } from '../amounts';
 import { hashSource } from '../bundle/hash';
-import { listMemberQueues } from '../jobs';
+import { listMemberQueues } from '../queues';
 import { stripControls } from '../plain';
 import { formatSpan } from '../times';
 import type { JobView, Me } from '../wire';

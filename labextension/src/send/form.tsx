@@ -7,7 +7,7 @@ import * as React from 'react';
 import { listGpuChoices, formatGpus } from '../amounts';
 import type { EntryNote, IPrefix, IPrefixEntry } from '../bundle/prefix';
 import { hasRepeats, sumKnownSeconds, keepLastRuns, findTitle, toggleEntry } from '../bundle/prefix';
-import { describeGpuUsage } from '../jobs';
+import { describeGpuUsage } from '../queues';
 import { formatDuration } from '../times';
 import type { Plan, PoolView, Problem, QueueView } from '../wire';
 import { addUnit, describeMade, describeOffer, findPool, parseNames } from './values';

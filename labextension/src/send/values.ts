@@ -3,7 +3,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { listGpuChoices, formatCores, formatGpus, parseMilli } from '../amounts';
-import { listMemberQueues } from '../jobs';
+import { listMemberQueues } from '../queues';
 import { parseSpan, formatSpan } from '../times';
 import type { Bounds, JobRequest, JobView, Me, PoolView, Problem, QueueView } from '../wire';
 import { readTaskFields, summarizeTasks } from './tasks';

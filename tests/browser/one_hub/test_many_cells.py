@@ -14,6 +14,8 @@ from tests.patience import eventually
 CELLS = 20
 #: More jobs run at once than the demo's two GPUs take whole, and the rest waits for its turn.
 SOURCE = "%%train --queue vision --gpus 0.25 --name cell-{number}\nprint('result', {number} * 1001)"
+#: The last cell begins with this: its job ends only after the page was reloaded.
+WAITS = "import pathlib, time\nwhile not pathlib.Path('{reloaded}').exists(): time.sleep(0.1)\n"
 
 #: Returns the number in the source and the output of each cell that is in sight.
 _READ_SHOWN = r"""
@@ -32,6 +34,8 @@ async def many_cells(hub: DemoHub, pictures: Path) -> None:
     """Run all cells, each of which sends itself; reload the page when the first results are there."""
     sources = [SOURCE.format(number=number) for number in range(CELLS)]
     file = hub.folder / "homes/ann/many.ipynb"
+    reloaded = file.with_name("reloaded")
+    sources[-1] = sources[-1].replace("print", f"{WAITS.format(reloaded=reloaded)}print")
     write_notebook(file, *sources)
     async with LabPage.opened(hub.url, "ann", "0.25", "many.ipynb") as lab, Person(hub.url, "ann") as ann:
         await lab.page.get_by_role("menuitem", name="Run", exact=True).click()
@@ -43,6 +47,7 @@ async def many_cells(hub: DemoHub, pictures: Path) -> None:
         assert await _count_ended(ann) < CELLS, "the page is reloaded in the middle"
         await lab.page.reload()
         await lab.notebook_is_open()
+        reloaded.touch()
         await eventually(lambda: _is_complete(file), "results in the saved notebook", seconds=120, every=0.5)
         shown = await lab.cells().evaluate_all(_READ_SHOWN)
         await lab.picture(pictures / "many.png")
