@@ -88,7 +88,7 @@ class Agent:
         report = await self._observer.observe(watch)
         self._log_changes(report)
         if self._shares is not None:
-            report = self._shares.tell(report)
+            report = self._shares.add_suspensions(report)
         told = dict(self._results)
         report = report.model_copy(
             update={
