@@ -40,10 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Try each way to show a container its devices, and print which work.
+    """Try on a node of the pool each way in which a container can see its device, and print which ways work.
 
-    Returns the exit code: 0 if the visibility that the pool has set works, else 1. Raises `CommandRefused` if nothing
-    can be tried.
+    Creates small pods on the cluster, one after the other. Returns the exit code: 0 if the `visibility` that the pool
+    sets works, else 1. Raises `CommandRefused` if nothing can be tried.
     """
     path: Path = arguments.config
     try:

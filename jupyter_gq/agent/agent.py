@@ -87,7 +87,7 @@ class Agent:
             self._shares.recover()
         report = await self._observer.observe(watch)
         if self._shares is not None:
-            report = self._shares.tell(report)
+            report = self._shares.add_suspensions(report)
         self._log_changes(report)
         told = dict(self._results)
         report = report.model_copy(

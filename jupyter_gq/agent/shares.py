@@ -87,8 +87,11 @@ class PodShares:
         """Whether a share is on its way, or waits for room to come back, so that somebody waits for the next report."""
         return any(self._is_moving(order) for order in self._orders.values())
 
-    def tell(self, report: AgentReport) -> AgentReport:
-        """Return the report with the suspension of each share in it that is known, and what is left to recover."""
+    def add_suspensions(self, report: AgentReport) -> AgentReport:
+        """Return a copy of the report in which each share has its suspension, None for one that no order has named.
+
+        What is left to recover is named among the missing abilities.
+        """
         shares = [share.model_copy(update={"suspension": self._describe(share.pod_uid)}) for share in report.shares]
         left = self.shares.unfinished
         missing = {**report.missing, RECOVERY: _UNFINISHED.format(count=len(left))} if left else report.missing

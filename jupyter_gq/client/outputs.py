@@ -55,7 +55,7 @@ class Fold:
 
     @property
     def outputs(self) -> CellOutputs:
-        """The outputs so far, by the id of their cell."""
+        """The outputs so far, by the id of their cell. The dict is not a copy: later pieces change it."""
         for cell in list(self._open):
             self._close(cell)
         return self._cells

@@ -24,7 +24,10 @@ class ProblemLike(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlainProblem:
-    """The service's answer to a request that it did not grant."""
+    """The reason why the service refused a request.
+
+    The fields are those of `client.models.Problem`, without pydantic.
+    """
 
     #: Stable word for programs, such as "unknown_queue".
     code: str

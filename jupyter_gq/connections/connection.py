@@ -65,7 +65,10 @@ class Connection(IOStream):
         self.stalled = 0
 
     def write_to_fd(self, data: memoryview) -> int:
-        """Write to the socket and return the number of bytes that it took; these show that the client reads."""
+        """Write to the socket and return the number of bytes that it took; None or 0 if it took none.
+
+        Any byte that the socket takes sets `stalled` back to 0, because the client reads.
+        """
         written = super().write_to_fd(data)
         if written:  # tornado also returns None, for none
             self.stalled = 0

@@ -44,8 +44,9 @@ class _Shown:
 
 
 class CoreView:
-    """The views of all unfinished workloads.
+    """A cache of the workloads as the scheduling core sees them.
 
+    A view is the workload of a record with its backoff, the estimate of its duration and the abilities of its backend.
     A view stays the same object as long as it is equal, since each cycle compares thousands of views.
     """
 

@@ -22,7 +22,7 @@ class Device:
     pool: str
     #: False while the device must not take new work (lost, drained); running work is still counted.
     healthy: bool = True
-    #: True while the device is drained: it is not healthy as well, and training that can be paused leaves it.
+    #: True while the device is drained. `healthy` is then False too, and training that can be paused leaves the device.
     draining: bool = False
 
 

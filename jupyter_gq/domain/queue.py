@@ -30,7 +30,7 @@ class Queue:
     #: above their own quotas. None = no quota, so the queue is never above it.
     cpu_quota: int | None = None
     memory_quota: MiB | None = None
-    #: The queue's part of the idle devices, relative to its siblings; 0 = the queue never borrows.
+    #: The queue's part of the idle devices, relative to its siblings; 0 = none, so it borrows only what is left over.
     over_quota_weight: int = 1
     #: Idle devices go to siblings of higher priority first.
     priority: int = 0

@@ -82,9 +82,10 @@ class JobsHandler(GQHandler):
     @authenticated
     @authorized
     async def get(self) -> None:
-        """Answer with a page of at most `limit` jobs of the user that come after the job `before`, from the service.
+        """Answer with one page of the user's jobs from the service, newest first.
 
-        The query `group` selects the jobs of one group.
+        The query `limit` is the most jobs of the page. `before` is the id of the last job of the previous page; without
+        it, the page is the first one. `group` selects the jobs of one group.
         """
         before, group = self.get_query_argument("before", None), self.get_query_argument("group", None)
         await self.respond(

@@ -279,9 +279,10 @@ def read_parts(connection: sa.Connection, workload: str, start: int, page: PageS
 
 
 def delete_unused_parts(connection: sa.Connection, wanted_before: float, most: PageSize) -> int:
-    """Delete one page of the parts that no workload uses and nobody has wanted since that time; return their number.
+    """Delete one page of the parts that no workload uses and whose owner last wanted them before `wanted_before`.
 
-    The entries of `most` must fit one statement.
+    Returns the number of deleted parts. All parts of the page are named in one statement, so `most.entries` must not
+    exceed the number of parameters that the database allows in a statement.
     """
     used = sa.select(part_uses.c.digest).where(part_uses.c.owner == parts.c.owner, part_uses.c.digest == parts.c.digest)
     unused = sa.select(parts.c.owner, parts.c.digest, parts.c.size).where(

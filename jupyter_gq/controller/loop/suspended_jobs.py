@@ -71,7 +71,12 @@ def can_suspend_job(context: Context, record: Record) -> bool:
 
 
 def interpret_job_share(record: Record, seen: Observation | None, now: Instant) -> list[Change]:
-    """Return the changes of one record that follow from the share of its run; `seen` None = there is no such run."""
+    """Return the changes of a record that follow from the suspension of its job's run, as the backend sees it.
+
+    A kept run that is gone or has ended is forgotten. A job that is stopping is back in its queue once its share is
+    suspended; if the suspension failed, the refusal is recorded. Returns [] for notebooks and for records without a
+    suspension. `seen` is the observation of the run; None = there is no such run.
+    """
     workload, suspension = record.workload, record.detail.suspension
     if workload.kind is not Kind.TRAINING or suspension is None:
         return []

@@ -125,7 +125,7 @@ class JobPods:
         return await self._checks.wait(lambda: self._running_record(job).workload, task, wait)
 
     def read_size(self, job: str) -> RunSize:
-        """Return which tasks a job has now.
+        """Return the numbers of the tasks that a job has now, with the least and the most tasks that it may have.
 
         Raises `NotFound` or `Conflict` if the job has no run, and `NotFound` if jobs are not pods.
         """

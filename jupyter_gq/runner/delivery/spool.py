@@ -93,10 +93,10 @@ class Spool:
     def read(
         self, after: int, pieces: int = 500, size: int = 4 * 1024 * 1024, *, with_waiting: bool = False
     ) -> list[Piece]:
-        """Return written pieces with numbers above `after`, oldest first: at most `pieces`, and until `size` bytes.
+        """Return written pieces with numbers above `after`, oldest first: at most `pieces` of them.
 
-        With `with_waiting`, those that wait in memory follow the last written one. Returns an empty list if there are
-        none.
+        The piece that reaches `size` bytes is the last one. With `with_waiting`, once all written pieces are returned,
+        the pieces that wait in memory follow, however many they are. Returns an empty list if there are none.
         """
         if after != self._last_read:
             self._place = (0, 0)

@@ -53,7 +53,7 @@ from jupyter_gq.scheduling.workloads import gang
 from .rights import ABOVE, WITHIN, Rights
 from .rounds import Strategy, evict_in_rounds
 from .victim_search import MOST_CANDIDATES, Limits, make_room
-from .victims import Precedence, VictimIndex, by_loss, in_turn
+from .victims import Precedence, VictimIndex, by_loss, merge_candidates
 from .within_share import make_room_within_share
 
 #: Returns the candidates of each leaf queue, each in their order; called for each search.
@@ -140,7 +140,7 @@ def search(
     queues, order = sources.queues, sources.order
 
     def candidates() -> Iterator[Workload]:
-        return in_turn(queues(), rights.rank, rights.may_grow_by, order)
+        return merge_candidates(queues(), rights.rank, rights.may_grow_by, order)
 
     def everything() -> list[Workload]:
         found: list[list[Workload]] = []

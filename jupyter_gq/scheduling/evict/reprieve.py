@@ -33,8 +33,8 @@ def reprieve_victims(
 ) -> None:
     """Take back the evictions and migrations of this cycle that no workload needs, those decided last first.
 
-    Suspensions, stale gangs and drains stay. An elastic workload that stays may want replicas again. Preemptors that
-    fit at once without their reprieved victims are admitted.
+    Decided suspensions, stale gangs, drains and migrations of single replicas are never taken back. An elastic workload
+    that stays may want replicas again. Preemptors that fit at once without their reprieved victims are admitted.
     """
     reprieved = [
         *_reprieve_workloads(index, allocations, reservations, evictions),

@@ -136,18 +136,17 @@ def by_loss(victim: Workload) -> Precedence:
     return (0.0, loss(victim))
 
 
-def in_turn(
+def merge_candidates(
     queues: Iterable[Iterator[Workload]],
     rank: Callable[[Workload], int | None],
     asks_again: Callable[[Workload], bool],
     order: Callable[[Workload], Precedence],
 ) -> Iterator[Workload]:
-    """Yield the candidates of several leaf queues, the lowest rank first, and among those of one rank by `order`.
+    """Merge the candidates of several leaf queues: the lowest `rank` first, and equal ranks by `order`.
 
-    Each queue comes in its own order, so `order` compares only the candidates that would go next in each.
-
-    `rank` is asked when a candidate's turn comes, so what was released before counts; None: the candidate may not go.
-    From such a candidate on, its queue is left alone until a candidate is yielded for which `asks_again` is true.
+    The candidates of one queue keep their order. `rank` is computed again just before a candidate is yielded, so it
+    sees what was released until then. If `rank` is None, the candidate and all behind it in its queue wait until a
+    candidate is yielded for which `asks_again` is true. What still waits at the end is not yielded.
     """
     ready: list[tuple[int, Precedence, Workload, Iterator[Workload]]] = []
     refused: list[tuple[Workload, Iterator[Workload]]] = []

@@ -80,7 +80,7 @@ class Node:
 
     def told(self):
         report = AgentReport(probe="OK", shares=[AgentShare(pod_uid=UID)])
-        (share,) = self.shares.tell(report).shares
+        (share,) = self.shares.add_suspensions(report).shares
         return share.suspension
 
     async def comes_to(self, phase):

@@ -14,8 +14,6 @@ c.Pools.pools = {
     "build": {"nodes": {"jupyter-gq.org/pool": "build"}},
     "train": {"nodes": {"jupyter-gq.org/pool": "train"}},
 }
-# The quotas of the users that c.FixedQuota.users names may add up to one and a half times the devices of the pool.
-c.Pools.over_subscription = 1.5
 
 # --- Build: GPUs that each user can always have for notebooks, for all servers together ------------------------------
 c.FixedQuota.default = "0.25"

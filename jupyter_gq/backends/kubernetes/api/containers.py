@@ -52,7 +52,11 @@ class MainContainer:
 
 
 def read_main_container(pod: JsonMapping) -> MainContainer:
-    """Return the fields of a pod's main container, from the pod's JSON; fields without a value are empty."""
+    """Return the state of a pod's main container, from the pod's JSON. Texts without a value are "", `ended` is None.
+
+    If the main container waits for an init container that is in trouble, the `waiting` fields are those of that init
+    container, and `waiting_image` is its image.
+    """
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     meta = pod.get("metadata") or {}
     main = _find_main(spec, names.main_container(meta.get("labels") or {}))
