@@ -208,7 +208,7 @@ async def test_agent_tries_again_what_the_driver_refused_after_its_start(node):
     node.order()
 
     def missing():
-        return node.shares.tell(AgentReport(probe="OK", missing={"signal": "No."})).missing
+        return node.shares.add_suspensions(AgentReport(probe="OK", missing={"signal": "No."})).missing
 
     told = await eventually(lambda: missing().get("recovery"), "the failure of the recovery")
     assert told.startswith("The GPU driver has not brought the GPU memory of 1 pods to rest")
