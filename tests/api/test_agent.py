@@ -204,7 +204,7 @@ class SharesOnTheirWay:
     def recover(self):
         self.recovered += 1
 
-    def tell(self, report):
+    def add_suspensions(self, report):
         return report.model_copy(update={"detail": "With shares."})
 
     def follow(self, orders, age):
