@@ -17,6 +17,8 @@ from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.memory_kill import MemoryKill
 
 _MEBIBYTE = 2**20
+#: The beginning of the names of the groups that are made for runs on one machine.
+RUN_GROUP = "jupyter-gq-"
 
 
 def find_group(proc: Path) -> Path | None:
@@ -30,6 +32,15 @@ def find_group(proc: Path) -> Path | None:
     place = next((fields[4] for fields in mounts if fields[fields.index("-") + 1] == "cgroup2"), None)
     own = next((line.removeprefix("0::/") for line in groups if line.startswith("0::/")), None)
     return None if place is None or own is None else Path(place) / own
+
+
+def find_group_of_run(*, in_pod: bool) -> Path | None:
+    """Return the folder of the control group that this run has for itself: its own, or that of its container.
+
+    None if there is none: on one machine without such groups, other runs and the service are in the group as well.
+    """
+    group = find_group(Path("/proc/self"))
+    return group if group is not None and (in_pod or group.name.startswith(RUN_GROUP)) else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

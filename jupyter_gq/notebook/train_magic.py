@@ -51,7 +51,13 @@ class Line(Protocol):
 
 
 class UsageParser(argparse.ArgumentParser):
-    """A parser that raises IPython's `UsageError` and ends no process."""
+    """A parser that raises IPython's `UsageError` and ends no process.
+
+    Options are written out: the server reads `--wait` and `--returns` of cells that have run, too.
+    """
+
+    def __init__(self, *, prog: str, description: str) -> None:
+        super().__init__(prog=prog, description=description, add_help=False, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
         """Raise `UsageError` with the message and the usage."""
@@ -114,7 +120,7 @@ def list_jobs(line: str) -> Table | None:
     which replays such a cell, the table is empty and says so. Raises IPython's `UsageError` for another line, or if
     the jobs cannot be read.
     """
-    parser = UsageParser(prog="%gq_jobs", description="List your jobs, newest first.", add_help=False)
+    parser = UsageParser(prog="%gq_jobs", description="List your jobs, newest first.")
     parser.add_argument("--all", action="store_true", help="list jobs that have ended too")
     parser.add_argument("--group", help="only jobs of this group, such as a sweep")
     options = parser.parse(line)
@@ -139,7 +145,6 @@ def _make_train_parser() -> UsageParser:
     parser = UsageParser(
         prog="%%train",
         description="Send this cell to a training queue. The cells that ran before it in this kernel run first.",
-        add_help=False,
     )
     add_job_options(parser, named_after="notebook")
     parser.add_argument("--returns", default="", metavar="NAMES", help="variables to bring back, such as model,loss")

@@ -73,7 +73,7 @@ def _start_run(folder: RunFolder, stop: StopRequest, ephemeral: bool) -> int:
         },
     )
     mask = Mask(job.secrets) if job.secrets else None
-    kernel = start_kernel(job.bundle, folder.path, job.kernel_env, mask=mask)
+    kernel = start_kernel(job.bundle, folder.path, job.kernel_env, mask=mask, in_pod=ephemeral)
     try:
         # jsonschema takes rfc3987_syntax as optional; importing it costs more than the whole start of a kernel.
         sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]

@@ -283,7 +283,9 @@ class Run:
             log.info("The kernel ended at once. Trying again with TCP ports: it may not support socket files.")
             self.kernel.discard()
             mask = self._mask if self._job.secrets else None
-            self.kernel = start_kernel(bundle, self._job.folder.path, self._job.kernel_env, "tcp", mask)
+            self.kernel = start_kernel(
+                bundle, self._job.folder.path, self._job.kernel_env, "tcp", mask, in_pod=self._job.ephemeral
+            )
             return await connect(self.kernel, bundle.kernel_name, KERNEL_START_TIMEOUT)
 
     def _restore_earlier_outputs(self) -> None:

@@ -126,7 +126,7 @@ def test_killed_kernel(job: Job, service: Service) -> None:
     result = job.run()
     how = [
         ", most often because the machine or its memory limit ran out of memory",
-        " (SIGKILL), but not for want of memory",
+        " (SIGKILL), and not by Linux for want of memory",
     ]
     assert result["sentence"] in [f"The kernel was killed{each}; it was running the cell." for each in how]
     assert service.text() == "alive\n"

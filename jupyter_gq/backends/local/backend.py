@@ -34,6 +34,7 @@ from jupyter_gq.backends.machine_clock import MachineClock
 from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, reap
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase, hash_token
+from jupyter_gq.devices.control_group import RUN_GROUP
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.devices.processes import ProcessId, boot_id
 from jupyter_gq.devices.run_shares import RunShares
@@ -177,7 +178,7 @@ class LocalRuns:
             port=self._choose_port(workload),
             group=make_group(
                 self._parent_group,
-                f"jupyter-gq-{workload.id}-{workload.run}",
+                f"{RUN_GROUP}{workload.id}-{workload.run}",
                 choose_limits(workload, self._options),
             ),
             elastic=make_elasticity(launch, choose_task_limits(workload, self._options)),

@@ -1,5 +1,6 @@
 """The results of tasks and runs: from what a task's runner wrote last, from what was asked of it, and from its exit."""
 
+import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -56,8 +57,9 @@ def explain_missing_result(
 ) -> Result:
     """Return the result of a task that wrote none; `log` returns the end of the task's log.
 
-    The outcome is FAILED if the task's folder was deleted or did not take the result, KILLED after a request to stop,
-    and otherwise LOST, with the exit code if known, or because there was too little memory, or no room on the disk.
+    The outcome is FAILED if the task's folder was deleted or did not take the result, or the job exceeded its memory;
+    KILLED after a request to stop; otherwise LOST, with the exit code if known, or because the machine had too little
+    memory, or no room on the disk.
     """
     if folder_deleted:
         return Result(
@@ -72,10 +74,13 @@ def explain_missing_result(
         )
     if exit_code == DISK_FULL:
         return Result(outcome=Outcome.LOST, sentence=NO_ROOM)
-    kill = MemoryWatch(Path(run.group), since_made=True).find_kill() if exit_code == -9 and run.group else None
+    # After a restart of the service the exit code is not known.
+    may_be_killed = run.group and exit_code in (-signal.SIGKILL, None)
+    kill = MemoryWatch(Path(run.group), since_made=True).find_kill() if may_be_killed else None
     if kill is not None:
         sentence = f"The process was killed because {kill.explain('the job')}. {kill.remedy}"
-        return Result(outcome=Outcome.LOST, sentence=sentence)
+        # With the same limit, the next run would end in the same way.
+        return Result(outcome=Outcome.LOST if kill.limit is None else Outcome.FAILED, sentence=sentence)
     how = {None: "", -9: " (killed, most often because the machine ran out of memory)"}.get(exit_code)
     if how is None and exit_code is not None:
         how = f" (signal {-exit_code})" if exit_code < 0 else f" (exit code {exit_code})"

@@ -12,7 +12,7 @@ See docs/decisions/0118-send-notices-from-the-stored-events.md.
 import asyncio
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -27,6 +27,7 @@ from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.phases import ENDED
 from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.states import FINAL
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import PageSize, Record, StoredEvent
 
@@ -110,23 +111,20 @@ class JobNotices:
         for event, names in document["unsent"]:
             found = await asyncio.to_thread(store.events_after, event - 1, 1)
             ways = tuple(each for each in self._rule.notifiers if each.name in names)
-            if ways and found and found[0].id == event:
-                await self._add(found[0], ways)
+            for known, job in _read_ends(found if ways and found and found[0].id == event else ()):
+                await self._add(known, job, ways)
         self._position = document["event"]
 
     async def _collect(self) -> None:
         """Add the notices of new events."""
         assert self._position is not None
         while events := await asyncio.to_thread(self._context.store.events_after, self._position, _AT_ONCE):
-            for event in events:
-                await self._add(event, self._rule.notifiers)
+            for event, job in _read_ends(events):
+                await self._add(event, job, self._rule.notifiers)
             self._position = events[-1].id
 
-    async def _add(self, event: StoredEvent, notifiers: tuple[Notifier, ...]) -> None:
-        """Add the notice of an event for these ways, if the event is the end of a job or sweep that is reported."""
-        job = _read(event)
-        if job is None:
-            return
+    async def _add(self, event: StoredEvent, job: JobSummary, notifiers: tuple[Notifier, ...]) -> None:
+        """Add the notice of the end of a job for these ways, if the end is reported, or that of its sweep is."""
         notice = await self._find_sweep_notice(job) if job.group else self._find_notice(job)
         if notice is None or not self._is_timely(notice) or notice.job in self._told:
             return
@@ -151,6 +149,8 @@ class JobNotices:
         if any((each.workload.owner, each.detail.group) == (job.owner, job.group) for each in left):
             return None
         records = await asyncio.to_thread(self._list_group, job.owner, job.group)
+        if any(each.workload.state not in FINAL for each in records):  # a job that has just been added
+            return None
         return None if list_ends(records).isdisjoint(self._rule.phases) else make_sweep_notice(records)
 
     def _list_group(self, owner: str, group: str) -> list[Record]:
@@ -207,6 +207,18 @@ class JobNotices:
         for each in self._unsent:
             names.setdefault(each.event, []).append(each.notifier.name)
         return {"event": self._position, "unsent": [[event, ways] for event, ways in names.items()]}
+
+
+def _read_ends(events: Sequence[StoredEvent]) -> Iterator[tuple[StoredEvent, JobSummary]]:
+    """Yield the events that tell the end of a job, with the job; of several jobs of a group, only the last one.
+
+    Jobs of a sweep often end together, and each would be asked for the whole sweep.
+    """
+    ends = [(event, job) for event in events if (job := _read(event)) is not None]
+    last = {(job.owner, job.group): event.id for event, job in ends}
+    for event, job in ends:
+        if not job.group or last[job.owner, job.group] == event.id:
+            yield event, job
 
 
 def _read(event: StoredEvent) -> JobSummary | None:

@@ -241,7 +241,9 @@ def _reasons_of_pause(detail: workload_detail.WorkloadDetail, pending: Pending |
         return [why]
     if told in ENDS_OF_SUSPENDED_RUNS:
         return [told, why]
-    lowered = detail.eviction is not None and detail.eviction.reason == EvictReason.QUOTA_LOWERED
+    # The last eviction may be of an earlier run.
+    last = detail.eviction
+    lowered = last is not None and last.reason == EvictReason.QUOTA_LOWERED and last.sentence == told
     promised = {PendingReason.QUEUE_LIMIT} if lowered else _WAITS_FOR_ROOM
     return [told] if pending is None or pending.why.reason in promised else [told, why]
 

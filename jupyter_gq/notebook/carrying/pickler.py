@@ -82,8 +82,10 @@ class Noticed:
     on_gpu: bool = False
     #: Whether the pickle holds a function with a cache that is not empty.
     has_cache: bool = False
-    #: The memory of the arrays in the pickle, by the identity of the object that owns it.
-    memory: dict[int, object] = field(default_factory=dict)
+    #: Identities of the arrays in the pickle, by the identity of the object that owns their memory.
+    memory: dict[int, set[int]] = field(default_factory=dict)
+    #: These owners, which keeps their ids.
+    owners: list[object] = field(default_factory=list)
     #: Top-level modules whose classes and functions stand in the pickle by name.
     modules: set[str] = field(default_factory=set)
 
@@ -263,7 +265,8 @@ def _notice(value: object, noticed: Noticed) -> None:
         noticed.objects[id(value)] = value
     if kind.__module__ == "numpy" and kind.__name__ == "ndarray":
         owner = _find_owner(value)
-        noticed.memory[id(owner)] = owner
+        noticed.memory.setdefault(id(owner), set()).add(id(value))
+        noticed.owners.append(owner)
     if not noticed.on_gpu and (hasattr(kind, "is_cuda") or hasattr(kind, "__cuda_array_interface__")):
         noticed.on_gpu = _is_on_gpu(value)
 

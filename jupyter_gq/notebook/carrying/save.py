@@ -257,12 +257,17 @@ def find_groups(variables: Sequence[Saved]) -> list[list[Saved]]:
 
 
 def find_views(variables: Sequence[Saved]) -> list[list[str]]:
-    """Return the names of variables whose arrays share memory, for each memory that several of them share."""
+    """Return the names of variables whose arrays share memory, for each memory that several of them share.
+
+    Variables that hold the same array, and not arrays that share memory, go along together, and share it in the job.
+    """
     names: dict[int, list[str]] = {}
+    arrays: dict[int, set[int]] = {}
     for each in variables:
-        for owner in each.noticed.memory:
+        for owner, ids in each.noticed.memory.items():
             names.setdefault(owner, []).append(each.name)
-    shared = [tuple(group) for group in names.values() if len(group) > 1]
+            arrays.setdefault(owner, set()).update(ids)
+    shared = [tuple(group) for owner, group in names.items() if len(group) > 1 and len(arrays[owner]) > 1]
     return [list(group) for group in dict.fromkeys(shared)]
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Literal
 
 from jupyter_gq.client.kernel import prepare
-from jupyter_gq.devices.control_group import MemoryWatch, find_group
+from jupyter_gq.devices.control_group import MemoryWatch, find_group_of_run
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.files.bundle import Bundle
 from jupyter_gq.runner.files.kernelspec import read_spec_variables
@@ -55,7 +55,7 @@ class KernelProcess:
     #: Folder of the connection file and the sockets; mode 0700.
     folder: Path
     #: What Linux counts of the memory of this run.
-    memory: MemoryWatch = field(default_factory=lambda: MemoryWatch(find_group(Path("/proc/self"))))
+    memory: MemoryWatch = field(default_factory=lambda: MemoryWatch(None))
     _discarded: bool = False
 
     @property
@@ -109,13 +109,20 @@ class KernelProcess:
 
 
 def start_kernel(
-    bundle: Bundle, home: Path, extra_env: Mapping[str, str], transport: Transport = "ipc", mask: Mask | None = None
+    bundle: Bundle,
+    home: Path,
+    extra_env: Mapping[str, str],
+    transport: Transport = "ipc",
+    mask: Mask | None = None,
+    *,
+    in_pod: bool = False,
 ) -> KernelProcess:
     """Start the kernel of this bundle in its working folder; raise `KernelError` with a sentence if that fails.
 
     The sockets lie in `home` if its path is short enough, else among temporary files. The kernel's environment is the
     runner's without the service's address, overridden by the kernelspec's and then by `extra_env`. With a `mask`, the
-    values of secrets are hidden in what the kernel's processes print to the log.
+    values of secrets are hidden in what the kernel's processes print to the log. `in_pod`: the container is this run's
+    alone.
     """
     fault = _find_fault(bundle.cwd)
     if fault:
@@ -149,7 +156,8 @@ def start_kernel(
     finally:
         if output is not None:
             os.close(output)
-    return KernelProcess(process=process, connection=connection, folder=folder)
+    memory = MemoryWatch(find_group_of_run(in_pod=in_pod))
+    return KernelProcess(process=process, connection=connection, folder=folder, memory=memory)
 
 
 def _find_spec_variables(bundle: Bundle) -> dict[str, str]:
@@ -181,7 +189,7 @@ def describe_exit(exit_code: int, *, by_memory: bool | None = None) -> str:
     `by_memory` is False if Linux is known to have killed no process for want of memory.
     """
     if exit_code == -signal.SIGKILL and by_memory is False:
-        return "was killed (SIGKILL), but not for want of memory"
+        return "was killed (SIGKILL), and not by Linux for want of memory"
     if exit_code == -signal.SIGKILL:
         return "was killed, most often because the machine or its memory limit ran out of memory"
     if -exit_code in OUTSIDE_SIGNALS:

@@ -45,12 +45,15 @@ def test_result_of_a_single_task_is_that_of_the_run():
 def test_a_process_that_was_killed_for_its_memory_is_told_with_its_limit(tmp_path):
     (tmp_path / "memory.max").write_text(f"{2**30}\n")
     (tmp_path / "memory.events").write_text("oom 3\noom_kill 1\n")
-    assert explain_missing_result(a_run(group=str(tmp_path)), -9) == Result(
-        outcome=L,
-        sentence="The process was killed because the job used more than its memory of 1 GiB. "
-        "Use less memory, or ask for more.",
-    )
+    for exit_code in (-9, None):
+        assert explain_missing_result(a_run(group=str(tmp_path)), exit_code) == Result(
+            outcome=F,
+            sentence="The process was killed because the job used more than its memory of 1 GiB. "
+            "Use less memory, or ask for more.",
+        )
     assert "memory" not in explain_missing_result(a_run(group=str(tmp_path)), -11).sentence
+    (tmp_path / "memory.events").write_text("oom 0\noom_kill 1\n")
+    assert explain_missing_result(a_run(group=str(tmp_path)), -9).outcome is L, "the machine was short, not the job"
 
 
 def test_missing_result_means_killed_after_a_stop_and_otherwise_lost():

@@ -221,6 +221,29 @@ async def test_a_sweep_is_reported_once_when_all_of_its_jobs_have_ended(world: W
     assert (notice.subject, notice.sentence) == ("Sweep digits has ended", "3 jobs: 1 failed, 1 done, 1 cancelled.")
 
 
+async def test_a_sweep_whose_jobs_end_together_is_looked_up_once(world: World, monkeypatch) -> None:
+    mail = Mailbox()
+    sending = notices(world, mail)
+    await sending.deliver()
+    jobs = await send_sweep(world, *map(str, range(8)))
+    await world.step(seconds=300)
+    for job in jobs:
+        world.controller.jobs.cancel(ANN, job)
+        if world.job(job).phase == "cancelling":
+            world.backend.end(job)
+    await world.step(3, seconds=0)
+    asked, list_jobs = [], world.store.list
+
+    def counted(*args, **more):
+        asked.append(more)
+        return list_jobs(*args, **more)
+
+    monkeypatch.setattr(world.store, "list", counted)
+    await sending.deliver()
+    assert [notice.sentence for notice in mail.sent] == ["8 jobs: 4 done, 4 cancelled."]
+    assert len(asked) == 2, "a page, and the empty one after it"
+
+
 async def test_a_sweep_is_reported_if_the_end_of_one_of_its_jobs_is_wanted(world: World) -> None:
     failed, cancelled = Mailbox("a"), Mailbox("b")
     sendings = [notices(world, failed, phases="failed"), notices(world, cancelled, phases="cancelled")]

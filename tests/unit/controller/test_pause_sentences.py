@@ -2,6 +2,8 @@
 
 import pytest
 
+from jupyter_gq.backends.protocol import Outcome
+
 from .world import ANN, BOB, World, story_settings
 
 pytestmark = pytest.mark.asyncio
@@ -56,3 +58,15 @@ async def test_a_limit_that_has_come_since_the_pause_is_told(world):
     world.settings.current = settings(limit="0", quota="0")
     await world.step(2)
     assert world.job(mine).sentence.startswith(f"{reclaimed} Waiting: the limit of vision is 0 GPU")
+
+
+async def test_a_limit_counts_as_told_only_if_it_was_the_last_pause(world):
+    job = await paused_by_a_lower_limit(world)
+    world.settings.current = settings()
+    await world.step(4)
+    assert world.job(job).phase == "running"
+    world.backend.end(job, Outcome.LOST, "The node is gone.")
+    world.settings.current = settings(limit="0", quota="0")
+    await world.step(4)
+    assert world.job(job).phase == "paused"
+    assert "Waiting: the limit of vision is 0 GPU" in world.job(job).sentence

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gq.devices import control_group
 from jupyter_gq.devices.control_group import MemoryWatch
 from jupyter_gq.domain.memory_kill import MemoryKill
 
@@ -55,3 +56,13 @@ def test_a_group_that_counts_nothing_tells_nothing(tmp_path: Path, content: str 
     watch = MemoryWatch(tmp_path)
     assert (watch.is_known, watch.find_kill()) == (False, None)
     assert MemoryWatch(None).is_known is False
+
+
+@pytest.mark.parametrize(
+    ("group", "in_pod", "is_own"),
+    [("jupyter-gq-job-1-2", False, True), ("user.slice", False, False), ("", True, True)],
+    ids=["run on one machine", "group of the service", "container"],
+)
+def test_only_a_group_of_the_run_itself_tells_why_it_was_killed(monkeypatch, tmp_path, group, in_pod, is_own):
+    monkeypatch.setattr(control_group, "find_group", lambda _: tmp_path / group)
+    assert (control_group.find_group_of_run(in_pod=in_pod) is not None) is is_own

@@ -40,7 +40,7 @@ def test_a_kernel_that_was_killed_for_memory(tmp_path: Path, oom: int, how: str)
     (tmp_path / "memory.max").write_text(f"{16 * 2**30}\n")
     count(tmp_path, oom=0, killed=0)
     kernel = a_killed_kernel(tmp_path)
-    assert kernel.describe_exit() == "was killed (SIGKILL), but not for want of memory"
+    assert kernel.describe_exit() == "was killed (SIGKILL), and not by Linux for want of memory"
     count(tmp_path, oom=oom, killed=1)
     assert kernel.describe_exit() == how
 
