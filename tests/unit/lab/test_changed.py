@@ -62,3 +62,9 @@ def test_arrays_in_other_values_count_and_arrays_of_their_own_do_not(tmp_path: P
     assert note.startswith("images and pair share their memory")
     assert explain(tmp_path, VIEWS, "print(images); model.fit(images)", "images", "first", "other") == []
     assert explain(tmp_path, VIEWS, "other[0] = 1", "images", "first", "other") == []
+
+
+def test_variables_that_hold_the_same_array_share_it_in_the_job_too(tmp_path: Path) -> None:
+    same = "import numpy\nimages = numpy.zeros(3)\ntrain = {'x': images}\ntest = {'x': images}"
+    assert explain(tmp_path, same, "train['x'][0] = 1", "train", "test") == []
+    assert len(explain(tmp_path, f"{same}\npart = images[1:]", "train['x'][0] = 1", "train", "part")) == 1
