@@ -84,7 +84,7 @@ class Noticed:
     has_cache: bool = False
     #: Identities of the arrays in the pickle, by the identity of the object that owns their memory.
     memory: dict[int, set[int]] = field(default_factory=dict)
-    #: These owners, which keeps their ids.
+    #: The owners of that memory, kept so that no identity is used twice.
     owners: list[object] = field(default_factory=list)
     #: Top-level modules whose classes and functions stand in the pickle by name.
     modules: set[str] = field(default_factory=set)
