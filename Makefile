@@ -109,10 +109,10 @@ soak-api: setup postgresql ## Send about CASES (100,000) made-up requests to the
 	JUPYTER_GQ_API_CASES=$(or $(CASES),100000) JUPYTER_GQ_API_SEED=$(or $(SEED),20) $(PYTEST) $(UNHURRIED) tests/api/test_any_request.py
 
 # The scheduler alone, with random clusters, is soaked by soak-worlds.
-soak: setup ## Let 60 users, jobs and notebooks live with random troubles for MINUTES (60); SEED, USERS, JOBS, DATABASE, PLACE
+soak: setup ## Let 60 users, jobs and notebooks live with random troubles for MINUTES (60); SEED, USERS, JOBS, DATABASE, PLACE, TROUBLES
 	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),60) --users $(or $(USERS),60) \
 	  --place $(or $(PLACE),machine) --database $(or $(DATABASE),sqlite) \
-	  $(if $(JOBS),--jobs $(JOBS)) $(if $(SEED),--seed $(SEED))
+	  $(if $(JOBS),--jobs $(JOBS)) $(if $(SEED),--seed $(SEED)) $(if $(TROUBLES),--troubles $(TROUBLES))
 
 # About half a minute for each hundred kills on a busy machine.
 soak-suspensions: setup ## Kill services and kernels at KILLS (200) random moments of suspensions; SEED draws others
