@@ -212,7 +212,7 @@ class DriverLimits:
         ), left if complete else None
 
     def _read_all(self, group: str) -> tuple[dict[str, MiB], bool]:
-        """Return the limits that the driver shows for a group, by device, and whether each device could tell its own."""
+        """Return the limits that the driver shows for a group, by device, and whether each device could tell."""
         shown, complete = {}, True
         for device in self.devices:
             try:

@@ -270,10 +270,13 @@ async def test_run_that_ends_while_its_limit_is_set_leaves_none(machine):
 async def test_group_that_is_made_again_meanwhile_is_not_removed_under_its_new_run(machine):
     """A run that had started in part is launched again in one step of the loop."""
     machine.driver.limits = {("b", str(machine.group)): 1000}
+    machine.driver.answers.clear()
     machine.limits.leave(KEY, str(machine.group))
     (clearing,) = [thread for thread in threading.enumerate() if thread.name == "clear memory limits"]
-    clearing.join()
     machine.group.mkdir(exist_ok=True)
+    machine.driver.answers.set()
+    clearing.join()
+    assert machine.group.exists(), "no program has entered it yet"
     (machine.group / "cgroup.procs").write_text("1\n")
     await asyncio.sleep(0)  # what the thread has left to the loop
     assert (machine.driver.calls, machine.group.exists()) == ([("b", None)], True)
