@@ -162,12 +162,17 @@ def add_process(group: str, pid: int) -> None:
 
 def pids_of(group: str) -> set[int]:
     """Return the ids of the processes of a control group; none if there is no group, or if it cannot be read."""
-    if not group:
-        return set()
+    return (read_pids(group) or set()) if group else set()
+
+
+def read_pids(group: str) -> set[int] | None:
+    """Return the ids of the processes of a control group; none if it has been removed, and None if it is not read."""
     try:
         return {int(pid) for pid in (Path(group) / _PROCESSES).read_text().split()}
-    except OSError:
+    except FileNotFoundError:
         return set()
+    except OSError:
+        return None
 
 
 def kill_group(group: str) -> None:

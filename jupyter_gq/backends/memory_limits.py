@@ -8,8 +8,12 @@ Rules
   in groups of their own.
 - Threads: the driver is called in threads, because it may hang. Each run has one call at most under way.
 - Cleared first: the limits of a group are cleared before the group is removed, and not while one is being set.
-- Left over: what an earlier service has set is not known, so that the first call for a run reads all devices. A limit
-  that could not be cleared is tried again like one that could not be set.
+- Removed in the loop: a backend makes the group of a run and starts its first program in one step of the loop, so that
+  the group of a run that is launched again is never removed between the two.
+- Left over: what an earlier service has set is not known, so that the first call for a run reads all devices, and the
+  next ones too, until each device has told its limit. A limit that could not be cleared is tried again like one that
+  could not be set.
+- Each alone: a device that refuses a call keeps no other device, and no other group, from being read or cleared.
 
 See docs/decisions/0205-let-the-driver-limit-control-groups.md,
 docs/decisions/0235-read-the-limits-that-an-earlier-service-left.md and
@@ -22,13 +26,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jupyter_gq.backends.capabilities import LimitState
-from jupyter_gq.devices.driver_limits import LimitError, MemoryLimiter, is_kept
+from jupyter_gq.devices.driver_limits import LimitError, MemoryLimiter, NeverLimitedError, is_kept
 from jupyter_gq.devices.processes import ProcessId, is_running
 from jupyter_gq.devices.threads import run_aside, run_in_thread
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.workload import RunKey
 
-from .control_groups import ParentGroup, pids_of, remove_group
+from .control_groups import ParentGroup, read_pids, remove_group
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +91,7 @@ class DriverLimits:
             return
         found.wanted = dict(limits)
         due = found.checked_at is None or self.awake() - found.checked_at >= _CHECK_INTERVAL
-        if not found.busy and (found.wanted != found.tried or ((found.wanted or found.set) and due)):
+        if not found.busy and (found.wanted != found.tried or ((found.wanted or found.set != {}) and due)):
             self._apply(found, f"limits of {workload}")
 
     def note_users(self, workload: str, run: int, users: Collection[ProcessId]) -> None:
@@ -95,7 +99,9 @@ class DriverLimits:
         found = self._runs.get((workload, run))
         if found is None or not found.group:
             return
-        inside = pids_of(found.group)
+        inside = read_pids(found.group)
+        if inside is None:
+            return
         # A process that has ended since it was seen is in no group. What one has taken outside is not counted later.
         evading = (each for each in users if each.pid not in inside or each in found.outside)
         outside = tuple(sorted(filter(is_running, evading)))
@@ -135,33 +141,40 @@ class DriverLimits:
         elif found is not None and found.set == {}:
             remove_group(group)
         else:
-            self.remove([group])
+            self._remove_later(group)
 
     def remove(self, groups: Sequence[str]) -> None:
         """Clear the limits of control groups that have no processes, whoever set them, then remove the groups."""
 
         def work() -> None:
             for group in filter(None, groups):
-                try:
-                    clear_limits(self.limiter, self.devices, group)
-                except LimitError as error:
-                    log.info("the memory limits of the control group %s were not cleared: %s", group, error)
+                self._clear_all(group)
                 remove_group(group)
 
         run_aside("remove control groups", work)
 
     # --- inside
 
+    def _remove_later(self, group: str) -> None:
+        """Clear the limits of a control group in a thread, then remove the group in the loop."""
+        run_in_thread("clear memory limits", lambda: self._clear_all(group), lambda _: remove_group(group))
+
+    def _clear_all(self, group: str) -> None:
+        """Clear the limits of a control group on all devices."""
+        for trouble in clear_limits(self.limiter, self.devices, group):
+            log.info("the memory limits of the control group %s were not cleared: %s", group, trouble)
+
     def _apply(self, found: _Run, name: str) -> None:
         """Set the wanted limits of a run in a thread, and read them back."""
         wanted, before, now = dict(found.wanted), found.set, self.awake()
         found.busy = True
 
-        def finish(result: tuple[LimitState, dict[str, MiB]] | None) -> None:
-            state, left = result or (LimitState(), {})
-            found.busy, found.tried, found.set, found.checked_at = False, wanted, {**left, **wanted}, now
+        def finish(result: tuple[LimitState, dict[str, MiB] | None] | None) -> None:
+            state, left = result or (LimitState(), None)
+            found.busy, found.tried, found.checked_at = False, wanted, now
+            found.set = None if left is None else {**left, **wanted}
             if found.ended:
-                self.remove([found.group])
+                self._remove_later(found.group)
                 return
             changed, found.state = state != found.state, state
             if changed:
@@ -173,13 +186,13 @@ class DriverLimits:
 
     def _set_all(
         self, group: str, wanted: Mapping[str, MiB], before: Mapping[str, MiB] | None
-    ) -> tuple[LimitState, dict[str, MiB]]:
+    ) -> tuple[LimitState, dict[str, MiB] | None]:
         """Set the limits that differ from those before, and read all; `before` is None if it is not known.
 
-        Returns what is confirmed, and the limits that are not wanted any more and could not be cleared.
+        Returns what is confirmed, and the limits that are not wanted any more and could not be cleared; None if a
+        device could not tell which limit it has.
         """
-        if before is None:
-            before = self._read_all(group)
+        before, complete = self._read_all(group) if before is None else (before, True)
         left = {device: before[device] for device in before.keys() - wanted.keys() if not self._clear(device, group)}
         confirmed, troubles = set(), []
         for device, limit in wanted.items():
@@ -194,15 +207,24 @@ class DriverLimits:
                 confirmed.add(device)
             else:
                 troubles.append(f"NVIDIA's driver was told the limit {limit} MiB, and does not show it.")
-        return LimitState(confirmed=frozenset(confirmed), trouble=" ".join(dict.fromkeys(troubles))), left
+        return LimitState(
+            confirmed=frozenset(confirmed), trouble=" ".join(dict.fromkeys(troubles))
+        ), left if complete else None
 
-    def _read_all(self, group: str) -> dict[str, MiB]:
-        """Return the limits that the driver shows for a group, by device; none if it cannot tell."""
-        try:
-            shown = {device: self.limiter.read_limit(device, group) for device in self.devices}
-        except LimitError:
-            return {}
-        return {device: limit for device, limit in shown.items() if limit is not None}
+    def _read_all(self, group: str) -> tuple[dict[str, MiB], bool]:
+        """Return the limits that the driver shows for a group, by device, and whether each device could tell."""
+        shown, complete = {}, True
+        for device in self.devices:
+            try:
+                limit = self.limiter.read_limit(device, group)
+            except NeverLimitedError:
+                continue
+            except LimitError:
+                complete = False
+                continue
+            if limit is not None:
+                shown[device] = limit
+        return shown, complete
 
     def _clear(self, device: str, group: str) -> bool:
         """Clear a limit that is not wanted any more; return whether that succeeded."""
@@ -214,11 +236,16 @@ class DriverLimits:
         return True
 
 
-def clear_limits(limiter: MemoryLimiter, devices: Iterable[str], group: str) -> None:
-    """Clear the limits of a control group on these devices, if the driver shows any. Raises `LimitError`."""
+def clear_limits(limiter: MemoryLimiter, devices: Iterable[str], group: str) -> list[str]:
+    """Clear the limits of a control group on these devices, if the driver shows any; return refusals, as sentences."""
+    refusals = []
     for device in devices:
-        if limiter.read_limit(device, group) is not None:
-            limiter.set_limit(device, group, None)
+        try:
+            if limiter.read_limit(device, group) is not None:
+                limiter.set_limit(device, group, None)
+        except LimitError as error:
+            refusals.append(str(error))
+    return list(dict.fromkeys(refusals))
 
 
 def clear_left_limits(limiter: MemoryLimiter, devices: Sequence[str], folder: Path) -> None:
@@ -229,11 +256,9 @@ def clear_left_limits(limiter: MemoryLimiter, devices: Sequence[str], folder: Pa
     groups = sorted(map(str, folder.glob("jupyter-gq-*/")))
 
     def work() -> None:
-        try:
-            for group in groups:
-                clear_limits(limiter, devices, group)
-        except LimitError as error:
-            log.debug("no memory limits are cleared: %s", error)
+        for group in groups:
+            for refusal in clear_limits(limiter, devices, group):
+                log.debug("the memory limits of the control group %s are not cleared: %s", group, refusal)
 
     if groups:
         run_aside("clear memory limits", work)

@@ -35,7 +35,9 @@ class MpsDevices:
     on_change: Callable[[], None]
     #: The devices that the daemon serves.
     _served: frozenset[str] = field(init=False)
+    #: What is wrong with the daemon, and the devices that it lacks although it answers.
     _trouble: str = field(init=False, default="")
+    _lacking: frozenset[str] = field(init=False, default_factory=frozenset)
     _checked_at: float | None = field(init=False, default=None)
     _busy: bool = field(init=False, default=False)
 
@@ -45,7 +47,7 @@ class MpsDevices:
     @property
     def trouble(self) -> str:
         """The trouble with the daemon, as a sentence; "" if it answers and serves all devices, or was not asked yet."""
-        return self._trouble
+        return self._trouble or _describe_lacking(self._lacking)
 
     def serves(self, devices: Collection[str]) -> bool:
         """Return whether one of these devices is shared by MPS."""
@@ -53,9 +55,9 @@ class MpsDevices:
 
     def describe_trouble(self, devices: Collection[str]) -> str:
         """Return what is wrong with MPS for the programs on these devices, as a sentence; "" if nothing is."""
-        lacking = set(self.daemon.devices).difference(self._served)
-        concerns = lacking.intersection(devices) if lacking else self.serves(devices)
-        return self._trouble if concerns else ""
+        if self._trouble:
+            return "" if set(devices).isdisjoint(self.daemon.devices) else self._trouble
+        return "" if self._lacking.isdisjoint(devices) else _describe_lacking(self._lacking)
 
     def environment(self, devices: Sequence[Device], milli: MilliGpu) -> Mapping[str, str]:
         """Return the variables of programs that have `milli` of each of these devices; see `mps_environment`."""
@@ -72,11 +74,14 @@ class MpsDevices:
     def _note(self, trouble: str | None) -> None:
         """Take over what is wrong with the daemon; None = the attempt has failed, which the log explains."""
         self._busy, self._checked_at = False, self.awake()
-        self._served = self.daemon.served()
-        found = "MPS could not be started; the service's log says why." if trouble is None else trouble
-        if not found and (lacking := set(self.daemon.devices) - self._served):
-            found = _LACKING.format(devices=", ".join(sorted(lacking)))
-        if found != self._trouble:
-            self._trouble = found
-            log.warning("%s", found or "MPS runs again.")
+        self._served, before = self.daemon.served(), self.trouble
+        self._trouble = "MPS could not be started; the service's log says why." if trouble is None else trouble
+        self._lacking = frozenset(() if self._trouble else self.daemon.devices) - self._served
+        if self.trouble != before:
+            log.warning("%s", self.trouble or "MPS runs again.")
             self.on_change()
+
+
+def _describe_lacking(devices: Collection[str]) -> str:
+    """Return the sentences on the devices that the daemon does not serve yet; "" if there are none."""
+    return _LACKING.format(devices=", ".join(sorted(devices))) if devices else ""

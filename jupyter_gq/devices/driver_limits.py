@@ -35,6 +35,10 @@ class LimitError(MachineError):
     """The failure to set or read a limit; its text is a sentence for people."""
 
 
+class NeverLimitedError(LimitError):
+    """The refusal of a device on which the driver limits no group, so that none has a limit there."""
+
+
 class MemoryLimiter(Protocol):
     """The limits on the memory that the programs of a control group may hold of a device."""
 
@@ -90,7 +94,8 @@ class NvmlLimiter:
         try:
             function()
         except nvml.NVMLError as error:
-            raise LimitError(_sentence_of(nvml, error)) from error
+            never = error.value in (nvml.NVML_ERROR_NOT_SUPPORTED, nvml.NVML_ERROR_FUNCTION_NOT_FOUND)
+            raise (NeverLimitedError if never else LimitError)(_sentence_of(nvml, error)) from error
 
 
 class NoLimiter:
@@ -101,12 +106,12 @@ class NoLimiter:
         self._why = why
 
     def set_limit(self, device: str, group: str, limit: MiB | None) -> None:
-        """Raise `LimitError`."""
-        raise LimitError(self._why)
+        """Raise `NeverLimitedError`."""
+        raise NeverLimitedError(self._why)
 
     def read_limit(self, device: str, group: str) -> MiB | None:
-        """Raise `LimitError`."""
-        raise LimitError(self._why)
+        """Raise `NeverLimitedError`."""
+        raise NeverLimitedError(self._why)
 
 
 def describe_obstacle(limiter: MemoryLimiter, devices: Sequence[DeviceInfo], group: str) -> str:

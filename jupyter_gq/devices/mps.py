@@ -58,7 +58,7 @@ class MpsDaemon:
     def served(self) -> frozenset[str]:
         """Return the devices that the daemon shall serve and does, by the ones with which it was started.
 
-        Before its first start, or if its folder does not tell, they are all.
+        Before its first start they are all, and so they are when a daemon without a note is found.
         """
         try:
             started_with = self._started_with.read_text(encoding="utf-8").split()
@@ -79,6 +79,8 @@ class MpsDaemon:
         try:
             if self._ask(program, "get_server_list") is None:
                 return self._start(program)
+            if not self._started_with.exists():
+                self._note_devices()
             if self.served() == set(self.devices) or self._has_client(program):
                 return ""
             return self._start(program) if self._quits(program) else ""
@@ -91,7 +93,7 @@ class MpsDaemon:
             if not folder.exists():
                 folder.mkdir(parents=True)
                 folder.chmod(0o755)  # the programs of other users find the daemon in it
-        self._started_with.write_text("".join(f"{device}\n" for device in self.devices), encoding="utf-8")
+        self._note_devices()
         output = self.folder / "start.log"
         # The daemon would keep a pipe open for ever, so that its output goes to a file.
         with output.open("wb") as file:
@@ -109,6 +111,10 @@ class MpsDaemon:
             return ""
         said = output.read_text(encoding="utf-8", errors="replace").strip()[:300]
         return f"MPS does not start; it says: {said or 'nothing'}. Its logs are in {self.folder / 'log'}."
+
+    def _note_devices(self) -> None:
+        """Write down the devices of the daemon, so that one that is named later is not taken for one that it serves."""
+        self._started_with.write_text("".join(f"{device}\n" for device in self.devices), encoding="utf-8")
 
     @property
     def _started_with(self) -> Path:

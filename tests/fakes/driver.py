@@ -174,6 +174,8 @@ class DriverThatKeepsLimits:
     def __init__(self):
         self.limits, self.calls = {}, []
         self.refusal, self.forgets = "", False
+        #: Errors of reading a limit, by device.
+        self.unread = {}
         self.answers = threading.Event()
         self.answers.set()
 
@@ -186,4 +188,6 @@ class DriverThatKeepsLimits:
             self.limits[(device, group)] = limit
 
     def read_limit(self, device, group):
+        if device in self.unread:
+            raise self.unread[device]
         return self.limits.get((device, group))

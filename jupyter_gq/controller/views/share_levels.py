@@ -12,8 +12,12 @@ from jupyter_gq.domain.workload import Kind, Workload
 
 _OUTSIDE_MPS = (
     "A program of the share uses the GPU outside MPS, so that neither its memory nor its part of the processors is "
-    "limited. Restart its kernel."
+    "limited. {remedy}"
 )
+_REMEDIES = {
+    Kind.NOTEBOOK: "Restart its kernel; if that does not help, restart the server.",
+    Kind.TRAINING: "Let the job start it without removing the variables of MPS, or send the job again.",
+}
 
 
 def level_of(context: Context, workload: Workload, devices: Mapping[str, Device]) -> ShareLevel:
@@ -45,7 +49,7 @@ def describe_missing_limit(context: Context, workload: Workload) -> str:
     trouble = "" if port is None or not _is_part(workload) else port.describe_trouble(_devices_of(workload))
     if port is None or not _is_shared_by_mps(port, workload):
         return " ".join(filter(None, [trouble, _limits_of(context, workload).trouble]))
-    outside = "" if all(_clients(context, workload)) else _OUTSIDE_MPS
+    outside = "" if all(_clients(context, workload)) else _OUTSIDE_MPS.format(remedy=_REMEDIES[workload.kind])
     return " ".join(filter(None, [trouble, outside]))
 
 

@@ -1,13 +1,16 @@
 """Limits of the driver on runs: set once, read again, cleared with the group, and claimed only while they are shown."""
 
+import asyncio
 import os
 import subprocess
+import threading
 from dataclasses import replace
 
 import pytest
 
 from jupyter_gq.backends.capabilities import LimitState
 from jupyter_gq.backends.memory_limits import DriverLimits, clear_left_limits
+from jupyter_gq.devices.driver_limits import LimitError, NeverLimitedError
 from jupyter_gq.devices.processes import identify
 from tests.fakes import FixedClock
 from tests.fakes.driver import DriverThatKeepsLimits
@@ -165,6 +168,16 @@ async def test_program_that_has_ended_is_not_taken_for_one_outside_the_group(mac
     assert machine.state == LimitState(confirmed=frozenset("a"))
 
 
+async def test_group_that_cannot_be_read_says_nothing_about_its_programs(machine, program):
+    await machine.settle(a=1000)
+    (machine.group / "cgroup.procs").mkdir()
+    machine.limits.note_users(*KEY, [program.id])
+    assert machine.state == LimitState(confirmed=frozenset("a"))
+    (machine.group / "cgroup.procs").rmdir()
+    machine.limits.note_users(*KEY, [program.id])
+    assert machine.state.confirmed == frozenset(), "no program is in a group that is gone"
+
+
 async def test_run_that_got_another_group_has_its_limits_set_there(machine, tmp_path):
     await machine.settle(a=1000)
     machine.limits.enter(KEY, str(machine.group))
@@ -206,6 +219,32 @@ async def test_limit_that_an_earlier_service_set_on_another_device_is_cleared(ma
     await eventually(lambda: machine.driver.limits[("b", other)] is None, "the end of the limit")
 
 
+async def test_device_that_cannot_tell_its_limit_is_asked_again_and_hides_no_other(machine):
+    machine.driver.limits = {("a", str(machine.group)): 1000, ("b", str(machine.group)): 1000}
+    machine.driver.unread = {"a": LimitError("Not now.")}
+    await machine.see_again()
+    assert machine.driver.calls == [("b", None)]
+    await machine.see_again()
+    machine.driver.unread.clear()
+    await machine.see_again()
+    assert (machine.driver.calls, machine.limits._runs[KEY].set) == ([("b", None), ("a", None)], {})
+
+
+async def test_device_that_never_has_a_limit_is_not_asked_again(machine):
+    machine.driver.unread = {"a": NeverLimitedError("It is divided.")}
+    await machine.settle()
+    assert machine.limits._runs[KEY].set == {}
+
+
+async def test_limits_are_unknown_after_a_crash_of_the_driver(machine):
+    machine.driver.limits = {("b", str(machine.group)): 1000}
+    machine.driver.unread = {"a": MemoryError("a crash")}
+    await machine.see_again()
+    machine.driver.unread.clear()
+    await machine.see_again()
+    assert machine.driver.calls == [("b", None)]
+
+
 async def test_limit_that_could_not_be_cleared_is_tried_again_now_and_then(machine):
     await machine.settle(a=1000)
     machine.driver.refusal = "Not now."
@@ -226,6 +265,21 @@ async def test_run_that_ends_while_its_limit_is_set_leaves_none(machine):
     machine.driver.answers.set()
     await eventually(lambda: not machine.group.exists(), "the end of the group")
     assert machine.driver.calls == [("a", 1000), ("a", None)]
+
+
+async def test_group_that_is_made_again_meanwhile_is_not_removed_under_its_new_run(machine):
+    """A run that had started in part is launched again in one step of the loop."""
+    machine.driver.limits = {("b", str(machine.group)): 1000}
+    machine.driver.answers.clear()
+    machine.limits.leave(KEY, str(machine.group))
+    (clearing,) = [thread for thread in threading.enumerate() if thread.name == "clear memory limits"]
+    machine.group.mkdir(exist_ok=True)
+    machine.driver.answers.set()
+    clearing.join()
+    assert machine.group.exists(), "no program has entered it yet"
+    (machine.group / "cgroup.procs").write_text("1\n")
+    await asyncio.sleep(0)  # what the thread has left to the loop
+    assert (machine.driver.calls, machine.group.exists()) == ([("b", None)], True)
 
 
 async def test_limits_of_the_group_that_a_run_had_before_are_cleared(machine, tmp_path):
@@ -252,6 +306,21 @@ async def test_limits_of_runs_that_go_on_are_cleared_after_they_were_switched_of
     clear_left_limits(machine.driver, ["a", "b"], tmp_path)
     await eventually(lambda: len(machine.driver.calls) == 2, "the end of the limits")
     assert machine.driver.limits == {("b", str(group)): 1000 if group.name == "of-others" else None for group in groups}
+
+
+async def test_device_that_refuses_keeps_no_other_limit_from_being_cleared(machine, tmp_path):
+    machine.driver.unread = {"a": NeverLimitedError("It is divided.")}
+    groups = [tmp_path / name for name in ("jupyter-gq-job-1", "jupyter-gq-job-2")]
+    for group in groups:
+        group.mkdir()
+        machine.driver.limits["b", str(group)] = 1000
+    clear_left_limits(machine.driver, ["a", "b"], tmp_path)
+    await eventually(lambda: machine.driver.calls == [("b", None)] * 2, "the end of the limits")
+
+    machine.driver.limits["b", str(machine.group)] = 1000
+    machine.limits.leave(("nb-9", 1), str(machine.group))
+    await eventually(lambda: not machine.group.exists(), "the end of the group")
+    assert machine.driver.limits["b", str(machine.group)] is None
 
 
 async def test_driver_that_hangs_is_asked_once_and_holds_up_nothing(machine):

@@ -93,6 +93,15 @@ async def test_trouble_of_the_daemon_concerns_only_what_it_serves():
     assert [machine.mps.describe_trouble([each]) for each in ("GPU-0", "GPU-9")] == ["It is missing.", ""]
 
 
+async def test_trouble_of_the_daemon_concerns_also_the_device_that_it_lacks():
+    machine = Machine("", "It is missing.", devices=("GPU-0", "GPU-1"))
+    machine.daemon.devices_at_start.remove("GPU-1")
+    await machine.look()
+    await machine.look()
+    assert [machine.mps.describe_trouble([each]) for each in ("GPU-0", "GPU-1")] == ["It is missing."] * 2
+    assert (machine.mps.trouble, machine.changes) == ("It is missing.", [1, 1])
+
+
 async def test_only_named_devices_are_served():
     mps = Machine("").mps
     assert [mps.serves(each) for each in (["GPU-0"], ["GPU-1", "GPU-0"], ["GPU-1"], [])] == [True, True, False, False]

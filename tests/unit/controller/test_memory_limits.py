@@ -207,6 +207,7 @@ async def test_level_is_mps_only_while_all_programs_are_seen_as_its_clients(mps_
     await mps_world.see(5)
     found = mps_world.notebook(ANN)
     assert (found.enforcement, "outside MPS" in found.enforcement_sentence) == ("watched", True)
+    assert found.enforcement_sentence.endswith("Restart its kernel; if that does not help, restart the server.")
 
 
 async def test_programs_under_mps_count_together_for_the_watchdog(mps_world):

@@ -6,7 +6,7 @@ import pynvml
 import pytest
 
 from jupyter_gq.devices.choose import choose_limiter
-from jupyter_gq.devices.driver_limits import LimitError, NvmlLimiter, is_kept
+from jupyter_gq.devices.driver_limits import LimitError, NeverLimitedError, NvmlLimiter, is_kept
 from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.simulated import SimulatedDevices
 
@@ -45,6 +45,15 @@ def no_time():
 def test_what_is_missing_is_told_in_words(load, sentence):
     with pytest.raises(LimitError, match=sentence):
         NvmlLimiter(load).read_limit("GPU-0", "/sys/fs/cgroup/x")
+
+
+@pytest.mark.parametrize(
+    ("error", "never"), [("NOT_SUPPORTED", True), ("FUNCTION_NOT_FOUND", True), ("UNKNOWN", False)]
+)
+def test_device_on_which_nothing_is_limited_is_told_from_one_that_fails(error, never):
+    with pytest.raises(LimitError) as caught:
+        NvmlLimiter(lambda: LimitingNvml(nvmlDeviceGetMemoryLimits_v1=error)).read_limit("GPU-0", "/sys/fs/cgroup/x")
+    assert isinstance(caught.value, NeverLimitedError) is never
 
 
 def test_installed_pynvml_may_know_limits():

@@ -69,6 +69,15 @@ def test_daemon_without_clients_is_started_anew_for_another_device(daemon):
     assert [line.split()[0] for line in starts(daemon)] == ["GPU-0,GPU-1", "GPU-0,GPU-1,GPU-2"]
 
 
+def test_daemon_without_a_note_is_noted_when_it_is_found_so_that_a_later_device_is_not_taken_for_served(daemon, folder):
+    """Earlier releases wrote no note."""
+    daemon.ensure()
+    connect(daemon, "123\n")
+    (folder / "devices").unlink()
+    assert (replace(daemon).ensure(), len(starts(daemon))) == ("", 1)
+    assert replace(daemon, devices=("GPU-0", "GPU-1", "GPU-2")).served() == {"GPU-0", "GPU-1"}
+
+
 def test_daemon_with_a_client_goes_on_as_it_is(daemon):
     daemon.ensure()
     connect(daemon, "123\n")
