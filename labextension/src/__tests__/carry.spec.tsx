@@ -204,6 +204,7 @@ describe('the choice between cells and their variables', () => {
     await perform(() => radio(1).click());
     await press('Send to training');
     await press('Cancel');
+    expect(all('.jp-Dialog')).toEqual([]);
     await perform(() => finish(aCapture(aVariable('a'))));
     expect([sent, all('.jp-Dialog')]).toEqual([[], []]);
   });
