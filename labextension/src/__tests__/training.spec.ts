@@ -287,7 +287,7 @@ describe('an event while an act on a job is on its way', () => {
 
 describe('two answers about a job that overtake each other', () => {
   /** Begin to record two answers; return how each of them arrives. */
-  async function begun(page: Page): Promise<((sentence: string) => Promise<void>)[]> {
+  function begun(page: Page): ((sentence: string) => Promise<void>)[] {
     page.send('job', aJob({ sentence: 'first' }));
     return [0, 1].map(() => {
       let arrive: (job: JobView) => void = () => undefined;
@@ -302,12 +302,12 @@ describe('two answers about a job that overtake each other', () => {
   it('leave the job as the later request found it, whatever comes first', async () => {
     const page = await opened();
     const told = (): string => page.live.state.jobs[0].sentence;
-    const [older, newer] = await begun(page);
+    const [older, newer] = begun(page);
     await older('older');
     expect(told()).toBe('older');
     await newer('newer');
     expect(told()).toBe('newer');
-    const [late, early] = await begun(page);
+    const [late, early] = begun(page);
     await early('newer');
     await late('older');
     expect(told()).toBe('newer');
@@ -315,7 +315,7 @@ describe('two answers about a job that overtake each other', () => {
 
   it('leave the job as a refresh found it that began after both', async () => {
     const page = await opened();
-    const [older] = await begun(page);
+    const [older] = begun(page);
     page.server.answer('GET jobs', { jobs: [aSummary({ sentence: 'listed' })], next: null });
     void page.live.refresh();
     await jest.advanceTimersByTimeAsync(SECOND);
