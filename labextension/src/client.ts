@@ -43,6 +43,8 @@ import type {
 } from './wire';
 
 const NAMESPACE = 'jupyter-gq';
+/** Jobs of a group in one answer: the most that the service gives. */
+const GROUP_PAGE = 500;
 
 /** Milliseconds after which a request without an answer counts as slow: people wonder after three seconds. */
 export const PATIENCE = 2500;
@@ -225,9 +227,16 @@ export class Client {
     return this._post('sweep', { ...request });
   }
 
-  /** Return up to 500 jobs of a group, newest first. */
+  /** Return all jobs of a group, newest first. */
   async listGroup(group: string): Promise<JobSummary[]> {
-    return (await this._get<JobList>('jobs', { limit: 500, group })).jobs;
+    const jobs: JobSummary[] = [];
+    let page: JobList | null = null;
+    do {
+      const rest: Record<string, string> = page?.next ? { before: page.next } : {};
+      page = await this._get<JobList>('jobs', { limit: GROUP_PAGE, group, ...rest });
+      jobs.push(...page.jobs);
+    } while (page.next !== null);
+    return jobs;
   }
 
   /** Keep the share of this server for longer; return the notebook with its new warning. */

@@ -8,6 +8,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 
+import type { Numbers } from './attach/sweep';
 import { describeStates, findBest, nameSweep, readNumbers } from './attach/sweep';
 import type { JobPhase } from './jobs';
 import { isFinal, summarizeJob } from './jobs';
@@ -29,17 +30,21 @@ export interface INews {
 }
 
 const OF_INTEREST: ReadonlySet<JobPhase> = new Set<JobPhase>(['done', 'failed', 'paused']);
-/** Most jobs of a sweep whose numbers are fetched to name the best one. */
+/** Most jobs of a sweep whose numbers are fetched to name the best one; of more, none is named. */
 const MOST_COMPARED = 100;
 
-/** Call `tell` once for each piece of news, until the result is disposed. */
-export function connectNews(
-  training: ITraining,
-  trans: TranslationBundle,
-  tell: (news: INews) => void
-): IDisposable {
+/** Who is told the news. */
+export interface IListener {
+  /** Return whether news are wanted at present; the server is asked for nothing that nobody wants to know. */
+  isWanted(): boolean | Promise<boolean>;
+  /** Called once for each piece of news that is wanted. */
+  tell(news: INews): void;
+}
+
+/** Tell a listener the news, until the result is disposed. */
+export function connectNews(training: ITraining, trans: TranslationBundle, listener: IListener): IDisposable {
   const phases = new Map<string, JobPhase>();
-  const sweeps = new Sweeps(training, trans, tell);
+  const sweeps = new Sweeps(training, trans, listener);
   return connect(training.jobChanged, (_, job) => {
     const before = phases.get(job.id);
     phases.set(job.id, job.phase);
@@ -51,9 +56,15 @@ export function connectNews(
       !isFinal(before) &&
       OF_INTEREST.has(job.phase)
     ) {
-      tell(makeJobNews(job, trans));
+      void tellJob(job, trans, listener);
     }
   });
+}
+
+async function tellJob(job: JobSummary, trans: TranslationBundle, listener: IListener): Promise<void> {
+  if (await listener.isWanted()) {
+    listener.tell(makeJobNews(job, trans));
+  }
 }
 
 function makeJobNews(job: JobSummary, trans: TranslationBundle): INews {
@@ -68,47 +79,88 @@ class Sweeps {
   constructor(
     private readonly _training: ITraining,
     private readonly _trans: TranslationBundle,
-    private readonly _tell: (news: INews) => void
+    private readonly _listener: IListener
   ) {}
 
   /**
    * Note the phase of a job of a sweep, and tell that the sweep is over, if it is. The page may know only some of its
-   * jobs, so the server is asked for all.
+   * jobs, so the server is asked for all: once for many ends in a row, and once more for those during the request.
    */
-  async take({ group, phase: present }: JobSummary): Promise<void> {
-    if (!isFinal(present)) {
+  async take({ group, phase }: JobSummary): Promise<void> {
+    if (!isFinal(phase)) {
       this._alive.add(group); // also one that was over, and has got more jobs
       return;
     }
-    const known = this._training.state.jobs.filter(job => job.group === group);
-    if (!this._alive.has(group) || known.some(job => !isFinal(job.phase))) {
+    if (this._asked.has(group)) {
+      this._again.add(group);
       return;
     }
-    const jobs = await this._training.client.listGroup(group).catch(() => known);
-    if (jobs.some(({ phase }) => !isFinal(phase)) || !this._alive.delete(group)) {
+    this._asked.add(group);
+    do {
+      this._again.delete(group);
+      await this._tellEnd(group);
+    } while (this._again.has(group));
+    this._asked.delete(group);
+  }
+
+  /** Tell that a sweep is over, unless it may still run. If the server cannot say, a later event asks again. */
+  private async _tellEnd(group: string): Promise<void> {
+    if (!this._mayBeOver(group)) {
       return;
     }
+    if (!(await this._listener.isWanted())) {
+      this._alive.delete(group);
+      return;
+    }
+    const jobs = await this._training.client.listGroup(group).catch(() => null);
+    if (jobs === null || jobs.some(({ phase }) => !isFinal(phase)) || !this._mayBeOver(group)) {
+      return;
+    }
+    this._alive.delete(group);
     const job = jobs.find(({ phase }) => phase === 'failed') ?? jobs.find(({ phase }) => phase === 'done');
     if (job === undefined) {
       return; // the user has cancelled all of them
     }
     const describe = (): Promise<string> => this._describe(jobs);
-    this._tell({ id: group, name: nameSweep(jobs), phase: job.phase, job: job.id, describe });
+    this._listener.tell({ id: group, name: nameSweep(jobs), phase: job.phase, job: job.id, describe });
   }
 
-  /** Return how the jobs ended, and which is the best if they have brought back numbers. */
+  /** Return whether a sweep was seen before its end, and this page knows no job of it that has not ended. */
+  private _mayBeOver(group: string): boolean {
+    const isLiving = (job: JobSummary): boolean => job.group === group && !isFinal(job.phase);
+    return this._alive.has(group) && !this._training.state.jobs.some(isLiving);
+  }
+
+  /** Return how the jobs ended, and which is the best if all that are done could be compared. */
   private async _describe(jobs: readonly JobSummary[]): Promise<string> {
     const states = `${describeStates(jobs, this._trans)}.`;
-    const done = jobs.filter(job => job.phase === 'done').slice(0, MOST_COMPARED);
-    const { client } = this._training;
-    const results = await Promise.all(done.map(({ id }) => client.getResults(id).catch(() => null)));
-    const numbers = results.map((found, at) => [done[at].id, readNumbers(found?.variables ?? [])] as const);
-    const best = findBest(jobs, new Map(numbers));
+    const numbers = await this._readNumbers(jobs.filter(job => job.phase === 'done'));
+    const best = numbers === null ? null : findBest(jobs, numbers);
     return best === null
       ? states
       : `${states} ${this._trans.__('Best: %1 in “%2”.', best.number, stripControls(best.job.name))}`;
   }
 
-  /** Ids of the sweeps. */
+  /** Return the numbers that each job has brought back, by its id; null if the jobs are many, or some are not known. */
+  private async _readNumbers(done: readonly JobSummary[]): Promise<Map<string, Numbers> | null> {
+    if (done.length > MOST_COMPARED) {
+      return null;
+    }
+    const { client } = this._training;
+    const read = async ({ id }: JobSummary): Promise<[string, Numbers]> => [
+      id,
+      readNumbers((await client.getResults(id)).variables)
+    ];
+    return Promise.all(done.map(read)).then(
+      numbers => new Map(numbers),
+      () => null
+    );
+  }
+
+  /** Ids of the sweeps that this page saw before their end. */
   private readonly _alive = new Set<string>();
+  /** Ids of the sweeps about which the server is being asked. */
+  private readonly _asked = new Set<string>();
+  /** Ids of those of them of which a job has ended meanwhile. */
+  private readonly _again = new Set<string>();
 }

@@ -2,7 +2,7 @@ import { Signal } from '@lumino/signaling';
 
 import type { IPrefixEntry } from '../bundle/prefix';
 import { RequestError } from '../client';
-import { summarizeVariables } from '../send/carry';
+import { REPLAYED, selectReplayed, selectRunning, summarizeVariables } from '../send/carry';
 import type { IChosenCells } from '../send/carry';
 import type { ISendOptions } from '../send/widget';
 import { SendDialog } from '../send/dialog';
@@ -204,6 +204,7 @@ describe('the choice between cells and their variables', () => {
     await perform(() => radio(1).click());
     await press('Send to training');
     await press('Cancel');
+    expect(all('.jp-Dialog')).toEqual([]);
     await perform(() => finish(aCapture(aVariable('a'))));
     expect([sent, all('.jp-Dialog')]).toEqual([[], []]);
   });
@@ -244,6 +245,13 @@ describe('the choice between cells and their variables', () => {
     await press('Send to training');
     expect(sent.map(cells => [cells.capture, cells.prefix.length])).toEqual([[null, 2]]);
   });
+});
+
+it('sends a cell that sends itself to the server, but does not list it as one that runs', () => {
+  const sender = { ...anEntry('s'), source: '%%train --wait --returns model\nmodel = fit()', seconds: null };
+  const entries = [anEntry('a'), sender];
+  expect(selectReplayed(entries, REPLAYED)).toEqual([entries[0]]);
+  expect(selectRunning(entries, REPLAYED)).toEqual(entries);
 });
 
 it('counts what goes along and what stays', () => {

@@ -66,6 +66,20 @@ describe('the client', () => {
     expect(server.asked).toEqual(['GET jobs?limit=50', 'GET jobs?limit=50&before=job-9']);
   });
 
+  it('asks for all pages of the jobs of a group', async () => {
+    const [first, second] = [
+      { jobs: [aJob({ id: 'b' })], next: 'b' },
+      { jobs: [aJob({ id: 'a' })], next: null }
+    ];
+    server.answer('GET jobs', first);
+    server.answer('GET jobs?limit=500&group=sweep-1&before=b', second);
+    expect((await client.listGroup('sweep-1')).map(({ id }) => id)).toEqual(['b', 'a']);
+    expect(server.asked).toEqual([
+      'GET jobs?limit=500&group=sweep-1',
+      'GET jobs?limit=500&group=sweep-1&before=b'
+    ]);
+  });
+
   it('asks for the pieces of output after the last one', async () => {
     server.answer('GET jobs/job-1/outputs', { events: [], last_seq: 7, finished: false });
     expect((await client.listOutputs('job-1', 7)).last_seq).toBe(7);

@@ -106,7 +106,7 @@ export class FakeServer {
   /** Bodies of the requests that had one, parsed. */
   readonly bodies: unknown[] = [];
 
-  /** Answer a method and path, such as "GET jobs", from now on. */
+  /** Answer a method and path, such as "GET jobs", from now on; one with its query, such as "GET jobs?limit=50", first. */
   answer(route: string, body: unknown, status = 200): void {
     this._answers.set(route, { status, body });
   }
@@ -144,7 +144,8 @@ export class FakeServer {
     if (this.isDown) {
       throw new TypeError('Failed to fetch');
     }
-    const { status, body } = this._answers.get(`${method} ${path.split('?')[0]}`) ?? MISSING;
+    const routes = [path, path.split('?')[0]].map(each => `${method} ${each}`);
+    const { status, body } = routes.map(route => this._answers.get(route)).find(Boolean) ?? MISSING;
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     return {
       ok: status < 400,

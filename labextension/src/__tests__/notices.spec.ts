@@ -105,6 +105,8 @@ describe('a sweep', () => {
   const [variable] = someResults('accuracy').variables;
   const result = (number: number): unknown => someResults('', { variables: [{ ...variable, number }] });
 
+  const questions = (): string[] => training.server.asked.filter(asked => asked.startsWith('GET jobs?'));
+
   function serverKnows(...phases: JobPhase[]): void {
     training.server.answer('GET jobs', { jobs: phases.map((phase, at) => swept(at, phase)), next: null });
   }
@@ -161,6 +163,47 @@ describe('a sweep', () => {
     [0, 1, 2].forEach(at => training.recordJob(swept(at, 'done')));
     await settle();
     expect(told()).toEqual(['“digits”: 3 jobs: 3 done.']);
+  });
+
+  it('is asked for once while many of its jobs end, and once more for those that ended meanwhile', async () => {
+    const end = (...ends: number[]): void => ends.forEach(at => training.recordJob(swept(at, 'done')));
+    serverKnows('done', 'done', 'done', 'running');
+    training.server.hold();
+    training.recordJob(swept(0, 'running'));
+    end(0, 1, 2);
+    await settle();
+    end(3, 4, 5);
+    await settle();
+    expect(questions()).toHaveLength(1);
+    training.server.release();
+    await settle();
+    expect([questions().length, told()]).toEqual([2, []]);
+  });
+
+  it('is not told from what the page knows if the server cannot say, but later', async () => {
+    training.server.answer('GET jobs', { code: 'service_unavailable', message: 'Later.' }, 503);
+    await runs('done', 'done');
+    expect(told()).toEqual([]);
+    serverKnows('done', 'done', 'failed');
+    training.recordJob(swept(1, 'done'));
+    await settle();
+    expect(told()).toEqual(['“digits”: 3 jobs: 2 done, 1 failed.']);
+  });
+
+  it('has no best job if not all that are done could be compared', async () => {
+    serverKnows('done', 'done');
+    training.server.answer('GET jobs/job-0/results', result(0.9));
+    training.server.answer('GET jobs/job-1/results', { code: 'internal', message: 'Later.' }, 500);
+    await runs('done', 'done');
+    expect(told()).toEqual(['“digits”: 2 jobs: 2 done.']);
+  });
+
+  it('has no best job if more are done than are compared', async () => {
+    const phases = Array<JobPhase>(101).fill('done');
+    phases.forEach((_, at) => training.server.answer(`GET jobs/job-${at}/results`, result(at)));
+    serverKnows(...phases);
+    await runs('done');
+    expect(told()).toEqual(['“digits”: 101 jobs: 101 done.']);
   });
 
   it('is not told to a page that did not know it before', async () => {

@@ -53,6 +53,36 @@ describe('what is replayed', () => {
     expect(above.entries.map(item => item.cellId)).toEqual(['a']);
   });
 
+  it.each(['--wait --returns model', '--gpus 1 --returns=model,loss --wait'])(
+    'has a cell that sends itself with %s, whose time was that of the job',
+    options => {
+      const sender = `\n%%train ${options}\nmodel = fit()`;
+      const runs = [ran('a', { code: sender, seconds: 900 }), ran('b')];
+      const prefix = proposeFromRuns(runs, NOTEBOOK, TARGET);
+      expect(prefix.entries.map(({ source, note }) => [source, note])).toEqual([
+        [sender, null],
+        ['run_b()', null]
+      ]);
+      expect(selectCells(prefix.entries)[0]).toEqual({
+        cell_id: 'a',
+        source: sender,
+        seconds: null,
+        ran: true
+      });
+      expect(sumKnownSeconds(prefix.entries)).toBe(1);
+      const above = proposeFromDocument([cell('s', sender), cell('t')], TARGET);
+      expect(above.entries.map(item => item.cellId)).toEqual(['s']);
+    }
+  );
+
+  it.each(['--wait', '--returns model', '--returns-later --wait', '\n--wait --returns model'])(
+    'has no cell that sends itself with %j, which assigns nothing here',
+    options => {
+      const prefix = proposeFromRuns([ran('a', { code: `%%train ${options}\nfit()` })], NOTEBOOK, TARGET);
+      expect(prefix.entries).toEqual([]);
+    }
+  );
+
   it('leaves a failed run out, but lists it', () => {
     const prefix = proposeFromRuns([ran('a', { failed: true }), ran('b')], NOTEBOOK, TARGET);
     expect(prefix.entries).toHaveLength(2);

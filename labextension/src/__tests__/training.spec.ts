@@ -285,6 +285,45 @@ describe('an event while an act on a job is on its way', () => {
   });
 });
 
+describe('two answers about a job that overtake each other', () => {
+  /** Begin to record two answers; return how each of them arrives. */
+  function begun(page: Page): ((sentence: string) => Promise<void>)[] {
+    page.send('job', aJob({ sentence: 'first' }));
+    return [0, 1].map(() => {
+      let arrive: (job: JobView) => void = () => undefined;
+      void page.live.recordAnswer(new Promise<JobView>(resolve => (arrive = resolve)), job => [job]);
+      return async (sentence: string) => {
+        arrive(aJob({ sentence }));
+        await jest.advanceTimersByTimeAsync(0);
+      };
+    });
+  }
+
+  it('leave the job as the later request found it, whatever comes first', async () => {
+    const page = await opened();
+    const told = (): string => page.live.state.jobs[0].sentence;
+    const [older, newer] = begun(page);
+    await older('older');
+    expect(told()).toBe('older');
+    await newer('newer');
+    expect(told()).toBe('newer');
+    const [late, early] = begun(page);
+    await early('newer');
+    await late('older');
+    expect(told()).toBe('newer');
+  });
+
+  it('leave the job as a refresh found it that began after both', async () => {
+    const page = await opened();
+    const [older] = begun(page);
+    page.server.answer('GET jobs', { jobs: [aSummary({ sentence: 'listed' })], next: null });
+    void page.live.refresh();
+    await jest.advanceTimersByTimeAsync(SECOND);
+    await older('older');
+    expect(page.live.state.jobs[0].sentence).toBe('listed');
+  });
+});
+
 describe('a service that is down', () => {
   it('leaves the lists as they were, and says why', async () => {
     const page = await opened();

@@ -76,12 +76,13 @@ export function proposeFromRuns(
   return { from, entries: completeEntries(entries, cells, targets) };
 }
 
-/** Return the entry for one run. */
+/** Return the entry for one run. A cell that sends itself is not replayed as it ran, so its time does not count. */
 function makeRunEntry(run: RanCell, index: number, cells: readonly ICodeCell[]): IPrefixEntry {
   const same = cells.find(candidate => candidate.source.trim() === run.code.trim());
   const entry = makeEntry(run.cell_id || same?.id || `history-${index + 1}`, run.code);
   const note = run.failed ? 'failed' : run.seconds === null ? 'running' : null;
-  return { ...entry, seconds: run.seconds, ran: true, included: !run.failed, note };
+  const seconds = sendsItself(run.code) ? null : run.seconds;
+  return { ...entry, seconds, ran: true, included: !run.failed, note };
 }
 
 /** Propose all code cells above the first target, in document order, without empty ones; failed ones are not included. */
@@ -102,10 +103,24 @@ export function proposeFromDocument(
   return { from, entries: completeEntries(entries, cells, targets) };
 }
 
-/** Return whether a job can replay a source: not if it is empty, or if it sends itself by its magic. */
+/**
+ * Return whether a source belongs to a proposal: not if it is empty, or sends itself and leaves nothing to later cells.
+ *
+ * The server puts a comment in the place of a cell that sends itself, and leaves out what needs its variables.
+ */
 function isReplayable(source: string): boolean {
-  const code = source.trim();
-  return code !== '' && !code.startsWith(TRAIN_MAGIC);
+  return source.trim() !== '' && (!sendsItself(source) || bringsBack(source));
+}
+
+/** Return whether a cell sends itself by its magic, so that no job runs it. */
+export function sendsItself(source: string): boolean {
+  return source.trimStart().startsWith(TRAIN_MAGIC);
+}
+
+/** Return whether a source that sends itself assigns what its job returns, by the options of its magic. */
+function bringsBack(source: string): boolean {
+  const words = source.trimStart().split('\n', 1)[0].split(/\s+/);
+  return words.includes('--wait') && words.some(word => /^--returns(=|$)/.test(word));
 }
 
 /** Return an included entry for a cell that is not known to have run. */

@@ -132,13 +132,20 @@ export class Training implements ITraining, IDisposable {
       const found = await answer;
       listJobs(found)
         .filter(job => !changed.has(job.id))
-        .forEach(job => this.recordJob(job));
+        .forEach(job => {
+          this._note(job.id, changed);
+          this._putJob(job);
+        });
       return found;
     });
   }
 
   recordJob(job: JobSummary): void {
     this._note(job.id);
+    this._putJob(job);
+  }
+
+  private _putJob(job: JobSummary): void {
     this._set(applyJob(this._state, job));
     this._jobChanged.emit(this._state.jobs.find(known => known.id === job.id) ?? job);
   }
@@ -162,7 +169,7 @@ export class Training implements ITraining, IDisposable {
     });
   }
 
-  /** Do a request that is given the ids of the jobs and notebooks that change until it ends: they are newer. */
+  /** Do a request that is given the ids of the jobs and notebooks of which newer is known when it ends. */
   private async _hear<T>(request: (changed: ReadonlySet<string>) => Promise<T>): Promise<T> {
     const changed = new Set<string>();
     this._changed.add(changed);
@@ -173,8 +180,17 @@ export class Training implements ITraining, IDisposable {
     }
   }
 
-  private _note(id: string): void {
-    this._changed.forEach(changed => changed.add(id));
+  /**
+   * Note that a job or notebook has changed: by an event for all requests under way, by the answer to one of them only
+   * for those that began before it, because an answer to a later request is newer.
+   */
+  private _note(id: string, answered?: ReadonlySet<string>): void {
+    for (const changed of this._changed) {
+      if (changed === answered) {
+        return;
+      }
+      changed.add(id);
+    }
   }
 
   /** Fetch every list. Raises what the fetch raises, so that the poll retries. */
@@ -209,6 +225,9 @@ export class Training implements ITraining, IDisposable {
     const state = applyFirstPage(applyNotebooks(before, notebooks, changed), page, changed);
     this._set(state);
     const fetched = new Set(page.jobs.map(job => job.id));
+    [...fetched, ...notebooks.map(({ id }) => id)]
+      .filter(id => !changed.has(id))
+      .forEach(id => this._note(id, changed));
     state.jobs.filter(job => fetched.has(job.id)).forEach(job => this._jobChanged.emit(job));
   }
 
@@ -286,7 +305,7 @@ export class Training implements ITraining, IDisposable {
 
   private _state: ILiveState = INITIAL_STATE;
   private _missed = false;
-  /** For each request under way, the ids of the jobs and notebooks that have changed since it began. */
+  /** For each request under way, in the order of their beginning, the ids of what has changed since it began. */
   private readonly _changed = new Set<Set<string>>();
   private _queueTimer: number | undefined;
   private readonly _poll: Poll<void, unknown>;

@@ -5,7 +5,7 @@ import type { CommandRegistry } from '@lumino/commands';
 import { DisposableDelegate } from '@lumino/disposable';
 
 import { definePlugin } from '../lifetime';
-import type { INews } from '../news';
+import type { IListener, INews } from '../news';
 import { connectNews } from '../news';
 import { stripControls } from '../plain';
 import { selectSettings, SETTINGS_ID } from '../settings';
@@ -23,7 +23,7 @@ export const desktop = definePlugin({
       return;
     }
     const notices = new DesktopNotices(app.commands, trans);
-    owned.add(connectNews(training, trans, news => void notices.tell(news)));
+    owned.add(connectNews(training, trans, notices));
     void registry.load(SETTINGS_ID).then(settings => {
       if (owned.isDisposed) {
         return; // the plugin was deactivated meanwhile
@@ -37,7 +37,7 @@ export const desktop = definePlugin({
 });
 
 /** Notices of the browser about jobs. */
-class DesktopNotices {
+class DesktopNotices implements IListener {
   constructor(
     private readonly _commands: CommandRegistry,
     private readonly _trans: TranslationBundle
@@ -60,14 +60,21 @@ class DesktopNotices {
     }
   }
 
-  /** Show the news, if the page cannot be seen. A click leads to the job. */
-  async tell({ id, name, job, describe }: INews): Promise<void> {
-    const { Notification: notice } = window;
-    if (!this._isOn || document.visibilityState !== 'hidden' || notice?.permission !== 'granted') {
-      return;
-    }
+  /** Return whether notices are on and permitted, and the page cannot be seen. */
+  isWanted(): boolean {
+    return (
+      this._isOn && document.visibilityState === 'hidden' && window.Notification?.permission === 'granted'
+    );
+  }
+
+  tell(news: INews): void {
+    void this._show(news);
+  }
+
+  /** Show the news. A click leads to the job. */
+  private async _show({ id, name, job, describe }: INews): Promise<void> {
     // Several tabs of one user show one notice.
-    const shown = new notice(stripControls(name), {
+    const shown = new window.Notification(stripControls(name), {
       body: await describe(),
       tag: `jupyter-gq-${id}`
     });

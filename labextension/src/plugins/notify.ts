@@ -18,20 +18,16 @@ export const notify = definePlugin({
   requires: [ITraining],
   optional: [ISettingRegistry],
   activate: ({ app, owned, trans }, training: ITraining, registry: ISettingRegistry | null): void => {
-    owned.add(connectNews(training, trans, news => void notifyUser(app, registry, news, trans)));
+    owned.add(
+      connectNews(training, trans, {
+        isWanted: async () => (await readSettings(registry)).notifyWhenDone,
+        tell: news => void notifyUser(app, news, trans)
+      })
+    );
   }
 });
 
-/** Notify the user of the news, if the settings ask for it. */
-async function notifyUser(
-  app: JupyterFrontEnd,
-  registry: ISettingRegistry | null,
-  news: INews,
-  trans: TranslationBundle
-): Promise<void> {
-  if (!(await readSettings(registry)).notifyWhenDone) {
-    return;
-  }
+async function notifyUser(app: JupyterFrontEnd, news: INews, trans: TranslationBundle): Promise<void> {
   const { job } = news;
   const actions = [
     {

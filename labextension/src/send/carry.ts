@@ -3,6 +3,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { IPrefixEntry } from '../bundle/prefix';
+import { sendsItself } from '../bundle/prefix';
 import { formatBytes } from '../results';
 import type { Captured, CaptureRequest, Plan, PrefixCell, Problem } from '../wire';
 
@@ -80,7 +81,9 @@ export function selectRunning(entries: readonly IPrefixEntry[], carry: ICarry): 
 
 /** Return the cells that a job runs first if no variable goes along. */
 export function selectReplayed(entries: readonly IPrefixEntry[], carry: ICarry): readonly IPrefixEntry[] {
-  return entries.filter(({ key, included }) => included && !carry.unreplayed.has(key));
+  return entries.filter(
+    ({ key, source, included }) => included && !sendsItself(source) && !carry.unreplayed.has(key)
+  );
 }
 
 /** Return one line on what goes along, such as "4 variables, 12 MB, go along; 1 stays". */

@@ -59,6 +59,9 @@ export class SendDialog extends Dialog<unknown> {
     } else if (!this._form.isSending) {
       this._setBusy(true);
       void this._form.submit().then(accepted => {
+        if (this.isDisposed) {
+          return; // the user has cancelled before anything was on its way
+        }
         this._setBusy(false);
         if (accepted || this._form.isWithdrawn) {
           super.resolve(index);
@@ -67,7 +70,7 @@ export class SendDialog extends Dialog<unknown> {
     }
   }
 
-  /** Close the dialog without a job. While one is being sent, wait for the answer, which decides what to cancel. */
+  /** Close the dialog without a job. While one is on its way, wait for the answer, which decides what to cancel. */
   reject(): void {
     if (!this._form.withdraw()) {
       super.reject();

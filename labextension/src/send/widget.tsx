@@ -183,12 +183,12 @@ export class SendFormWidget extends ReactWidget {
     return this._state.withdrawn;
   }
 
-  /** Note that the user cancels while a job is being sent; return false if none is. */
+  /** Note that the user cancels; return whether a job is on its way, whose answer decides what to cancel. */
   withdraw(): boolean {
     if (this.isSending) {
       this._set({ withdrawn: true });
     }
-    return this.isSending;
+    return this.isSending && !this._isWaiting;
   }
 
   dispose(): void {
@@ -247,7 +247,9 @@ export class SendFormWidget extends ReactWidget {
   /** Wait for the variables that the user takes along; return false, with the reason shown, if the job cannot be sent. */
   private async _hasVariables(): Promise<boolean> {
     const isSeen = this._state.carry.captured !== null;
+    this._isWaiting = true;
     await this._capturing.finish();
+    this._isWaiting = false;
     const { carry, withdrawn } = this._state;
     const problem = carry.wanted ? findRefusal(carry, isSeen, this._options.trans) : null;
     if (problem !== null || withdrawn) {
@@ -420,12 +422,16 @@ export class SendFormWidget extends ReactWidget {
 
   private _set(change: Partial<IFormState>): void {
     this._state = { ...this._state, ...change };
-    this.update();
+    if (!this.isDisposed) {
+      this.update();
+    }
   }
 
   private _state: IFormState;
   private _job: JobView | null = null;
   private _sweep: SentSweep | null = null;
+  /** Whether the job waits for the variables, so that nothing is on its way yet. */
+  private _isWaiting = false;
   private readonly _asking: Debouncer;
   private readonly _checking: Debouncer;
   private readonly _capturing: Question;
