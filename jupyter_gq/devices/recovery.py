@@ -5,6 +5,8 @@ Rules
 - Until it is done: a locked program waits for ever. So what the driver or the disk refused is attempted again, after a
   pause that doubles up to `LONGEST_PAUSE`.
 - The rest is left alone: a later attempt is for the unfinished shares only, since the others are in use meanwhile.
+- Nothing else meanwhile: what is unfinished is neither suspended nor resumed, and a suspended job stands still after
+  each attempt, whether or not it succeeded.
 - Threads: each attempt runs in a daemon thread, because a driver may hang; there is never more than one.
 
 See docs/decisions/0232-try-an-unfinished-recovery-again.md.

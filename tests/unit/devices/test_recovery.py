@@ -110,8 +110,9 @@ async def test_share_of_which_the_driver_told_nothing_comes_back_however_often_t
     await attempts_in(machine, again, 1)
     for _ in range(4):
         again.resume(*KEY)
-        await eventually(lambda: "cannot come back yet" in again.state(*KEY).failure, "the refusal to resume")
+        await eventually(lambda: again.state(*KEY).phase is not SharePhase.RESUMING, "the end of the resume")
     assert again.state(*KEY).phase is SharePhase.SUSPENDED
+    assert "cannot come back yet" in again.state(*KEY).failure
     machine.driver.processes[KERNEL].fails = {}
     await attempts_in(machine, again, 10)
     again.resume(*KEY)
@@ -163,8 +164,9 @@ async def test_recovery_is_tried_again_when_the_journal_could_not_be_read(machin
     recover, shares.suspender.recover = shares.suspender.recover, cannot_be_read
     shares.recover()
     await comes_to(shares, SharePhase.SUSPENDED)
+    asked, shares.suspender.unsuspendable = shares.suspender.unsuspendable, cannot_be_read
     assert shares.describe_refusal(*KEY) == "", "a refusal is for ever, and an idle server is stopped by it"
-    shares.suspender.recover = recover
+    shares.suspender.recover, shares.suspender.unsuspendable = recover, asked
     await attempts_in(machine, shares, 10)
     assert shares.state(*KEY).phase is SharePhase.IN_USE
     assert shares.describe_refusal(*KEY) == ""

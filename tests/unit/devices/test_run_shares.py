@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gq.devices.checkpointer import CheckpointProblem
+from jupyter_gq.devices.checkpointer import CheckpointProblem, CheckpointState
 from jupyter_gq.devices.choose import choose_suspender
 from jupyter_gq.devices.processes import identify, read_process
 from jupyter_gq.devices.run_shares import RunShares
@@ -338,6 +338,16 @@ async def test_a_job_that_has_begun_since_is_not_stopped_by_a_later_attempt(jobs
     again.recover()
     await eventually(lambda: jobs.changes > before, "the end of the attempt")
     assert (jobs.groups, again.state(*later).phase) == ([], SharePhase.IN_USE)
+
+
+async def test_a_job_whose_state_was_lost_meanwhile_goes_on_so_that_it_can_end(jobs):
+    jobs.driver.start(3, 500)
+    await suspended(jobs)
+    jobs.driver.processes[3].state = CheckpointState.FAILED
+    jobs.groups.clear()
+    again = await recovered(jobs)
+    assert "could not be brought back" in again.describe_loss(*KEY)
+    assert jobs.groups == [False]
 
 
 def fails_by(error):
