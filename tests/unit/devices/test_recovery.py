@@ -123,9 +123,7 @@ async def test_share_of_which_the_driver_told_nothing_comes_back_however_often_t
 async def test_every_share_has_a_phase_while_the_journal_cannot_be_read_and_nothing_moves(machine):
     shares = machine.shares()
     machine.path.mkdir()  # reading a folder fails with an OSError
-    before = machine.changes
-    shares.recover()
-    await eventually(lambda: machine.changes > before, "the end of the attempt")
+    await attempts_in(machine, shares, 1)
     later = running(a_notebook("bob", "2"), "GPU-1")
     shares.add(later, lambda: [])
     assert shares.describe_refusal(*KEY) == ""
