@@ -5,6 +5,8 @@ Rules
 - Until it is done: a locked program waits for ever. So what the driver or the disk refused is attempted again, after a
   pause that doubles up to `LONGEST_PAUSE`.
 - The rest is left alone: a later attempt is for the unfinished shares only, since the others are in use meanwhile.
+- Nothing else meanwhile: what is unfinished is neither suspended nor resumed, and a suspended job stands still after
+  each attempt, whether or not it succeeded.
 - Threads: each attempt runs in a daemon thread, because a driver may hang; there is never more than one.
 
 See docs/decisions/0232-try-an-unfinished-recovery-again.md.
@@ -23,7 +25,6 @@ log = logging.getLogger(__name__)
 
 #: Seconds from the end of an attempt that left something unfinished to the next one: at first, and at most.
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 60.0
-_UNREADABLE = "The suspensions could not be read; the log says why."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,31 +94,45 @@ class Recovery:
         """Let the suspender recover the shares with these names, None = all; jobs stand still again afterwards."""
         support = self.suspender.support()
         suspensions = [each for each in self.suspender.suspensions() if names is None or each.name in names]
-        for suspension in suspensions:
-            freezer = freezers.get(suspension.name)
-            (thaw if freezer is None else freezer.thaw)(suspension.processes)
-        unsupported, found = "" if support.available else support.detail, None
+        found: Mapping[str, Recovered] | None = None
         try:
+            for suspension in suspensions:
+                freezer = freezers.get(suspension.name)
+                (thaw if freezer is None else freezer.thaw)(suspension.processes)
             found = self.suspender.recover(names)
         except SuspensionError as error:
-            unsupported = error.sentence
-        for name, freezer in freezers.items():
-            if (found or {}).get(name) is Recovered.SUSPENDED:
-                freezer.freeze(self.sleep)
+            log.warning("after the start, the suspended shares could not be recovered: %s", error)
+        finally:
+            self._freeze_suspended(names, freezers, found or {})
         return _Attempt(
-            unsupported=unsupported,
+            unsupported="" if support.available else support.detail,
             can_move=support.available and support.can_move,
             found=found,
             kept={each.name: each.processes for each in suspensions},
         )
 
+    def _freeze_suspended(
+        self, names: frozenset[str] | None, freezers: Mapping[str, Freezer], found: Mapping[str, Recovered]
+    ) -> None:
+        """Stop the jobs that are still suspended, whether or not the attempt succeeded: others use their devices.
+
+        A job whose GPU state is lost goes on, so that it can end.
+        """
+        for name in [each.name for each in self.suspender.suspensions() if names is None or each.name in names]:
+            if name in freezers and found.get(name) is not Recovered.LOST:
+                freezers[name].freeze(self.sleep)
+
     def _note(self, attempt: _Attempt | None, *, is_whole: bool) -> None:
-        """Take over what an attempt has found; None = it failed by an error that the log has."""
+        """Take over what an attempt has found; None = it failed by an error that the log has.
+
+        After a failure, what is known about this machine stays as it was: idle servers are stopped by a refusal.
+        """
         self._busy = False
-        before, self.unsupported = self.unsupported, _UNREADABLE if attempt is None else attempt.unsupported
-        if self.unsupported and self.unsupported != before:
-            log.info("idle shares are not suspended here: %s", self.unsupported)
         found = None if attempt is None else attempt.found
+        if attempt is not None and found is not None:
+            if attempt.unsupported and attempt.unsupported != self.unsupported:
+                log.info("idle shares are not suspended here: %s", attempt.unsupported)
+            self.unsupported = attempt.unsupported
         if attempt is not None:
             self.can_move = attempt.can_move
             self.kept = {**attempt.kept, **self.kept}

@@ -131,7 +131,11 @@ class RunShares:
         share = self._shares.get((workload, run))
         if share is None or share.state is None or share.began is not None:
             return
-        if share.state.phase is SharePhase.IN_USE:
+        if share.state.phase is not SharePhase.IN_USE:
+            return
+        if self._is_unfinished(share):
+            share.state = self._failed(SharePhase.IN_USE, f"The share cannot be suspended yet: {_UNFINISHED}")
+        else:
             share.wanted, share.lost = False, ()
             self._start(share, SharePhase.SUSPENDING, lambda: self._suspend(share))
 
@@ -155,7 +159,11 @@ class RunShares:
         self._note_ended(share)
         if share.freezer is not None and share.state.ended:
             return  # nothing of the job goes on without the program that has ended
-        if share.state.phase is SharePhase.SUSPENDED and share.began is None:
+        if share.state.phase is not SharePhase.SUSPENDED or share.began is not None:
+            return
+        if self._is_unfinished(share):  # the state stays a guess, which the next attempt of the recovery replaces
+            share.state = self._failed(SharePhase.SUSPENDED, f"The share cannot come back yet: {_UNFINISHED}")
+        else:
             self._start(share, SharePhase.RESUMING, lambda: self._resume(share, tuple(devices)))
 
     # --- for the backend
@@ -222,7 +230,11 @@ class RunShares:
         The thread finds out whether this machine can suspend, and lets the suspender finish or undo what a crash
         interrupted. Afterwards each share has a state, unless its own recovery failed, and `on_change` is called.
         """
-        freezers = {share.name: share.freezer for share in self._shares.values() if share.freezer is not None}
+        freezers = {
+            share.name: share.freezer
+            for share in self._shares.values()
+            if share.freezer is not None and (share.state is None or share.is_guess)
+        }
         self._recovery.begin_if_due(freezers, self._note_recovered)
 
     @property
@@ -319,9 +331,6 @@ class RunShares:
     def _resume(self, share: _Share, devices: tuple[str, ...]) -> ShareState:
         """Resume the share and return its state; without room on the devices, the share stays suspended."""
         began, suspended = self.awake(), self._find_suspension(share)
-        if suspended is None and share.name in self.unfinished:
-            share.is_guess = True
-            return self._failed(SharePhase.SUSPENDED, f"The share cannot come back yet: {_UNFINISHED}")
         if share.freezer is not None:
             share.freezer.thaw()
         if suspended is None:
@@ -350,6 +359,10 @@ class RunShares:
             return self._failed(SharePhase.SUSPENDED, f"The share cannot come back yet: {error.sentence}")
         share.attempts, share.lost = 0, suspended.processes
         return self._failed(SharePhase.IN_USE, error.sentence if share.freezer else f"{error.sentence} {_RESTART}")
+
+    def _is_unfinished(self, share: _Share) -> bool:
+        """Return whether another attempt has to recover the share, so that nothing else may move it meanwhile."""
+        return self._recovery.has_failed or share.name in self.unfinished
 
     def _find_suspension(self, share: _Share) -> Suspension | None:
         """Return what the suspender has suspended of a share; None if there is nothing to bring back."""
@@ -405,7 +418,12 @@ class RunShares:
         is_away = self._is_away(share.record, found)
         if found is Recovered.UNKNOWN and not is_away:
             return  # a phase in use would be a guess, while a resume of a share that is away tries again
+        if share.freezer is not None and self._recovery.has_failed:
+            return  # the record of a run does not say whether it is away, and a run in use may be ended
         share.state = ShareState(phase=SharePhase.SUSPENDED if is_away else SharePhase.IN_USE)
+        if self._recovery.has_failed:  # the journal may be unreadable
+            share.suspended = kept
+            return
         suspended = self._find_suspension(share)
         share.suspended = suspended.processes if suspended is not None else ()
 

@@ -10,6 +10,7 @@ from jupyter_gq.devices.share_state import SharePhase
 from jupyter_gq.devices.suspension import SuspensionError, SuspensionProblem
 from jupyter_gq.devices.suspension_journal import FileJournal, JournalEntry, Member, Step
 from jupyter_gq.domain.states import State
+from tests.builders import a_notebook, running
 from tests.patience import eventually
 
 from .share_machine import KERNEL, KEY, NOTEBOOK, Machine, comes_to, recovered
@@ -100,13 +101,70 @@ async def test_program_that_stayed_locked_goes_on_once_the_driver_answers(machin
     assert again.state(*KEY).phase is SharePhase.IN_USE
 
 
+async def test_share_of_which_the_driver_told_nothing_comes_back_however_often_that_was_tried(machine):
+    shares = await recovered(machine)
+    shares.suspend(*KEY)
+    await comes_to(shares, SharePhase.SUSPENDED)
+    machine.driver.processes[KERNEL].fails = {"state": CheckpointProblem.BROKEN}
+    again = machine.shares(replace(NOTEBOOK, state=State.SUSPENDED))
+    await attempts_in(machine, again, 1)
+    for _ in range(4):
+        again.resume(*KEY)
+        await eventually(lambda: again.state(*KEY).phase is not SharePhase.RESUMING, "the end of the resume")
+    assert again.state(*KEY).phase is SharePhase.SUSPENDED
+    assert "cannot come back yet" in again.state(*KEY).failure
+    machine.driver.processes[KERNEL].fails = {}
+    await attempts_in(machine, again, 10)
+    again.resume(*KEY)
+    await comes_to(again, SharePhase.IN_USE)
+    assert machine.driver.used("GPU-0") == 1000
+
+
+async def test_every_share_has_a_phase_while_the_journal_cannot_be_read_and_nothing_moves(machine):
+    shares = machine.shares()
+    machine.path.mkdir()  # reading a folder fails with an OSError
+    await attempts_in(machine, shares, 1)
+    later = running(a_notebook("bob", "2"), "GPU-1")
+    shares.add(later, lambda: [])
+    assert shares.describe_refusal(*KEY) == ""
+    for key in (KEY, (later.id, later.run)):
+        shares.suspend(*key)
+        assert shares.state(*key).phase is SharePhase.IN_USE
+        assert shares.state(*key).failure.startswith("The share cannot be suspended yet")
+    machine.path.rmdir()
+    await attempts_in(machine, shares, 10)
+    assert shares.state(*KEY).failure == ""
+    shares.suspend(*KEY)
+    await comes_to(shares, SharePhase.SUSPENDED)
+
+
+async def test_refusal_is_not_made_of_a_failed_later_attempt(machine):
+    shares = await recovered(machine)
+    shares.suspend(*KEY)
+    await comes_to(shares, SharePhase.SUSPENDED)
+    machine.driver.processes[KERNEL].fails = {"state": CheckpointProblem.BROKEN}
+    again = machine.shares(replace(NOTEBOOK, state=State.SUSPENDED))
+    await attempts_in(machine, again, 1)
+    loop = asyncio.get_running_loop()
+
+    def breaks_while_the_share_ends(names):
+        loop.call_soon_threadsafe(again.remove, *KEY)
+        raise OSError("the disk is away")
+
+    again.suspender.recover = breaks_while_the_share_ends
+    await attempts_in(machine, again, 10)
+    again.add(NOTEBOOK, lambda: [])
+    assert again.describe_refusal(*KEY) == ""
+
+
 async def test_recovery_is_tried_again_when_the_journal_could_not_be_read(machine):
     shares = machine.shares(replace(NOTEBOOK, state=State.RESUMING))
     recover, shares.suspender.recover = shares.suspender.recover, cannot_be_read
     shares.recover()
     await comes_to(shares, SharePhase.SUSPENDED)
-    assert shares.describe_refusal(*KEY) == "The driver does not answer."
-    shares.suspender.recover = recover
+    asked, shares.suspender.unsuspendable = shares.suspender.unsuspendable, cannot_be_read
+    assert shares.describe_refusal(*KEY) == "", "a refusal is for ever, and an idle server is stopped by it"
+    shares.suspender.recover, shares.suspender.unsuspendable = recover, asked
     await attempts_in(machine, shares, 10)
     assert shares.state(*KEY).phase is SharePhase.IN_USE
     assert shares.describe_refusal(*KEY) == ""

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gq.devices.checkpointer import CheckpointProblem
+from jupyter_gq.devices.checkpointer import CheckpointProblem, CheckpointState
 from jupyter_gq.devices.choose import choose_suspender
 from jupyter_gq.devices.processes import identify, read_process
 from jupyter_gq.devices.run_shares import RunShares
 from jupyter_gq.devices.share_state import SharePhase
-from jupyter_gq.devices.suspension import SuspensionTarget
+from jupyter_gq.devices.suspension import SuspensionError, SuspensionProblem, SuspensionTarget
 from jupyter_gq.devices.suspension_journal import FileJournal
 from jupyter_gq.domain.states import State
 from tests.fakes import FakeProbe, FixedClock
@@ -188,6 +188,9 @@ async def test_without_simulated_devices_the_driver_is_asked(tmp_path):
     assert not support.available or "driver" in support.detail
 
 
+BROKEN = SuspensionError(SuspensionProblem.BROKEN, "The driver does not answer.")
+
+
 class JobMachine(Machine):
     """The same with a job: its runner, which uses no device, its kernel, and perhaps real processes."""
 
@@ -290,6 +293,68 @@ async def test_a_frozen_group_goes_on_before_the_driver_is_asked_after_a_restart
     jobs.driver.before = lambda call, process: jobs.groups.append(call)
     await recovered(jobs, SharePhase.SUSPENDED)
     assert (jobs.groups[0], jobs.groups[-1]) == (False, True)
+
+
+@pytest.mark.parametrize("problem", ["driver", "journal", "disk"])
+async def test_a_suspended_job_stands_still_and_has_no_phase_while_its_recovery_fails(jobs, helper, problem):
+    """A phase in use would let the service end the job, and a job that goes on computes beside its borrower."""
+    await suspended(jobs)
+    again = jobs.shares()
+    recover = again.suspender.recover
+    if problem == "driver":
+        jobs.driver.processes[KERNEL].fails = {"state": CheckpointProblem.BROKEN}
+    else:
+        again.suspender.recover = fails_by(OSError() if problem == "disk" else BROKEN)
+    jobs.groups.clear()
+    before = jobs.changes
+    again.recover()
+    await eventually(lambda: jobs.changes > before, "the end of the attempt")
+    assert again.state(*KEY) is None
+    assert jobs.groups == [False, True]
+    assert read_process(helper.pid).stopped
+    jobs.driver.processes[KERNEL].fails, again.suspender.recover = {}, recover
+    jobs.clock.forward(5)
+    again.recover()
+    await comes_to(again, SharePhase.SUSPENDED)
+    assert jobs.groups == [False, True, False, True]
+
+
+async def test_a_job_that_has_begun_since_is_not_stopped_by_a_later_attempt(jobs, helper):
+    await suspended(jobs)
+    again = jobs.shares()
+    recover, again.suspender.recover = again.suspender.recover, fails_by(BROKEN)
+    before = jobs.changes
+    again.recover()
+    await eventually(lambda: jobs.changes > before, "the end of the attempt")
+    again.suspender.forget = lambda name: None  # the disk is slow
+    again.remove(*KEY)
+    later = (KEY[0], KEY[1] + 1)
+    target = SuspensionTarget(name="job-1", devices=("GPU-0",), find_processes=jobs.find_processes)
+    again.add_job(later, target, jobs.groups.append)
+    again.suspender.recover = recover
+    jobs.groups.clear()
+    jobs.clock.forward(5)
+    before = jobs.changes
+    again.recover()
+    await eventually(lambda: jobs.changes > before, "the end of the attempt")
+    assert (jobs.groups, again.state(*later).phase) == ([], SharePhase.IN_USE)
+
+
+async def test_a_job_whose_state_was_lost_meanwhile_goes_on_so_that_it_can_end(jobs):
+    jobs.driver.start(3, 500)
+    await suspended(jobs)
+    jobs.driver.processes[3].state = CheckpointState.FAILED
+    jobs.groups.clear()
+    again = await recovered(jobs)
+    assert "could not be brought back" in again.describe_loss(*KEY)
+    assert jobs.groups == [False]
+
+
+def fails_by(error):
+    def fail(names=None):
+        raise error
+
+    return fail
 
 
 @pytest.mark.parametrize("who", ["kernel", "helper"])

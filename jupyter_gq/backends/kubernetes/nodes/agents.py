@@ -302,9 +302,11 @@ class Agents:
         return f"{node}: {why}" if why else ""
 
     def explain_unfinished_recovery(self, node: str) -> str:
-        """Return what the agent of the node says of suspensions that it could not finish or undo; "" if of none."""
-        last = self._reports.get(node)
-        return "" if last is None else last.report.missing.get(_RECOVERY, "")
+        """Return what the agent of the node says of suspensions that it could not finish or undo.
+
+        "" if it says nothing, or is silent now.
+        """
+        return self._reports[node].report.missing.get(_RECOVERY, "") if self.is_reporting(node) else ""
 
     def takes_share_orders(self, node: str) -> bool:
         """Return whether the agent of the node said last that it can suspend shares.

@@ -211,6 +211,12 @@ async def test_owner_is_told_that_the_agent_cannot_finish_what_an_earlier_one_be
     assert (await notebook.seen()).sentence == ""
 
 
+async def test_owner_is_not_told_for_ever_what_a_silent_agent_said_of_its_recovery(notebook):
+    notebook.paper.report(shares={notebook.uid: {}}, missing={"recovery": "It is tried again."})
+    notebook.paper.clock.at += 61
+    assert (await notebook.seen()).sentence == ""
+
+
 async def test_device_that_the_kubelet_gave_is_not_lent(paper):
     notebook = await Notebook(paper).start(device="", gpus="1")
     notebook.told()
