@@ -118,15 +118,18 @@ it.each<[boolean, DocumentVisibilityState, number]>([
   [false, 'hidden', 0],
   [true, 'visible', 0],
   [true, 'hidden', 1]
-])('with notices %s and a %s page, the server is asked for %s ended sweeps', async (on, visibility, asked) => {
-  FakeNotice.permission = 'granted';
-  settings.turn(on);
-  setVisibility(visibility);
-  training.recordJob(aJob({ group: 'sweep-1' }));
-  training.recordJob(aJob({ group: 'sweep-1', phase: 'done', finished_at: 1120 }));
-  await settle();
-  expect(training.server.asked).toHaveLength(asked);
-});
+])(
+  'with notices %s and a %s page, the server is asked for %s ended sweeps',
+  async (on, visibility, asked) => {
+    FakeNotice.permission = 'granted';
+    settings.turn(on);
+    setVisibility(visibility);
+    training.recordJob(aJob({ group: 'sweep-1' }));
+    training.recordJob(aJob({ group: 'sweep-1', phase: 'done', finished_at: 1120 }));
+    await settle();
+    expect(training.server.asked).toHaveLength(asked);
+  }
+);
 
 it('no notice is shown once the user does not want notices any more', async () => {
   FakeNotice.permission = 'granted';
