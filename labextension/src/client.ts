@@ -235,7 +235,7 @@ export class Client {
       const rest: Record<string, string> = page?.next ? { before: page.next } : {};
       page = await this._get<JobList>('jobs', { limit: GROUP_PAGE, group, ...rest });
       jobs.push(...page.jobs);
-    } while (page.next !== null);
+    } while (page.next && page.jobs.length > 0);
     return jobs;
   }
 
