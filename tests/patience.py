@@ -83,10 +83,18 @@ def until(condition: Callable[[], Any], what: Any = "", seconds: float = PATIENC
 
 
 async def eventually(
-    condition: Callable[[], Any], what: Any = "", seconds: float = PATIENCE, every: float = 0.05
+    condition: Callable[[], Any],
+    what: Any = "",
+    seconds: float = PATIENCE,
+    every: float = 0.05,
+    *,
+    promised: float = 0.0,
 ) -> Any:
-    """Return the first true answer of `condition()`, which may be a coroutine function; fail as `until` does."""
-    deadline = Deadline(seconds)
+    """Return the first true answer of `condition()`, which may be a coroutine function; fail as `until` does.
+
+    `promised` is as in `Deadline`.
+    """
+    deadline = Deadline(seconds, promised=promised)
     while True:
         found = condition()
         if asyncio.iscoroutine(found):

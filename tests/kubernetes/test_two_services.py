@@ -254,7 +254,7 @@ async def wire(postgresql):
     await made.cut()
 
 
-async def test_who_alone_does_not_reach_the_database_makes_way_and_stands_again_when_it_does(start, wire):
+async def test_who_alone_does_not_reach_the_database_makes_way_and_stands_again_when_it_does(start, wire, lease):
     """After four times the duration of the lease. It is the same process all the time."""
     first = start("first", through=wire)
     await eventually(first.is_ready, first.log, seconds=60)
@@ -262,7 +262,7 @@ async def test_who_alone_does_not_reach_the_database_makes_way_and_stands_again_
     await eventually(lambda: second.waits_for("first"), second.log, seconds=60)
     await wire.cut()
     await eventually(lambda: first.says("does not answer"), first.log, seconds=20)
-    await eventually(second.is_ready, lambda: first.log() + second.log(), seconds=45)
+    await eventually(second.is_ready, lambda: first.log() + second.log(), seconds=25, promised=4 * lease)
     await eventually(lambda: first.waits_for("second"), first.log, seconds=20)
 
     second.kill()
