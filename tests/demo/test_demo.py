@@ -15,7 +15,7 @@ import pytest
 
 from jupyter_gq.app import main
 from jupyter_gq.demo.command import _delete_demo, _hold_folder
-from jupyter_gq.demo.processes import DemoError
+from jupyter_gq.demo.processes import DemoError, free_port
 from jupyter_gq.store.folder_lock import lock_folder
 from tests.kept_logs import LOGS
 from tests.patience import scaled
@@ -101,7 +101,7 @@ def test_the_story_begins_in_an_empty_folder_and_deletes_nobody_elses_files(tmp_
         assert words in ended.stderr
         assert precious.exists()
     ended = subprocess.run(
-        [*COMMAND, "--reset", "--dir", str(tmp_path), "--port", "0"],
+        [*COMMAND, "--reset", "--dir", str(tmp_path), "--port", str(free_port())],
         capture_output=True,
         text=True,
         timeout=scaled(120),
