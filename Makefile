@@ -85,11 +85,11 @@ contracts: setup
 prose: setup
 	$(PYTEST) tests/style
 
-# A failed test keeps the logs of its processes in test-results/TIER/TEST. The tests of the Hub and of Kubernetes wait much
-# for what they started: side by side, each run shown when it has ended.
-test: test-unit test-lab test-server ## Run all tests, each tier in a pytest run of its own
-	$(MAKE) --no-print-directory -j 2 --output-sync=line test-hub test-kubernetes
-	$(MAKE) --no-print-directory test-demo
+# A failed test keeps the logs of its processes in test-results/TIER/TEST. Two tiers at a time where they wait much for
+# what they started, the longest first. The other two need the processors for themselves.
+test: ## Run all tests, each tier in a pytest run of its own
+	$(MAKE) --no-print-directory test-unit
+	$(MAKE) --no-print-directory -j 2 --output-sync=line test-kubernetes test-server test-hub test-lab test-demo
 	$(MAKE) --no-print-directory test-browser
 
 # The second line waits much for processes and databases: more side by side than a small machine has processors.
