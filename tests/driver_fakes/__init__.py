@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from jupyter_gq.devices.checkpointer import CheckpointError, CheckpointProblem
@@ -50,15 +51,15 @@ class DriverMachine:
 
     def start(self, mib: int):
         """Start a program that holds so much memory of the first device, and return its identity."""
+        return self.run([sys.executable, str(HERE / "program.py")], "hold", mib)
+
+    def run(self, command: Sequence[str], *words: object):
+        """Start a program, let it do something, and return its identity once that is done."""
         program = subprocess.Popen(
-            [sys.executable, HERE / "program.py"],
-            env=self.environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+            command, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self.programs[program.pid] = program
-        self.tell(program.pid, "hold", mib)
+        self.tell(program.pid, *words)
         found = read_process(program.pid)
         assert found is not None
         return found.id

@@ -1,4 +1,4 @@
-"""Limits of the driver and MPS on a real GPU: a program that asks for more than its limit is refused.
+"""Limits of the driver, MPS and the watchdog on a real GPU: a program above its limit is refused memory, or ended.
 
 The programs hold some memory of the first GPU. Limits are set on a control group that the test makes and removes; the
 daemon of MPS is one of the test's own.
@@ -6,6 +6,7 @@ daemon of MPS is one of the test's own.
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -15,10 +16,13 @@ import pytest
 from jupyter_gq.agent.clock import now
 from jupyter_gq.backends.control_groups import add_process, find_own_group, pids_of
 from jupyter_gq.devices.driver_limits import LimitError, NvmlLimiter, is_kept
+from jupyter_gq.devices.memory_watchdog import Act, LimitedUse, Watched, WatchRule, judge
+from jupyter_gq.devices.meter import ProbeMeter, Share
 from jupyter_gq.devices.mps import PROGRAM, MpsDaemon, mps_environment
 from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.probe import ProbeState
-from jupyter_gq.domain.amount import MiB, MilliGpu
+from jupyter_gq.devices.signals import send_signal
+from jupyter_gq.domain.amount import MiB, MilliGpu, Seconds
 from jupyter_gq.domain.cluster import Device
 from tests.driver_fakes import DriverMachine
 from tests.patience import scaled, until
@@ -116,3 +120,27 @@ def test_program_without_the_folder_of_the_daemon_is_seen_outside_mps(device, da
         assert not use.through_mps
     finally:
         machine.close()
+
+
+def test_watchdog_warns_and_then_ends_a_program_above_its_limit_within_its_time(device, machine):
+    rule = WatchRule(after={**WatchRule().after, Act.INTERRUPT: Seconds(1)})
+    offender, within = machine.start(ABOVE), machine.start(WITHIN)
+    machine.tell(within.pid, "write", 4711)
+    share = Share(devices=(device.uuid,), pids=(offender.pid, within.pid))
+    state, acts, began = Watched(), [], now()
+
+    def judge_a_sample():
+        nonlocal state
+        (use,) = ProbeMeter(PROBE).measure({"share": share})["share"].devices
+        state, act = judge(state, [LimitedUse(limit=LIMIT, use=use)], now(), rule)
+        if act is not None:
+            acts.append(act)
+        if act is Act.INTERRUPT:
+            assert state.excess.largest == offender
+            send_signal(offender.pid, offender.ticks, signal.SIGINT)
+        return machine.programs[offender.pid].poll() is not None
+
+    until(judge_a_sample, "the end of the program")
+    assert acts == [Act.WARN, Act.INTERRUPT]
+    assert now() - began >= 1
+    assert machine.tell(within.pid, "read") == "4711"
