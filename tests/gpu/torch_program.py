@@ -1,4 +1,4 @@
-"""A program that uses a GPU by PyTorch: `hold MIB`, `digest`, `train STEPS`, `fill`. It imports nothing of this project.
+"""A program that uses a GPU by PyTorch: `hold MIB`, `digest`, `train STEPS`, `fill`. It imports nothing from here.
 
 Its Python may be another one than that of the tests. An argument is the path of the script that caps frameworks.
 Without a GPU it computes on the CPU, where all but `fill` can be tried.
