@@ -20,9 +20,10 @@ from docs import wire
 from docs.api_pages import models, openapi_json, routes
 from docs.decision_index import DECISIONS, decision_index
 from docs.python_page import python_api
-from jupyter_gq.app import APPLICATIONS, build_parser
+from jupyter_gq.app import build_parser
 from jupyter_gq.backends.kubernetes.runs import phases
 from jupyter_gq.backends.kubernetes.runs.phases import RunEvent, RunPhase
+from jupyter_gq.command_table import GROUPS
 from jupyter_gq.commands.refusal import EXIT_CODES
 from jupyter_gq.domain.states import FINAL, HOLDING, TRANSITIONS, State
 
@@ -107,15 +108,15 @@ def commands() -> str:
     parts += [f"| {code.value} | {meaning} |\n" for code, meaning in EXIT_CODES.items()]
     parts.append("| 130 | Ctrl+C ended the command |\n")
     (subcommands,) = (action for action in build_parser()._actions if isinstance(action, argparse._SubParsersAction))
-    for choice in subcommands._choices_actions:
-        name = choice.dest
-        parts.append(f"\n## `jupyter-gq {name}`\n\n{_sentence(str(choice.help))}\n")
-        if name in APPLICATIONS:
-            owner = APPLICATIONS[name][1]
-            parts.append(f"\nArguments are settings: see [`{owner}`](settings.md#{owner.lower()}).\n")
-        else:
-            rows = [_argument_row(action) for action in subcommands.choices[name]._actions if action.dest != "help"]
-            parts += ["\n| Argument | Meaning |\n|---|---|\n", *rows] if rows else []
+    for title, group in GROUPS.items():
+        parts.append(f"\n## {title.capitalize()}\n")
+        for name, command in group.items():
+            parts.append(f"\n### `jupyter-gq {name}`\n\n{_sentence(command.help)}\n")
+            if owner := command.application:
+                parts.append(f"\nArguments are settings: see [`{owner}`](settings.md#{owner.lower()}).\n")
+            else:
+                rows = [_argument_row(action) for action in subcommands.choices[name]._actions if action.dest != "help"]
+                parts += ["\n| Argument | Meaning |\n|---|---|\n", *rows] if rows else []
     return "".join(parts)
 
 
