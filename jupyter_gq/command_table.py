@@ -1,4 +1,4 @@
-"""The table of all commands, grouped as the help lists them. It imports none of their modules."""
+"""The table of all commands, grouped as the help lists them. None of their modules is imported here."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -129,7 +129,7 @@ class NodeAgent(Application):
         return logging.INFO
 
     def initialize(self, argv: list[str] | None = None) -> None:
-        """Read the command line, then the configuration file that it names; join the package's log with its own."""
+        """Read the command line and the configuration file that it names, and join the package's log to the agent's."""
         self.parse_command_line(argv)
         if self.config_file:
             path = Path(self.config_file)

@@ -8,7 +8,7 @@ FIRST_WAIT, MAX_WAIT = 1.0, 10.0
 
 
 class ExponentialBackoff:
-    """A wait that doubles after each failure up to a maximum, of which a random half to all is used.
+    """A wait that doubles after each failure, up to a maximum. Each one is shortened at random, at most to its half.
 
     The random part keeps agents that lost the service at the same moment from coming back at the same moment.
     """

@@ -132,7 +132,8 @@ def read_json(
 def parse_object(name: str, content: bytes, *, max_nodes: int = bounded_json.MAX_NODES) -> JsonObject:
     """Return the JSON object in the content of the file `name`; raise `UnusableFile` if it holds none.
 
-    The object has at most `max_nodes` values. Bytes that are not UTF-8, and lone surrogates, are replaced.
+    An object with more than `max_nodes` values is refused so too. Bytes that are not UTF-8, and lone surrogates, are
+    replaced.
     """
     try:
         document = bounded_json.parse(content.decode("utf-8", "replace"), max_nodes=max_nodes)

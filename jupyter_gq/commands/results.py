@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files", metavar="FILE", nargs="*", help="path of a file, as --list shows it (default: all but hidden ones)"
     )
-    parser.add_argument("-l", "--list", action="store_true", help="list the files and what they have, and copy nothing")
+    parser.add_argument("-l", "--list", action="store_true", help="list the files with their sizes, and copy nothing")
     parser.add_argument(
         "--to", type=Path, default=Path(), metavar="FOLDER", help="folder of the copies, which must exist (default: .)"
     )

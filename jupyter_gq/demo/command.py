@@ -59,9 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dir",
         type=Path,
-        help="folder for homes, databases and log, which must be empty with --script (default: %(metavar)s; with "
-        "--script a temporary folder, which is deleted if all steps succeed)",
-        metavar=str(default_folder()),
+        help="folder for homes, databases and log, which must be empty with --script (default: "
+        f"{default_folder()}; with --script a temporary folder, which is deleted if all steps succeed)",
+        metavar="FOLDER",
     )
     parser.add_argument(
         "--script",

@@ -94,7 +94,7 @@ class SimulatedCheckpointer:
         _write(process, moved, CheckpointState.LOCKED)
 
     def unlock(self, process: ProcessId) -> None:
-        """Let a locked process run again."""
+        """Let a locked process run again; raise `CheckpointError` if the process is not locked."""
         _write(process, self._expect(process, CheckpointState.LOCKED), CheckpointState.RUNNING)
 
     def _expect(self, process: ProcessId, wanted: CheckpointState) -> SimulatedRecord:

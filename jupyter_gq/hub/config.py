@@ -42,6 +42,7 @@ from .config_parts import (
     set_scopes,
     set_template_paths,
 )
+from .config_variables import read_variables
 
 _PROXY = "configurable-http-proxy"
 _PYTHON_PROXY = "jupyter_gq.hub.proxy"
@@ -155,13 +156,15 @@ def _build_service_url(c: Config, place: SocketPlace) -> str:
 
 def _set_service(c: Config, port: int, folder: Path, place: SocketPlace) -> None:
     """Put the entry of our service into the Hub's configuration, in place of an earlier entry of that name."""
+    file = _find_config_file()
     services = [service for service in get_list(c.JupyterHub, "services") if service.get("name") != SERVICE]
     entry = {
         "name": SERVICE,
         "url": f"http://{HOST}:{port}",
-        "command": [*_keep_running_command(), "-m", "jupyter_gq.app", "service", "--config", str(_find_config_file())],
+        "command": [*_keep_running_command(), "-m", "jupyter_gq.app", "service", "--config", str(file)],
         "cwd": str(Path.cwd()),
         "environment": {
+            **read_variables({file, _find_caller()}),
             **{name: os.environ[name] for name in ("HOME", "TZ") if name in os.environ},
             SOCKET_VARIABLE: str(place.path),
             **_locate_database(c, folder),
@@ -193,10 +196,9 @@ def _keep_running_command() -> list[str]:
 
 
 def _find_config_file() -> Path:
-    """Return the absolute path of the configuration file on this process's command line.
+    """Return the absolute path of the configuration file on this process's command line, else that of the caller.
 
-    Without one on the command line, return the file whose code called this module. The two differ if the first one
-    loads the second one (`load_subconfig`).
+    The two differ if the first one loads the second one (`load_subconfig`).
     """
     arguments = sys.argv[1:]
     for index, argument in enumerate(arguments):
@@ -205,6 +207,11 @@ def _find_config_file() -> Path:
             given = value if equals else next(iter(arguments[index + 1 :]), "")
             if given:
                 return Path(given).absolute()
+    return _find_caller()
+
+
+def _find_caller() -> Path:
+    """Return the absolute path of the file whose code called this module."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__") == __name__:
         frame = frame.f_back

@@ -177,7 +177,7 @@ class PreviewHandler(GQHandler):
 
 
 class KeepHandler(GQHandler):
-    """POST keep: the answer to an idle warning of this server."""
+    """POST keep: keep the share of this server, as somebody does who presses *Keep it*."""
 
     @authenticated
     @authorized

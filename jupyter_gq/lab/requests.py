@@ -21,7 +21,7 @@ class _Request(BaseModel):
 
 
 class PrefixCell(_Request):
-    """A cell as it ran in the kernel."""
+    """A cell to replay before the sent one: with the source that ran, or that of the notebook if `ran` is false."""
 
     cell_id: str = ""
     source: str

@@ -57,9 +57,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def parse_time(text: str) -> int:
-    """Return a point in time in whole seconds since the epoch; raise `ArgumentTypeError` if the text is none.
+    """Return the time that `text` names, in whole seconds since the epoch: an ISO date or time, or "36h" ago.
 
-    A time without a zone is UTC, "36h" is 36 hours ago, and a time before the epoch counts as 0.
+    A time without a zone is UTC; `m`, `h` and `d` are units; a time before the epoch counts as 0. Raises
+    `ArgumentTypeError` for any other text.
     """
     ago = re.fullmatch(r"(\d{1,6})([mhd])", text)
     if ago is not None:

@@ -15,7 +15,7 @@ Steps
 9. Defer admissions that cannot be launched soon.
 10. Explain why each pending workload waits, and count the new nodes that would serve pending work.
 
-A cycle is a pure function: the same input gives the same output, and no input changes.
+A cycle is a pure function: the same input gives the same output. Only the `CycleState` of the cycle changes.
 """
 
 from functools import partial

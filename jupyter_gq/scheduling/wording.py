@@ -82,8 +82,16 @@ def describe_preemptor(workload: Workload) -> str:
 
 
 def describe_duration(seconds: float) -> str:
-    """Return a duration, rounded down, such as "25 min"; below two minutes in seconds, such as "90 s"."""
-    return f"{int(seconds)} s" if seconds < 120 else f"{int(seconds // 60)} min"
+    """Return a duration, rounded down, such as "90 s", "25 min" or "3 h 20 min".
+
+    Seconds are used below two minutes, and hours from two hours on.
+    """
+    if seconds < 120:
+        return f"{int(seconds)} s"
+    hours, minutes = divmod(int(seconds // 60), 60)
+    if hours < 2:
+        return f"{60 * hours + minutes} min"
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
 def describe_host_amount(which: int, amount: int) -> str:

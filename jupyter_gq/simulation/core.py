@@ -26,7 +26,8 @@ TICK = Seconds(60)
 class Core:
     """A policy of the replay that runs the product's scheduler.
 
-    Jobs are preemptible training workloads in guaranteed queues. A job that is told to stop is gone at once.
+    Jobs are preemptible training workloads in guaranteed queues. A job that is told to stop stops at once
+    and waits again.
     """
 
     def __init__(self, nodes: Iterable[Node], queues: Iterable[Queue], policy: Policy) -> None:

@@ -289,7 +289,7 @@ class SqlStore:
             return frozenset(known)
 
     def parts_size(self, owner: str) -> int:
-        """Return the bytes of all parts of an owner."""
+        """Return the size in bytes of all parts of an owner together."""
         with self._database.read() as connection:
             return statements.parts_size(connection, owner)
 

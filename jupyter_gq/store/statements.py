@@ -248,7 +248,7 @@ def touch_parts(connection: sa.Connection, owner: str, digests: Sequence[str], n
 
 
 def parts_size(connection: sa.Connection, owner: str) -> int:
-    """Return the bytes of all parts of an owner."""
+    """Return the size in bytes of all parts of an owner together."""
     query = sa.select(sa.func.coalesce(sa.func.sum(parts.c.size), 0)).where(parts.c.owner == owner)
     return int(connection.execute(query).scalar_one())
 

@@ -804,9 +804,10 @@ export interface components {
             job: string;
             last_seq: number;
         };
-        /** @description Numbered pieces of output; see client.outputs for their form. */
+        /** @description A page of output, after whose last piece the next page begins; see client.outputs for the form of the pieces. */
         OutputPage: {
             events: components["schemas"]["OutputEvent"][];
+            /** @description Number of the last stored piece of the job, which a later page may hold. */
             last_seq: number;
             /** @description The job is final and nothing more will come after last_seq. */
             finished: boolean;
@@ -916,7 +917,7 @@ export interface components {
             /** @description The largest share that fits on one device now. */
             largest_fraction: string;
         };
-        /** @description A cell as it ran in the kernel. */
+        /** @description A cell to replay before the sent one: with the source that ran, or that of the notebook if `ran` is false. */
         PrefixCell: {
             /** @default  */
             cell_id?: string;

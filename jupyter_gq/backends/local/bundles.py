@@ -43,7 +43,10 @@ class LocalBundles:
         make_service_folders(self._root, open_path=system_users)
 
     def write(self, job: str, owner: str, bundle: JsonObject, max_bytes: int, files: bytes = b"") -> None:
-        """Store the bundle and the files of a new job; on any error nothing is left. For errors see `BundleStore`."""
+        """Store the bundle and the files of a new job; `max_bytes` limits the bundle alone.
+
+        If writing fails, what was written is deleted. For errors see `BundleStore`.
+        """
         content = encode_bundle(bundle, max_bytes)
         account = self._accounts.look_up(owner)
         folder = job_folder(self._root, job)

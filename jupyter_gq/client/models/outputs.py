@@ -77,10 +77,10 @@ SentOutputEvent = Annotated[AnyOutputEvent, AfterValidator(_check_known_fields)]
 
 
 class OutputPage(BaseModel):
-    """Numbered pieces of output; see client.outputs for their form."""
+    """A page of output, after whose last piece the next page begins; see client.outputs for the form of the pieces."""
 
     events: list[AnyOutputEvent]
-    last_seq: int
+    last_seq: int = Field(description="Number of the last stored piece of the job, which a later page may hold.")
     finished: bool = Field(description="The job is final and nothing more will come after last_seq.")
 
 

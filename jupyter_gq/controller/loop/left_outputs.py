@@ -39,7 +39,7 @@ class LeftOutputReader:
         self._positions: dict[tuple[str, int], int] = {}
 
     def store_portions(self) -> None:
-        """Store the next portion of each ended run, and remove those without any other from `Context.ended_runs`.
+        """Store the next portion of the outputs of each ended run; forget a run once all of its outputs are stored.
 
         A run remains while the disk is full. A run whose files cannot be read is removed.
         """

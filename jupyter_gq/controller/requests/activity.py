@@ -28,7 +28,6 @@ from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
-from jupyter_gq.controller.views.durations import format_duration
 from jupyter_gq.controller.views.workload_views import keep_seconds
 from jupyter_gq.devices.meter import Share, ShareMeter
 from jupyter_gq.domain.amount import ONE_GPU, Instant, Seconds
@@ -36,6 +35,7 @@ from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.errors import Conflict
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Activity, Kind, Workload
+from jupyter_gq.scheduling.wording import describe_duration
 from jupyter_gq.store.protocol import Record
 
 log = logging.getLogger(__name__)
@@ -158,7 +158,7 @@ class ActivityLog:
         step = keep_seconds(activity, rule)
         if step <= 0:
             raise Conflict(
-                f'"Keep it" has been used for {format_duration(rule.keep_total)}, which is all there is. '
+                f'"Keep it" has been used for {describe_duration(rule.keep_total)}, which is all there is. '
                 "Run a cell to keep the share."
             )
         log.info("%s of %s is kept for another %d s", workload.id, workload.owner, step, extra=workload.log_fields)

@@ -9,6 +9,7 @@ from traitlets.config import Config
 from traitlets.config.loader import ConfigFileNotFound, PyFileConfigLoader
 
 from jupyter_gq.domain.errors import AdminError
+from jupyter_gq.domain.plain_text import quoted
 
 from .process_end import forbid_process_end
 
@@ -73,16 +74,22 @@ def load_config(path: Path, executed: dict[Path, FileIdentity]) -> Config:
         where = f"{error.filename or path}, line {error.lineno}"
         raise ConfigFileError(f"{where}: this is not valid Python ({error.msg}). Mend that line.") from error
     except BaseException as error:  # the administrator's code may raise anything
-        where = f"{path}, line {_line_of_traceback(error, executed)}"
+        frame = _find_frame(error, executed)
+        where = f"{frame.filename}, line {frame.lineno}" if frame else f"{path}, line ?"
+        if isinstance(error, KeyError) and frame and "environ" in (frame.line or ""):
+            raise ConfigFileError(
+                f"{where}: the environment variable {quoted(str(error.args[0]))} is not set. The Hub gives the service "
+                "the variables that the file names when the Hub starts: set it for the Hub, and start the Hub again."
+            ) from error
         said = ": ".join(filter(None, [type(error).__name__, str(error)]))
         raise ConfigFileError(f"{where}: {said.rstrip('.')}. Mend that line.") from error
 
 
-def _line_of_traceback(error: BaseException, executed: Collection[Path]) -> int | str:
-    """Return the innermost line of the executed files in an error's traceback; "?" if there is none."""
+def _find_frame(error: BaseException, executed: Collection[Path]) -> traceback.FrameSummary | None:
+    """Return the innermost frame of the executed files in an error's traceback; None if there is none."""
     names = {str(path) for path in executed}
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename in names]
-    return lines[-1] if lines and lines[-1] else "?"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in names]
+    return frames[-1] if frames else None
 
 
 def _refuse_special_file(path: Path) -> None:

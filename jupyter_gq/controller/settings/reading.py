@@ -61,7 +61,7 @@ class Reading(Generic[T]):
         return self.has_ended()
 
     def wait_for_end(self) -> None:
-        """Wait until the call ends, however long that takes; only for threads that may hang."""
+        """Block the calling thread until the call ends, without a time-out; only a thread that may hang calls this."""
         concurrent.futures.wait([self._ended])
 
     async def wait_a_moment(self) -> None:

@@ -10,9 +10,8 @@ from jupyter_gq.domain.amount import MiB, format_gpus, format_memory
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
+from jupyter_gq.scheduling.wording import describe_duration
 from jupyter_gq.scheduling.workloads import gang
-
-from .durations import format_duration
 
 _MINUTE = 60.0
 
@@ -36,7 +35,7 @@ def unused_view(workload: Workload, unused: UnusedGpu | None) -> UnusedGpuView |
     amount = f"{format_gpus(milli)} {'GPUs' if milli > 1000 else 'GPU'}"
     return UnusedGpuView(
         since=unused.since,
-        sentence=f"This job has used no GPU for {format_duration(seconds)}, although it holds {amount}. "
+        sentence=f"This job has used no GPU for {describe_duration(seconds)}, although it holds {amount}. "
         "Cancel it, or let its code use the GPU.",
     )
 

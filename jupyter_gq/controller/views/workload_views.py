@@ -33,10 +33,10 @@ from jupyter_gq.scheduling.decision import Pending
 from jupyter_gq.scheduling.evict.notices import without_growth
 from jupyter_gq.scheduling.explain.reasons import explain_hold
 from jupyter_gq.scheduling.policy import IdleRule
+from jupyter_gq.scheduling.wording import describe_duration
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.store.protocol import Record
 
-from .durations import format_duration
 from .gpu_use_views import memory_limit
 from .pause_views import pause_view
 from .suspension_views import LENT, notebook_phase, suspension_sentence, suspension_view
@@ -415,7 +415,7 @@ def _final_sentence(workload: Workload) -> str:
 def _duration_phrase(workload: Workload) -> str:
     """Return the duration of all runs of an ended job, such as " after 12 min"; "" if it is unknown."""
     seconds = _ended_running_time(workload)
-    return f" after {format_duration(seconds)}" if seconds else ""
+    return f" after {describe_duration(seconds)}" if seconds else ""
 
 
 def _ended_running_time(workload: Workload) -> Seconds:

@@ -17,10 +17,10 @@ from .needed import NeededFile
 
 
 class FileService(Protocol):
-    """The part of the service that keeps files."""
+    """The requests to the service about the parts of files."""
 
     async def describe_files(self, parts: Sequence[str]) -> FileStore:
-        """Return which of these parts the service lacks."""
+        """Return the limits of the service, and which of these parts it lacks."""
         ...
 
     async def add_files(self, parts: Sequence[bytes]) -> None:

@@ -50,7 +50,7 @@ class ModulesInPickle:
         self._outlines: dict[int, ModuleOutline] = {}
 
     def name_globals(self, module_globals: dict[str, object]) -> ModuleGlobals:
-        """Return what stands in the pickle for the globals of a function."""
+        """Return what is pickled in place of `module_globals`: the name of a module, or an outline to be filled."""
         module = self.find_imported(module_globals)
         return ModuleGlobals(module or self._find_outline(module_globals))
 

@@ -65,7 +65,7 @@ def filter_of(pool: str, request: Request, domains: tuple[Domain, ...] = ()) -> 
 
 
 class Index:
-    """The free amounts of a scope in one view."""
+    """The free amounts of a scope, now or once stopping work has stopped (`View`)."""
 
     __slots__ = ("devices", "nodes", "total")
 

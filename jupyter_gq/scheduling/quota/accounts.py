@@ -216,7 +216,7 @@ class Accounts:
             milli = each.wanted - before
 
     def divide(self) -> None:
-        """Compute the fair shares anew of all queues whose demand, or whose siblings' demand, has changed."""
+        """Compute fair shares anew where the demand of a queue or a sibling, or the fair share above, has changed."""
         for pool in self.pools():
             _divide(self._capacity.get(pool, 0), self.roots(pool), self._past_counts, changed=False)
 

@@ -364,3 +364,12 @@ async def test_what_is_written_twice_is_a_warning(path, caplog):
     policy = load(path)
     assert policy.warnings == (f"{path}, line 6: the key 'vision' is written in line 5 too. Only the last one counts.",)
     assert policy.warnings[0] in caplog.text
+
+
+async def test_a_variable_that_the_service_does_not_have_is_named_with_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.delenv("GQ_SECRET", raising=False)
+    path = tmp_path / "jupyterhub_config.py"
+    path.write_text('import os\nsecret = os.environ["GQ_SECRET"]\n')
+    told = "line 2: the environment variable 'GQ_SECRET' is not set. The Hub gives the service the variables"
+    with pytest.raises(ConfigFileError, match=told):
+        load(path)

@@ -154,4 +154,6 @@ def test_words():
     assert reveal(describe_workload(a_job("", "q"))) == "ann's job"
     assert enumerate_names(["a", "b"]) == "a and b"
     assert enumerate_names(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
-    assert [describe_duration(each) for each in (45, 119, 120, 1500)] == ["45 s", "119 s", "2 min", "25 min"]
+    seconds = (45, 119.9, 120, 7199, 7200, 7260, 36 * 3600)
+    told = ["45 s", "119 s", "2 min", "119 min", "2 h", "2 h 1 min", "36 h"]
+    assert [describe_duration(each) for each in seconds] == told

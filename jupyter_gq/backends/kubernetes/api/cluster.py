@@ -33,7 +33,7 @@ _SILENCE = 150.0
 
 
 class Stream:
-    """An open watch: a line of JSON for each event."""
+    """An open watch, which yields its events as objects until it ends."""
 
     def __init__(self, response: urllib3.BaseHTTPResponse) -> None:
         self._response = response

@@ -38,7 +38,7 @@ class LeasePort(Protocol):
         ...
 
     async def create_lease(self, body: JsonObject) -> JsonObject:
-        """Create the Lease and return it; refused if there is one."""
+        """Create the Lease and return it; raise `Exists` if there is one."""
         ...
 
     async def replace_lease(self, body: JsonObject) -> JsonObject:

@@ -115,7 +115,7 @@ class RunObjects:
         return not left
 
     def forget(self, run: Run) -> None:
-        """Drop what is known of the creations and deletions of a run of which nothing is left."""
+        """Forget which objects of the run were created and deleted; nothing of it may be left in the cluster."""
         for ref in self._others(run):
             self._writes.forget_creation(ref)
             self._writes.forget_deletion(ref.key)

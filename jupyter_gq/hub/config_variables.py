@@ -1,0 +1,55 @@
+"""The environment variables that a configuration file reads: the service executes the same file, and needs them too.
+
+The Hub starts the service with few of its own variables. Found are the names that are written in the file itself, as in
+`os.environ["NAME"]`, not those that other modules read.
+
+See docs/decisions/0264-give-the-service-the-variables-that-the-file-names.md.
+"""
+
+import ast
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+#: Beginning of the names that the Hub sets for each program that it starts.
+_OF_THE_HUB = "JUPYTERHUB_"
+
+
+def read_variables(files: Iterable[Path]) -> dict[str, str]:
+    """Return the variables of this process that the files name; those of the Hub itself are left out.
+
+    A file that cannot be read or parsed names none.
+    """
+    names = {name for file in files for name in _names_in(_parse(file)) if not name.startswith(_OF_THE_HUB)}
+    return {name: os.environ[name] for name in sorted(names) if name in os.environ}
+
+
+def _parse(file: Path) -> ast.Module:
+    try:
+        return ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return ast.Module(body=[], type_ignores=[])
+
+
+def _names_in(tree: ast.Module) -> Iterator[str]:
+    """Yield the names in `environ["NAME"]`, `environ.get("NAME")`, `getenv("NAME")` and `"NAME" in environ`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Subscript(value=source, slice=ast.Constant(value=str(name))) if _is_called(source, "environ"):
+                yield name
+            case ast.Call(func=ast.Attribute(value=source), args=[ast.Constant(value=str(name)), *_]) if _is_called(
+                source, "environ"
+            ):
+                yield name
+            case ast.Call(func=function, args=[ast.Constant(value=str(name)), *_]) if _is_called(function, "getenv"):
+                yield name
+            case ast.Compare(left=ast.Constant(value=str(name)), comparators=[source]) if _is_called(source, "environ"):
+                yield name
+
+
+def _is_called(expression: ast.expr, name: str) -> bool:
+    """Tell whether an expression is this name, alone or as an attribute."""
+    match expression:
+        case ast.Name(id=found) | ast.Attribute(attr=found):
+            return found == name
+    return False
