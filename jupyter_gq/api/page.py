@@ -33,7 +33,7 @@ from .wiring import Wiring
 log = logging.getLogger(__name__)
 
 TEMPLATE = (Path(__file__).parent / "page.html").read_text("utf-8")
-#: Jobs on the page, newest first.
+#: Jobs on the page: first those that have not ended.
 MOST_JOBS = 50
 #: Seconds for which the Hub's answer about a cookie is cached.
 _COOKIE_LIFETIME = 30
@@ -47,6 +47,8 @@ class PageContent(BaseModel):
     queues: list[models.QueueView]
     notebooks: list[models.NotebookView]
     jobs: list[models.JobSummary]
+    #: Whether there are other jobs.
+    more_jobs: bool
     #: Disk space of the files of the jobs; see `JobList.disk`.
     disk: str
     policy: str
@@ -156,13 +158,14 @@ class PageData(_Browser):
             raise NotLeading(self._wiring.status.explain_unready())
         owner = "*" if caller.admin else None
         health = self._wiring.status.check_health()
-        jobs = services.job_lists.list_jobs(caller, limit=MOST_JOBS, before=None, owner=owner)
+        jobs = services.job_lists.list_newest(caller, limit=MOST_JOBS, owner=owner)
         content = PageContent(
             me=services.overview.describe_user(caller),
             devices=services.overview.list_devices(caller).devices,
             queues=services.overview.list_queues(caller).queues,
             notebooks=services.tickets.list_notebooks(caller, owner).notebooks,
             jobs=jobs.jobs,
+            more_jobs=jobs.next is not None,
             disk=jobs.disk,
             policy=health.policy if caller.admin else "ok",
             runs=health.runs,

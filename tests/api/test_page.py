@@ -10,6 +10,7 @@ from tornado.httpclient import HTTPRequest, HTTPResponse
 from tornado.web import create_signed_value
 
 from jupyter_gq.api import app as composition
+from jupyter_gq.api import page as page_module
 from jupyter_gq.client.models import TicketRequest
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.views.mentions import ShowNames
@@ -135,6 +136,22 @@ async def test_the_page_names_others_only_where_the_setting_says_so(browse, tmp_
     assert any(name in told for name in ("lab-of-ann", "carol")) == sees
     assert ("another user's notebook" in told) != sees
     world.close()
+
+
+async def test_a_job_that_has_not_ended_is_on_the_page_however_many_newer_ones_have(browse, bundle, monkeypatch):
+    monkeypatch.setattr(page_module, "MOST_JOBS", 2)
+    caller, jobs = Caller(user="ann", groups=frozenset({"vision"})), browse.world.controller.jobs
+    jobs.submit(caller, submission(bundle, name="oldest"), None)
+    for name in ("ended", "newest"):
+        jobs.cancel(caller, jobs.submit(caller, submission(bundle, name=name), None)[0].id)
+    browser = await browse("ann")
+    data = await browser.get("overview", X_XSRFToken=xsrf_of(await browser.open()), Sec_Fetch_Mode="cors")
+    overview = json.loads(data.body)
+    assert ([job["name"] for job in overview["jobs"]], overview["more_jobs"]) == (["oldest", "newest"], True)
+    monkeypatch.setattr(page_module, "MOST_JOBS", 3)
+    data = await browser.get("overview", X_XSRFToken=xsrf_of(await browser.open()), Sec_Fetch_Mode="cors")
+    assert [job["name"] for job in json.loads(data.body)["jobs"]] == ["oldest", "newest", "ended"]
+    assert not json.loads(data.body)["more_jobs"]
 
 
 async def test_an_admin_sees_everybody(browse, bundle):

@@ -8,7 +8,7 @@ from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.views.presenter import Presenter
 from jupyter_gq.domain.errors import NotFound
 from jupyter_gq.domain.workload import Kind
-from jupyter_gq.store.protocol import PageSize
+from jupyter_gq.store.protocol import PageSize, Record
 
 from .job_access import require_manager
 
@@ -32,10 +32,7 @@ class JobLists:
         """
         if before is not None:
             self._require_visible(caller, before)
-        listed_owner = caller.user
-        if owner is not None and caller.admin:
-            listed_owner = owner
-        whose = None if listed_owner == "*" else listed_owner
+        whose = self._owner_listed(caller, owner)
         store, page = self._context.store, PageSize(entries=limit, size=self._context.settings.max_page_bytes)
         found = store.list(page, kind=Kind.TRAINING, owner=whose, group=group, before=before)
         kept = [record for record in found if record.workload.id not in self._context.deleting]
@@ -45,6 +42,24 @@ class JobLists:
         self._context.look_up_last_seqs(record.workload.id for record in shown)
         jobs = self._presenter.show_each(shown, self._presenter.job_summary)
         return JobList(jobs=jobs, next=last if more else None, disk=self._describe_disk(whose))
+
+    def list_newest(self, caller: Caller, *, limit: int, owner: str | None = None) -> JobList:
+        """Return at most `limit` jobs to look at: those that hold GPUs, those that wait, then ended ones, newest first.
+
+        `owner` is as in `list_jobs`. `next` is None if these are all jobs.
+        """
+        whose = self._owner_listed(caller, owner)
+        page = PageSize(entries=limit + 1, size=self._context.settings.max_page_bytes)
+        found = self._context.store.list(page, kind=Kind.TRAINING, owner=whose)
+        left = [each for each in self._context.records.unfinished() if _is_job_of(each, whose)]
+        left.sort(key=lambda each: (each.workload.holds, each.workload.submission), reverse=True)
+        known = {each.workload.id for each in left}
+        all_found = [*left, *(each for each in found if each.workload.id not in known)]
+        kept = [each for each in all_found if each.workload.id not in self._context.deleting][:limit]
+        self._context.look_up_last_seqs(record.workload.id for record in kept)
+        jobs = self._presenter.show_each(kept, self._presenter.job_summary)
+        more = len(all_found) > limit
+        return JobList(jobs=jobs, next=kept[-1].workload.id if kept and more else None, disk=self._describe_disk(whose))
 
     def list_queue(self, caller: Caller, queue: str, *, limit: int, before: str | None) -> JobList:
         """Return at most `limit` jobs of all users in a queue and those below it, newest first, without ended ones.
@@ -67,6 +82,11 @@ class JobLists:
         more = bool(shown) and shown[-1].id != left[-1].workload.id
         return JobList(jobs=list(shown), next=shown[-1].id if more else None)
 
+    def _owner_listed(self, caller: Caller, owner: str | None) -> str | None:
+        """Return whose jobs are listed for a caller who asks for those of `owner`; None means those of all users."""
+        listed = owner if owner is not None and caller.admin else caller.user
+        return None if listed == "*" else listed
+
     def _find_submission(self, job: str, queues: Collection[str]) -> tuple[float, str]:
         """Return the sort key of a job of these queues, also of an ended one; raise `NotFound` for any other."""
         record = self._context.records.get(job)
@@ -84,6 +104,11 @@ class JobLists:
         record = self._context.records.get(before)
         if record is None or record.workload.kind is not Kind.TRAINING or not caller.may_see(record.workload.owner):
             raise _no_such_page(before)
+
+
+def _is_job_of(record: Record, owner: str | None) -> bool:
+    """Tell whether the record is that of a job, and of this owner if one is named."""
+    return record.workload.kind is Kind.TRAINING and owner in (None, record.workload.owner)
 
 
 def _no_such_page(before: str) -> NotFound:
