@@ -49,8 +49,9 @@ def explain(job: JobView, queues: Sequence[QueueView], now: float) -> Iterator[s
     A waiting job has its place and its start; a job that was paused has its last pause. A job that runs or is paused
     has what its pause costs.
     """
-    age = format_duration(max(0.0, now - job.submitted_at))
-    yield f"{describe_job(job)} {describe_phase(job.phase)}, {age} after it was sent."
+    at = now if job.finished_at is None else job.finished_at
+    since = format_duration(max(0.0, at - job.submitted_at))
+    yield f"{describe_job(job)} {describe_phase(job.phase)}, {since} after it was sent."
     if job.sentence:
         yield job.sentence
     if job.phase == "running":

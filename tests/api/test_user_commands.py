@@ -17,6 +17,7 @@ from tornado.netutil import bind_sockets
 
 from jupyter_gq.api.app import make_server
 from jupyter_gq.app import main
+from jupyter_gq.commands.explain import describe_job, explain
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client import models
 from jupyter_gq.client.delivery import Delivery
@@ -106,6 +107,13 @@ async def test_explain_says_why_a_job_waits_and_what_its_queue_holds(say, people
     assert "It holds 0.5 GPU above the quota" in (await say("explain", running.id))[1]
     document = json.loads((await say("explain", waits.id, "-o", "json"))[1])
     assert models.JobView.model_validate(document) == job
+
+
+async def test_explain_says_after_what_time_an_ended_job_had_ended(people, bundle):
+    sent = await send(people, bundle)
+    await people["ann"].cancel(sent.id)
+    job = (await people["ann"].job(sent.id)).model_copy(update={"submitted_at": 100.0, "finished_at": 150.0})
+    assert next(explain(job, [], now=9000.0)) == f"{describe_job(job)} was cancelled, 50 s after it was sent."
 
 
 async def test_a_job_is_named_by_a_unique_beginning_or_as_the_last_one(say, people, bundle):
