@@ -17,11 +17,11 @@ from tornado.netutil import bind_sockets
 
 from jupyter_gq.api.app import make_server
 from jupyter_gq.app import main
-from jupyter_gq.commands.explain import describe_job, explain
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client import models
 from jupyter_gq.client.delivery import Delivery
 from jupyter_gq.client.http import ServiceError
+from jupyter_gq.commands.explain import describe_job, explain
 from jupyter_gq.commands.login_file import find_login_file
 from tests.patience import eventually
 from tests.serving import application_of
