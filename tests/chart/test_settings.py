@@ -50,7 +50,8 @@ def test_a_home_that_is_unset_is_no_home(tmp_path, monkeypatch):
 def test_the_values_of_a_section_are_its_settings(section):
     cls = SECTIONS[section]
     written = {snake(key) for key in schema()["properties"][section]["properties"]}
-    # Entries by name are values of their own. On a cluster pods have limits of disk, nothing is suspended, and pools have no fixed size.
+    # Entries by name are values of their own. On a cluster pods have limits of disk, nothing is suspended, and pools
+    # have no fixed size.
     elsewhere = {
         "TrainingQueues": {"queues", "max_job_disk", "max_user_disk", "suspend"},
         "Pools": {"pools", "over_subscription"},
