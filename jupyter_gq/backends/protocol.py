@@ -89,6 +89,8 @@ class Launch:
     environment: Mapping[str, str] = field(default_factory=dict)
     #: Secret with which the job's runner reports outputs; never logged.
     token: str = ""
+    #: Number of the last output piece that the service has of earlier runs of the job; 0 if it has none.
+    last_seq: int = 0
 
 
 def hash_token(token: str) -> str:

@@ -17,6 +17,9 @@ from pathlib import Path
 
 from .refusal import CommandRefused
 
+#: Characters of the file that are read: more than the longest address and token, each as an escape.
+_LONGEST = 1024 * 1024
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Login:
@@ -45,22 +48,31 @@ def read_login() -> Login | None:
     if path is None:
         return None
     try:
-        with path.open(encoding="utf-8") as file:
-            readable = stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077
-            document = json.load(file)
-        login = Login(url=str(document["url"]), token=str(document["token"]))
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), encoding="utf-8") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if not stat.S_ISREG(mode):  # a pipe would be waited for, and a device may never end
+                raise CommandRefused(f"{path} is no regular file. Remove it, then run `jupyter-gq login` again.")
+            document = json.loads(file.read(_LONGEST))
+        login = Login(url=_text(document["url"]), token=_text(document["token"]))
     except FileNotFoundError:
         return None
     except OSError as error:
         raise CommandRefused(f"{path} cannot be read: {error.strerror}.") from None
     except (ValueError, KeyError, TypeError, RecursionError):
         raise CommandRefused(f"{path} is damaged. Run `jupyter-gq login` again.") from None
-    if readable:
+    if mode & 0o077:
         raise CommandRefused(
             f"Other accounts may use {path}, which holds a token. Revoke that token on the Hub's token page, then run "
             "`jupyter-gq login` again."
         )
     return login
+
+
+def _text(value: object) -> str:
+    """Return a value of the file that is text; raise `TypeError` for any other."""
+    if not isinstance(value, str):
+        raise TypeError("it is no text")
+    return value
 
 
 def write_login(login: Login) -> Path:

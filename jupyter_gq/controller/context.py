@@ -384,6 +384,13 @@ class Context:
         self.look_up_last_seqs([job])
         return self.last_seqs[job]
 
+    def last_seq_before(self, workload: Workload) -> int:
+        """Return the number of the last stored piece of earlier runs, for the start of a run; 0 for a first run.
+
+        See docs/decisions/0259-give-each-run-its-first-number-at-its-start.md.
+        """
+        return self.last_seq(workload.id) if workload.run > 1 else 0
+
     def look_up_last_seqs(self, jobs: Iterable[str]) -> None:
         """Read together the numbers for `last_seq` that are not known yet."""
         if missing := [job for job in jobs if job not in self.last_seqs]:

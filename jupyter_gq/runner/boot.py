@@ -3,7 +3,6 @@
 import os
 import sys
 import traceback
-from pathlib import Path
 
 from jupyter_gq.client.exit_status import DISK_FULL, RESULT_NOT_WRITTEN
 
@@ -21,21 +20,20 @@ from .result import describe_failure
 from .stopping import StopRequest
 
 
-def boot(job_dir: Path, run: int, task: int, *, ephemeral: bool = False) -> int:
-    """Run one task of one run of the job in this folder; return the exit status of the process.
+def boot(folder: RunFolder, *, last_seq: int = 0, ephemeral: bool = False) -> int:
+    """Run one task of one run of a job; return the exit status of the process.
 
     The status is 0, 1 for a failure, `RESULT_NOT_WRITTEN`, or `DISK_FULL` if the disk has no room for the run, which
-    then has no result. No error is raised: it becomes the result of the run, with a sentence. `ephemeral`: the folder
-    does not outlive this process (see `job.Job`).
+    then has no result. No error is raised: it becomes the result of the run, with a sentence. For `last_seq` and
+    `ephemeral`, see `job.Job`.
     """
-    folder = RunFolder(job=job_dir, run=run, task=task)
     stop = StopRequest(folder.stop)
     stop.install()
     try:
         if ephemeral:
             protect_memory()  # in a pod the user's code runs as the same user
         folder.prepare()
-        return _start_run(folder, stop, ephemeral)
+        return _start_run(folder, stop, last_seq, ephemeral)
     except RunError as error:
         return _write_failure(folder, str(error))
     except OSError as error:
@@ -47,7 +45,7 @@ def boot(job_dir: Path, run: int, task: int, *, ephemeral: bool = False) -> int:
         return _write_failure(folder, f"The runner itself failed ({type(error).__name__}: {error}); the log has more.")
 
 
-def _start_run(folder: RunFolder, stop: StopRequest, ephemeral: bool) -> int:
+def _start_run(folder: RunFolder, stop: StopRequest, last_seq: int, ephemeral: bool) -> int:
     """Start the kernel, then import the rest of the runner and run the job; return the exit status of the process.
 
     The file of the token is deleted. Raises `RunError` if the bundle or the kernel cannot be used.
@@ -62,6 +60,7 @@ def _start_run(folder: RunFolder, stop: StopRequest, ephemeral: bool) -> int:
         url=os.environ.get("GQ_SERVICE_URL", ""),
         token=folder.take_token(),
         stop=stop,
+        last_seq=last_seq,
         ephemeral=ephemeral,
         secrets=tuple(secrets.values()),
         kernel_env={

@@ -15,26 +15,28 @@ Rules
 See docs/decisions/0077-back-up-into-one-sqlite-file.md.
 """
 
-import errno
 import os
-import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import sqlalchemy as sa
 
 from jupyter_gq.domain.audit import AuditEntry
-from jupyter_gq.domain.errors import AdminError, DamagedDatabase, JupyterGQError
+from jupyter_gq.domain.errors import AdminError, DamagedDatabase, JupyterGQError, StorageFull
 
 from .address import expect_file
 from .copying import copy_rows, delete_rows, describe_contents, unlimited
 from .engine import make_sqlite_url, parse_url
+from .failures import told_file_size_limit
 from .reachability import has_content
 from .rows import add_audit_entries
 from .schema import expect_known, revision
 from .transactions import Transactions
+
+#: Bytes of a backup that are copied at a time.
+_PORTION = 1024 * 1024
 
 
 def back_up(url: str, file: Path, *, audit: Sequence[AuditEntry] = ()) -> Mapping[str, int]:
@@ -128,6 +130,8 @@ def _write(database: sa.Connection, file: Path) -> Mapping[str, int]:
         raise AdminError(f"{file} exists already, so no backup was made. Give the name of a new file.") from error
     except OSError as error:
         raise AdminError(f"The backup {file} could not be written: {error.strerror or error}.") from error
+    except StorageFull as error:
+        raise AdminError(f"The backup {file} could not be written. {error}") from error
     return copied
 
 
@@ -178,7 +182,7 @@ def _opened(file: Path) -> Iterator[Transactions]:
 
     Raises `AdminError` if the file is no complete backup.
     """
-    with tempfile.TemporaryDirectory(prefix="jupyter-gq-restore-") as folder:
+    with _temporary_folder() as folder:
         backup = _open_copy(file, Path(folder, "backup.sqlite"))
         try:
             yield backup
@@ -186,20 +190,24 @@ def _opened(file: Path) -> Iterator[Transactions]:
             backup.close()
 
 
+def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
+    """Make a temporary folder, which the returned context manager removes; raise `AdminError` if none can be made."""
+    try:
+        return tempfile.TemporaryDirectory(prefix="jupyter-gq-restore-")
+    except OSError as error:
+        where = "" if error.filename is None else f" {error.filename}"
+        raise AdminError(
+            f"The temporary folder{where} for a copy of the backup could not be made: {error.strerror}. Nothing was "
+            "restored. Name a folder in TMPDIR in which you may write."
+        ) from error
+
+
 def _open_copy(file: Path, copied: Path) -> Transactions:
     """Copy a backup to the path `copied` and return the opened copy; raise `AdminError` if it is no complete backup."""
-    try:
-        shutil.copyfile(file, copied)
-        log = file.with_name(file.name + "-wal")  # a database that was copied as files has its last writes there
-        if log.is_file():
-            shutil.copyfile(log, copied.with_name(copied.name + "-wal"))
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise AdminError(
-                f"The folder {copied.parent.parent} has no room for a copy of the backup, so nothing was restored. "
-                "Free some space there, or name another folder in TMPDIR."
-            ) from error
-        raise AdminError(f"The backup {file} could not be read: {error.strerror or error}.") from error
+    _copy_file(file, copied)
+    log = file.with_name(file.name + "-wal")  # a database that was copied as files has its last writes there
+    if log.is_file():
+        _copy_file(log, copied.with_name(copied.name + "-wal"))
     _expect_backup(copied, file)
     backup = Transactions(make_sqlite_url(copied))
     try:
@@ -212,6 +220,33 @@ def _open_copy(file: Path, copied: Path) -> Transactions:
         backup.close()
         raise
     return backup
+
+
+def _copy_file(file: Path, copied: Path) -> None:
+    """Copy a file of a backup to `copied`; raise `AdminError` with the name of the file that failed, and why."""
+    try:
+        with closing(_read_portions(file)) as portions, copied.open("xb") as writing:
+            for portion in portions:
+                writing.write(portion)
+    except OSError as error:
+        raise AdminError(
+            f"A copy of the backup could not be written to {copied}: {error.strerror}. Nothing was restored. Make room "
+            f"there for files of {file.stat().st_size} bytes, or name another folder in TMPDIR.{told_file_size_limit()}"
+        ) from error
+
+
+def _read_portions(file: Path) -> Generator[bytes]:
+    """Yield the content of a file of a backup in portions; raise `AdminError` if the file cannot be read."""
+    if file.exists() and not file.is_file():
+        raise AdminError(f"The backup {file} could not be read: it is not a file. Nothing was restored.")
+    try:
+        with file.open("rb") as reading:
+            while portion := reading.read(_PORTION):
+                yield portion
+    except OSError as error:
+        raise AdminError(
+            f"The backup {file} could not be read: {error.strerror or error}. Nothing was restored."
+        ) from error
 
 
 def _expect_backup(copied: Path, file: Path) -> None:

@@ -16,8 +16,9 @@ def raised_to_admin() -> Iterator[None]:
         yield
     except StoreUnavailable as error:
         raise AdminError(
-            f"The database {error.place} could not be used ({error.told}). Check that the database can be reached and "
-            "that no other program keeps it locked, as a service does that was not stopped. Then run the command again."
+            f"The database {error.place} could not be used ({error.told}). Check that the database can be reached, "
+            "that your account may write to it, and that no other program keeps it locked, as a service does that was "
+            "not stopped. Then run the command again."
         ) from error
     except AdminError:
         raise

@@ -1,5 +1,6 @@
 """The translation of database errors into errors of this package."""
 
+import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -58,7 +59,10 @@ def translate_error(error: sa.exc.SQLAlchemyError, place: str) -> JupyterGQError
     told = (str(original).strip() or type(original).__name__).splitlines()[0]
     name, state = getattr(original, "sqlite_errorname", "") or "", getattr(original, "sqlstate", "") or ""
     if name in _SQLITE_FULL or state == _FULL:
-        return StorageFull(f"The disk with the database {place} refused a write ({told}). Free some space there.")
+        return StorageFull(
+            f"The disk with the database {place} refused a write ({told}). Free some space there."
+            f"{told_file_size_limit()}"
+        )
     if name.startswith(_SQLITE_DAMAGED):
         return DamagedDatabase(place, told)
     if state == _FORBIDDEN:
@@ -70,6 +74,17 @@ def translate_error(error: sa.exc.SQLAlchemyError, place: str) -> JupyterGQError
     if name.startswith(_SQLITE_AWAY) or state.startswith(_AWAY_CLASSES) or _connection_lost(error, name, state):
         return StoreUnavailable(place, told)
     return None
+
+
+def told_file_size_limit() -> str:
+    """Return a sentence, after a space, on the limit on the size of files of this process; "" if it has none.
+
+    SQLite does not say whether a write met this limit or a full disk.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if limit == resource.RLIM_INFINITY:
+        return ""
+    return f" A file may have at most {limit} bytes here: raise this limit (ulimit -f) if that is too little."
 
 
 def _connection_lost(error: sa.exc.SQLAlchemyError, name: str, state: str) -> bool:

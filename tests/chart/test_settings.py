@@ -50,10 +50,11 @@ def test_a_home_that_is_unset_is_no_home(tmp_path, monkeypatch):
 def test_the_values_of_a_section_are_its_settings(section):
     cls = SECTIONS[section]
     written = {snake(key) for key in schema()["properties"][section]["properties"]}
-    # Entries by name are values of their own. On a cluster pods have limits of disk, and nothing is suspended.
+    # Entries by name are values of their own. On a cluster pods have limits of disk, nothing is suspended, and pools
+    # have no fixed size.
     elsewhere = {
         "TrainingQueues": {"queues", "max_job_disk", "max_user_disk", "suspend"},
-        "Pools": {"pools"},
+        "Pools": {"pools", "over_subscription"},
     }.get(cls.__name__, set())
     assert written == {name for name in cls.class_trait_names(config=True) if name in vars(cls)} - elsewhere
 
@@ -146,6 +147,12 @@ def test_a_misspelt_setting_of_any_section_of_ours_is_refused(line, told, tmp_pa
     with pytest.raises(ConfigFileError, match=re.escape(told)) as refused:
         PolicyFile(entry, tuple, names_by_section(KubernetesBackend))
     assert re.search(r"jupyterhub_config_values_policy.py, line \d+", str(refused.value))
+
+
+def test_over_subscription_is_refused_with_the_reason(tmp_path, monkeypatch):
+    entry = folder(objects({"config": {"extra": "c.Pools.over_subscription = 2\n"}}), tmp_path, monkeypatch)
+    with pytest.raises(ConfigFileError, match="on Kubernetes nodes come and go"):
+        PolicyFile(entry, tuple, names_by_section(KubernetesBackend))
 
 
 def test_the_settings_of_every_example_are_known_by_name(tmp_path, monkeypatch):

@@ -213,6 +213,7 @@ def test_schema_and_values_name_the_same():
         {"pools": {"a": {"hold": "always"}}},
         {"networkPolicies": {"allow": ["10.0.0.1"]}},
         {"fixedQuota": {"default": "-1"}},
+        {"poolUse": {"overSubscription": 1.5}},
     ],
     ids=json.dumps,
 )

@@ -8,6 +8,9 @@ import os
 import pwd
 import sqlite3
 import stat
+import subprocess
+import sys
+import tempfile
 import threading
 from contextlib import closing
 
@@ -454,3 +457,36 @@ def test_a_backup_of_an_older_release_is_restored_and_stays_as_it_is(tmp_path, c
     assert main(["restore", str(old), f"sqlite:///{tmp_path}/new.sqlite"]) == 0
     assert "1 settings" in capsys.readouterr().out
     assert old.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentences"),
+    [
+        ("backup new.sqlite --database full.sqlite", ["The backup new.sqlite could not be written. The disk with"]),
+        ("restore full.sqlite new.sqlite", ["A copy of the backup could not be written to", "File too large. Nothing"]),
+    ],
+)
+def test_a_file_that_may_not_grow_is_named_as_the_one_that_was_written(tmp_path, arguments, sentences):
+    fill(f"sqlite:///{tmp_path}/full.sqlite").close()
+    command = f"ulimit -f 512; exec {sys.executable} -m jupyter_gq.app {arguments}"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    for sentence in [*sentences, "raise this limit (ulimit -f)"]:
+        assert sentence in done.stderr
+    assert "could not be read" not in done.stderr
+    assert list(tmp_path.glob("*new*")) == []
+
+
+def test_a_restore_without_a_folder_for_its_copy_is_refused_with_a_sentence(tmp_path, monkeypatch, capsys):
+    fill(f"sqlite:///{tmp_path}/full.sqlite").close()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    assert main(["restore", "full.sqlite", "new.sqlite"]) == 2
+    told = capsys.readouterr().err
+    assert f"The temporary folder {tmp_path}/gone/" in told
+    assert "could not be made: No such file or directory" in told
+
+
+def test_a_backup_that_is_a_pipe_is_refused_instead_of_waited_for(tmp_path, capsys):
+    os.mkfifo(tmp_path / "pipe")
+    assert main(["restore", "pipe", "new.sqlite"]) == 2
+    assert "The backup pipe could not be read: it is not a file." in capsys.readouterr().err

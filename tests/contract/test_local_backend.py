@@ -13,6 +13,7 @@ import stat
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from jupyter_gq.backends import processes
@@ -66,6 +67,13 @@ async def test_result_of_a_run_is_the_one_that_its_runner_wrote(local, said, out
     await local.launch(workload, {"says": said, "sentence": "Cell 3 raised ValueError."})
     end = await local.end(workload)
     assert (end.outcome, end.sentence) == (outcome, "Cell 3 raised ValueError.")
+
+
+@pytest.mark.parametrize(("last_seq", "told"), [(0, ["--task", "0"]), (7, ["--after", "7"])])
+async def test_runner_is_told_the_last_number_of_outputs(local, last_seq, told):
+    job = local.workload(run=2)
+    await local.launch(job, last_seq=last_seq)
+    assert psutil.Process(local.leader(job)).cmdline()[-2:] == told
 
 
 async def test_run_without_a_result_is_lost(local):

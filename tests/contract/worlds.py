@@ -123,10 +123,10 @@ class LocalWorld(World):
         for task in range(workload.tasks):
             await read_when_there(self.task(workload, task) / "ready")
 
-    async def request(self, workload, environment=None, token="secret"):
+    async def request(self, workload, environment=None, token="secret", last_seq=0):
         """Launch a workload without waiting for its tasks."""
         environment = {"GQ_TEST": str(self.folder), **(environment or {})}
-        await self.backend.launch(Launch(workload=workload, environment=environment, token=token))
+        await self.backend.launch(Launch(workload=workload, environment=environment, token=token, last_seq=last_seq))
 
     def leader(self, workload, task=0):
         return int((self.task(workload, task) / "ready").read_text())

@@ -18,8 +18,9 @@ HASTY = """
 import sys
 from pathlib import Path
 from jupyter_gq.runner import boot, run
+from jupyter_gq.runner.files.folder import RunFolder
 run.EPHEMERAL_DELIVERY_TIMEOUT = float(sys.argv[2])
-sys.exit(boot.boot(Path(sys.argv[1]), 1, 0, ephemeral=True))
+sys.exit(boot.boot(RunFolder(job=Path(sys.argv[1]), run=1, task=0), ephemeral=True))
 """
 
 COUNT = "import time\nfor n in range(40):\n    print(n, flush=True)\n    time.sleep(0.05)"

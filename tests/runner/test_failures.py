@@ -319,6 +319,32 @@ def test_run_after_one_that_was_killed_on_a_full_disk_loses_no_output(small_job:
     assert [piece for piece in job.service.pieces() if piece["run"] == 2] == whole_lines(spool)
 
 
+def test_run_after_one_that_sent_more_than_it_wrote_uses_no_number_again(small_job: Job, small_disk: Path) -> None:
+    """The service is down when the second run begins: only the start of the run tells which numbers were used."""
+    until_stopped = PRINTS_UNTIL_TOLD.replace("import os,", "import jupyter_gq, os,").replace(
+        'not os.path.exists("end")', 'not (os.path.exists("end") or jupyter_gq.should_stop())'
+    )
+    job = small_job.target(until_stopped)
+    job.start()
+    eventually(lambda: "0\n" in job.service.text())
+    filler = fill(small_disk)
+    (job.cwd / "filled").touch()
+    eventually(lambda: (job.cwd / "printed").exists())
+    job.stop()
+    job.finish()
+    sent, written = job.service.pieces(), whole_lines(job.run_folder() / "spool.jsonl")
+    assert sent[-1]["seq"] > written[-1]["seq"]
+    job.service.kill()
+    filler.unlink()
+    (job.cwd / "end").touch()
+    job.start(run=2, after=sent[-1]["seq"])
+    spool = job.run_folder(2) / "spool.jsonl"
+    eventually(lambda: any(piece["op"] == "append" for piece in whole_lines(spool)))
+    job.service.start()
+    assert job.finish(run=2)["outcome"] == "SUCCEEDED"
+    assert [piece for piece in job.service.pieces() if piece["run"] == 2] == whole_lines(spool)
+
+
 def test_job_that_ends_on_a_full_disk_says_so(small_job: Job, small_disk: Path) -> None:
     job = small_job.target(PRINTS_UNTIL_TOLD)
     job.start()

@@ -82,7 +82,7 @@ class TaskLauncher:
         devices = workload.request.devices if place is None else len(place.devices)
         share = {} if place is None else self._share_environment(workload, place)
         environment = {**prepared.environment, **gang_environment(number, devices, rendezvous), **share}
-        inputs = TaskInputs(environment=environment, token=prepared.launch.token)
+        inputs = TaskInputs(environment=environment, token=prepared.launch.token, last_seq=prepared.launch.last_seq)
         return self._starter.start(run, number, prepared.account, prepared.cwd, inputs)
 
     def _share_environment(self, workload: Workload, place: TaskPlacement) -> dict[str, str]:

@@ -36,7 +36,7 @@ class TaskStarter:
     """The starter of tasks on this machine."""
 
     state_dir: Path
-    #: Beginning of the command; job folder, run and task are appended.
+    #: Beginning of the command; job folder, run and task are appended, and for a later run the last output number.
     command: Sequence[str]
 
     def start(self, run: Run, task: int, account: UnixAccount, cwd: str, inputs: "TaskInputs") -> TaskProcess:
@@ -63,9 +63,12 @@ class TaskStarter:
             remove_file(folder / name, account)
         write_private(folder / "token", inputs.token.encode(), account)
         job = job_folder(self.state_dir, run.job)
+        arguments = ["--run", str(run.number), "--task", str(task)]
+        if inputs.last_seq:
+            arguments += ["--after", str(inputs.last_seq)]
         with _open_folder(cwd, account) as place, _open_log(folder / "log", account) as log:
             process = subprocess.Popen(  # noqa: S603 - the command is the admin's
-                [*self.command, str(job), "--run", str(run.number), "--task", str(task)],
+                [*self.command, str(job), *arguments],
                 cwd=place,
                 env={MARK: run.mark(task), **inputs.environment},  # the mark comes first: see `environment_of`
                 stdin=subprocess.DEVNULL,
@@ -90,6 +93,8 @@ class TaskInputs:
     environment: Mapping[str, str]
     #: Secret of the task's runner; never logged.
     token: str
+    #: Number of the last output piece of earlier runs; see `Launch.last_seq`.
+    last_seq: int = 0
 
 
 def read_manifest(state_dir: Path, job: str, account: UnixAccount) -> JsonMapping:

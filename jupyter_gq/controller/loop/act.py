@@ -274,8 +274,7 @@ class Executor:
         A suspended run is resumed instead. A job whose token was lost in a restart gets another one, which is saved at
         once. The launch itself is recorded later, by `_record_launches`.
         """
-        workload = record.workload
-        key = (workload.id, workload.run)
+        workload, key = record.workload, (record.workload.id, record.workload.run)
         port = self._context.backend_of(workload.kind).capabilities.suspension
         if port is not None and has_suspended_run(record):
             resume_job(workload, port)
@@ -433,11 +432,12 @@ class Executor:
 
     def _launch_of(self, record: Record, token: str) -> Launch:
         """Return the order to a backend to launch the run of a record, with its environment and its token."""
-        settings, grace = self._context.settings, self._context.settings.grace
-        if self._context.lent.is_borrower(record.workload):
-            grace = settings.suspension.borrower_grace(grace)
-        environment = {**self._context.environment(record.workload), STOP_GRACE: f"{grace:g}"}
-        return Launch(workload=record.workload, detail=record.detail, environment=environment, token=token)
+        workload, settings = record.workload, self._context.settings
+        borrows, grace = self._context.lent.is_borrower(workload), settings.grace
+        grace = settings.suspension.borrower_grace(grace) if borrows else grace
+        environment = {**self._context.environment(workload), STOP_GRACE: f"{grace:g}"}
+        seq = self._context.last_seq_before(workload)
+        return Launch(workload=workload, detail=record.detail, environment=environment, token=token, last_seq=seq)
 
     def _new_token(self, workload: Workload, run: int) -> str | None:
         """Make a token for a run of a job, keep it until the launch, and return its hash; None for a notebook."""

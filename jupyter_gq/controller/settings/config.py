@@ -25,7 +25,7 @@ from jupyter_gq.scheduling.policy import (
 )
 
 from .last_good import LastGood
-from .pools import device_pools, pod_pools, pool_for
+from .pools import device_pools, expect_no_over_subscription, pod_pools, pool_for
 from .queue_resources import Defaults
 from .queues import TrainingQueue, check_fixed_quotas, training_queues
 from .sections import (
@@ -313,7 +313,10 @@ def build_settings(
         consolidate=waits.move,
         moved_after=Seconds(waits.moved_after),
     )
-    by_nodes = pod_pools(pools.pools, on_cluster=config.SchedulerService.get("backend") == "kubernetes")
+    on_cluster = config.SchedulerService.get("backend") == "kubernetes"
+    by_nodes = pod_pools(pools.pools, on_cluster=on_cluster)
+    if on_cluster or by_nodes:
+        expect_no_over_subscription(config.Pools)
     # Quotas are checked against the nodes only if these are fixed; on a cluster nodes come and go.
     fixed_nodes = () if by_nodes or nodes is None else nodes
     devices = [device for node in fixed_nodes for device in node.devices]

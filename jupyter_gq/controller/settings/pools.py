@@ -31,6 +31,16 @@ def pod_pools(pools: Mapping[str, JsonMapping], *, on_cluster: bool = False) -> 
     return tuple(_pod_pool(name, entry) for name, entry in pools.items())
 
 
+def expect_no_over_subscription(section: Mapping[str, object]) -> None:
+    """Raise `SettingsError` if the section of a cluster sets `over_subscription`: the size of a pool changes there.
+
+    See docs/decisions/0258-refuse-over-subscription-on-kubernetes.md.
+    """
+    if "over_subscription" in section:
+        problem = "on Kubernetes nodes come and go, so the quotas of users are not compared with the size of a pool"
+        raise SettingsError("Pools.over_subscription", section["over_subscription"], problem, "remove the line")
+
+
 def _pod_pool(name: str, entry: JsonMapping) -> PodPool:
     """Return a pool of nodes from its setting; raise `SettingsError` if the setting is wrong."""
     for key in entry:

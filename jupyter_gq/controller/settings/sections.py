@@ -282,7 +282,8 @@ class Pools(Configurable):
         unit="times the build pool",
         help="""How many times the devices of the build pool may be promised to the users in c.FixedQuota.users. The
         quotas of groups and the default are not added up. If users are promised more than there is, a notebook within
-        its quota may have to wait; the options page says so. Default: 1.0.""",
+        its quota may have to wait; the options page says so. Only for one machine: it is refused on Kubernetes, where
+        nodes come and go. Default: 1.0.""",
     ).tag(config=True)
 
     watch_memory = Flag(

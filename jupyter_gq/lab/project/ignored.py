@@ -7,7 +7,7 @@ it lets a file go along that would stay, such as `!.env`. Secrets are recognised
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -33,8 +33,9 @@ _MADE = (
 _LARGEST = 64 * 1024
 #: Most lines that count, and most characters of one.
 _MOST_LINES, _LONGEST = 2000, 1000
-#: Most `*` in one name of a pattern. The matching tries all places of each of them, and nothing can interrupt that.
-_MOST_STARS = 3
+#: Most `*` within the names of a pattern, most `**` between them, and most folders above a file that is matched. The
+#: matching tries all combinations of places, and nothing can interrupt that.
+_MOST_STARS, _MOST_DEPTHS, MOST_FOLDERS = 3, 3, 50
 
 
 class Ignored:
@@ -60,14 +61,17 @@ class Ignored:
 
     def is_secret(self, path: str) -> bool:
         """Return whether a file probably holds secrets; `path` is relative, with slashes."""
-        lower = path.lower()
+        lower = "/".join(path.lower().split("/")[-MOST_FOLDERS:])
         if lower not in self._judged:
             self._judged[lower] = self._secrets.match_file(lower)
         return self._judged[lower]
 
     def covers(self, path: str) -> bool:
-        """Return whether a file stays; `path` is relative, with slashes, and ends with one for a folder."""
-        return self._all.match_file(path) or self.is_secret(path)
+        """Return whether a file stays; `path` is relative, with slashes, and ends with one for a folder.
+
+        What lies below more than `MOST_FOLDERS` folders stays.
+        """
+        return path.count("/") > MOST_FOLDERS or self._all.match_file(path) or self.is_secret(path)
 
 
 def match_patterns(patterns: Iterable[str]) -> GitIgnoreSpec:
@@ -79,7 +83,7 @@ def _parse(lines: Iterable[str]) -> GitIgnoreSpec:
     """Return the rules of these lines without those that are invalid or too costly to match."""
     valid: list[str] = []
     for line in islice(lines, _MOST_LINES):
-        if len(line) > _LONGEST or any(name.count("*") > _MOST_STARS for name in line.split("/")):
+        if len(line) > _LONGEST or _is_costly(line.split("/")):
             continue
         try:
             GitIgnoreSpec.from_lines([line])
@@ -89,9 +93,20 @@ def _parse(lines: Iterable[str]) -> GitIgnoreSpec:
     return GitIgnoreSpec.from_lines(valid)
 
 
+def _is_costly(names: Sequence[str]) -> bool:
+    """Tell whether a pattern of these names, which slashes separate, takes too long to match."""
+    depths = names.count("**")
+    return depths > _MOST_DEPTHS or sum(name.count("*") for name in names) - 2 * depths > _MOST_STARS
+
+
 def _widen(line: str) -> str:
-    """Return a line that ignores at least what the given one does, with few `*` in each name."""
-    if line.startswith("!"):
+    """Return a line that ignores at least what the given one does, and does not take too long to match.
+
+    If the given line is too costly, its last names are replaced by everything in the folders that the first ones name.
+    """
+    names = line[:_LONGEST].split("/")
+    if line.startswith("!") or not _is_costly(names):
         return line
-    names = (name if name.count("*") <= _MOST_STARS else "*" for name in line[:_LONGEST].split("/"))
-    return "/".join(names)
+    while names and _is_costly([*names, "**"]):
+        names.pop()
+    return "/".join([*names, "**"])

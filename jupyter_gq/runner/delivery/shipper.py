@@ -41,6 +41,8 @@ class OutputShipper:
         self._tasks: list[asyncio.Task[None]] = []
         folder = job.folder
         self.spool = Spool(folder.spool, folder.earlier_spools()) if folder.task == 0 else None
+        if self.spool is not None:
+            self.spool.continue_after(job.last_seq)
         self._channel: Delivery | None = None
         self._uploader: Uploader | None = None
         #: Until when `close` may wait, by the clock of the loop.

@@ -3,8 +3,10 @@
 Rules
 -----
 - Write before send: a piece is sent only after it is written to the spool with its number. While the disk is full,
-  pieces wait in memory. They are read from there only where the next run need not know their numbers from this machine;
-  a run after a killed one would use the numbers again, and the service takes a second piece with a number as a double.
+  pieces wait in memory. They are read from there only where the next run need not know their numbers from this machine.
+- No number twice: the service takes a second piece with a number as a double. So a run gets the last number that the
+  service has with its start, and does not depend on an answer; see
+  docs/decisions/0259-give-each-run-its-first-number-at-its-start.md.
 - No gaps: a line that the end of a process cut short was never sent, and its number is used again.
 - Earlier runs first: pieces of earlier runs that the service lacks are delivered before new ones.
 - Safe trimming: a piece leaves the spool only if the service has it and the saved notebook, read back, contains it.

@@ -24,5 +24,7 @@ class Job:
     kernel_env: dict[str, str]
     #: Values of the job's secrets, which no output shows.
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    #: Number of the last output piece that the service had when this run was started; later pieces have higher ones.
+    last_seq: int = 0
     #: Whether the folder does not outlive this run; outputs that are not delivered by then are lost.
     ephemeral: bool = False

@@ -1,6 +1,7 @@
 """The stored login: who may read it, to whom its token goes, and what happens to a file that is not as it should be."""
 
 import json
+import os
 import stat
 
 import pytest
@@ -44,11 +45,26 @@ def test_a_file_that_others_may_read_is_refused():
     assert "secret" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"url": "x"}', "\udcff"], ids=repr)
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("", "[]", "{}", '{"url": "x"}', "\udcff", "[" * 100_000, "1" * 5000),
+        *('{"url": 5, "token": "x"}', '{"url": "x", "token": null}', " " * 2_000_000 + "{}"),
+    ],
+    ids=ascii_start,
+)
 def test_a_damaged_file_is_refused_with_the_remedy(content):
     path = write_login(Login(url=HUB, token="secret"))
     path.write_bytes(content.encode("utf-8", "surrogateescape"))
     with pytest.raises(CommandRefused, match="is damaged"):
+        read_login()
+
+
+def test_a_pipe_in_the_place_of_the_file_is_refused_instead_of_waited_for():
+    path = write_login(Login(url=HUB, token="secret"))
+    path.unlink()
+    os.mkfifo(path, 0o600)
+    with pytest.raises(CommandRefused, match="is no regular file"):
         read_login()
 
 

@@ -44,6 +44,18 @@ def test_a_refused_job_waits_longer_each_time_and_says_why(tmp_path):
     play(tmp_path, PlaceIsTaken, story)
 
 
+def test_a_later_run_is_told_which_numbers_of_outputs_are_taken(tmp_path):
+    async def story(world):
+        job = world.send(ANN, "vision")
+        await world.step(2)
+        pieces = [{"seq": seq, "run": 1, "op": "run", "state": "start"} for seq in (1, 2, 3)]
+        assert world.controller.jobs.append_outputs(job, pieces) == 3
+        await world.step(22)
+        assert [(launch.workload.run, launch.last_seq) for launch in world.backend.launches] == [(1, 0), (2, 3)]
+
+    play(tmp_path, PlaceIsTaken, story)
+
+
 def test_a_refused_server_keeps_its_ticket_and_its_place_in_line(tmp_path):
     async def story(world):
         world.backend.refusals = 1

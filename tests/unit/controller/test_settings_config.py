@@ -339,6 +339,15 @@ def test_pools_of_nodes_keep_the_pool_that_the_backend_says_and_are_not_held_aga
     assert not settings.nodes(NODES)[0].devices  # the backend put them into a pool that is not there
 
 
+@pytest.mark.parametrize(
+    "sections", [{"Pools": {"pools": {"all": {"nodes": {}}}}}, {"SchedulerService": {"backend": "kubernetes"}}]
+)
+def test_over_subscription_is_refused_where_the_size_of_a_pool_is_not_known(sections):
+    sections["Pools"] = {**sections.get("Pools", {}), "over_subscription": 1.5}
+    with pytest.raises(SettingsError, match=r"over_subscription = 1\.5: on Kubernetes nodes .* Remove the line\."):
+        build(**sections)
+
+
 def test_a_pool_of_nodes_may_grow():
     pools = {"build": {"nodes": {"gpu": "a"}, "scale_up": {"gpus": 8, "nodes": 4, "cpus": 64, "memory": "512G"}}}
     pools["train"] = {"nodes": {}, "scale_up": {"gpus": 1, "nodes": 2}}

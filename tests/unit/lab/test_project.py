@@ -244,6 +244,24 @@ def test_a_line_of_the_ignore_file_with_many_stars_ignores_at_least_what_it_name
     assert going(folder, "load('runs')") == []
 
 
+@pytest.mark.parametrize("pattern", ["**/a/" * 12 + "b", "*a*/" * 12 + "b", "**/*a*/" * 12 + "b"])
+def test_a_pattern_of_many_costly_names_does_no_harm(folder, pattern):
+    """Without a bound over all names, the first file would be matched for years."""
+    name = "aaaaaaaaaaaa/" * 30 + "c.csv"
+    write(folder, name)
+    write(folder, ".jupyter-gq-ignore", f"!{pattern}\n")
+    assert going(folder, f"open({name!r})", patterns=(pattern,)) == [name]
+    write(folder, ".jupyter-gq-ignore", f"{pattern}\n")
+    write(folder, "a/" * 13 + "b", "named by each of the patterns")
+    assert going(folder, f"load({'a/' * 13!r})") == []
+
+
+def test_what_lies_too_deep_to_be_matched_stays(folder):
+    write(folder, "a/" * 40 + "near.csv")
+    write(folder, "a/" * 60 + "far.csv")
+    assert going(folder, "", patterns=("*.csv",)) == ["a/" * 40 + "near.csv"]
+
+
 @pytest.mark.parametrize("text", ["\0", "a" * 5000, "~", ".", "", "data\n.csv", "\udcff", "a/" * 300])
 def test_a_text_that_is_no_path_does_no_harm(folder, text):
     assert find(folder, f"load({text!r})") == Needed()
