@@ -33,9 +33,9 @@ _MADE = (
 _LARGEST = 64 * 1024
 #: Most lines that count, and most characters of one.
 _MOST_LINES, _LONGEST = 2000, 1000
-#: Most `*` within the names of a pattern, most `**` between them, and most folders above a file that is matched. The
-#: matching tries all combinations of places, and nothing can interrupt that.
-_MOST_STARS, _MOST_DEPTHS, MOST_FOLDERS = 3, 3, 50
+#: Most parts of a pattern with several places, and most folders above a file that is matched. The matching tries all
+#: combinations of these places, and nothing can interrupt that.
+_MOST_LOOSE, MOST_FOLDERS = 3, 50
 
 
 class Ignored:
@@ -94,9 +94,12 @@ def _parse(lines: Iterable[str]) -> GitIgnoreSpec:
 
 
 def _is_costly(names: Sequence[str]) -> bool:
-    """Tell whether a pattern of these names, which slashes separate, takes too long to match."""
-    depths = names.count("**")
-    return depths > _MOST_DEPTHS or sum(name.count("*") for name in names) - 2 * depths > _MOST_STARS
+    """Tell whether a pattern of these names, which slashes separate, takes too long to match.
+
+    Several places have a `**`, and each `*` of a name but one: where the name ends, the last one ends too.
+    """
+    further = sum(max(0, name.count("*") - 1) for name in names if name != "**")
+    return names.count("**") + further > _MOST_LOOSE
 
 
 def _widen(line: str) -> str:
