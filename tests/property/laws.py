@@ -238,20 +238,25 @@ def work_without_a_gpu_takes_its_turn(snapshot: Snapshot, left: Books, decision:
     kept = {w.id for w in snapshot.workloads if w.nominated}
     served = {i.workload for i in decision.instructions if isinstance(i, Admit) or getattr(i, "nominated", False)}
     for gets in (w for w in left.snapshot.workloads if w.id in served - kept and not smallest(w)[0]):
+        instead = _books_without_its_place(left, gets)
         for waits in (w for w in snapshot.workloads if w.queue == gets.queue and w.state is State.PENDING):
             goes_first = (-waits.priority, waits.submitted_at) < (-gets.priority, gets.submitted_at)
-            if gets.id in by_right and not is_guaranteed(left, waits):
+            if not goes_first or waits.id in served | kept or fits_soon(left.snapshot, left, waits):
                 continue
-            if goes_first and waits.id not in served | kept and not fits_soon(left.snapshot, left, waits):
-                assert not _fits_instead(left, waits, gets), f"{gets.id} took the turn of {waits.id}"
+            if gets.id not in by_right or _may_claim(instead, waits):
+                assert not fits_soon(instead.snapshot, instead, waits), f"{gets.id} took the turn of {waits.id}"
 
 
-def _fits_instead(left: Books, waits: Workload, gets: Workload) -> bool:
-    """Whether a workload would find a place if another one, which has a place or will have one, had none."""
+def _books_without_its_place(left: Books, gets: Workload) -> Books:
+    """The books if a workload that has a place, or will have one, had none."""
     back = replace(gets, state=State.PENDING, placement=(), reserved=(), nominated=False)
     workloads = tuple(back if w.id == gets.id else w for w in left.snapshot.workloads)
-    instead = replace(left.snapshot, workloads=workloads)
-    return fits_soon(instead, Books(instead, left.policy), waits)
+    return Books(replace(left.snapshot, workloads=workloads), left.policy)
+
+
+def _may_claim(books: Books, workload: Workload) -> bool:
+    """Whether the workload is guaranteed what it needs, and no quota of processors or memory would be exceeded."""
+    return is_guaranteed(books, workload) and books.is_within_host_quotas(workload)
 
 
 def everyone_who_waits_is_explained_once(snapshot: Snapshot, decision: Decision) -> None:

@@ -1,0 +1,30 @@
+"""The smallest forms of the random worlds in which a law or the scheduler was wrong once."""
+
+from dataclasses import replace
+
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.workload import Request, TaskPlacement
+from jupyter_gq.scheduling.policy import Policy
+from tests.builders import a_job, a_node, a_queue, evicted, running
+from tests.property.histories import check
+
+CORE = 1000
+
+
+def on_cores(job, cores):
+    """The same job, which needs no GPU."""
+    return replace(job, request=Request(devices=0, cpu_milli=cores * CORE))
+
+
+def test_older_work_beyond_its_quota_of_cores_has_no_claim_on_the_cores_that_its_queue_gets_back():
+    """The older job of `b` needs two cores, of which `b` is guaranteed one: its right to a GPU gives it none of them."""
+    node = replace(a_node(), cpu_milli=2 * CORE)
+    holder = running(on_cores(a_job("holder", "a"), 2))
+    holder = replace(holder, placement=(TaskPlacement(node=node.name, devices=()),))
+    older = a_job("older", "b", submitted=1)
+    older = replace(older, request=replace(older.request, cpu_milli=2 * CORE))
+    newer = on_cores(a_job("newer", "b", submitted=2), 1)
+    queues = (a_queue("a", cpu_quota=CORE), a_queue("b", quota=1, cpu_quota=CORE))
+    decision, _ = check(Snapshot(nodes=(node,), queues=queues, workloads=(holder, older, newer)), Policy())
+    assert evicted(decision) == ["holder"]
+    assert [entry.workload for entry in decision.pending] == ["older", "newer"]
