@@ -124,7 +124,7 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
 
     What the same decision admits, nominates or moves counts: it may be what brings its queue above its quota.
     """
-    if not decision.instructions:
+    if not any(isinstance(each, Evict | Shrink) for each in decision.instructions):
         return
     books = Books(snapshot, policy)
     places = {i.workload: i.placement for i in decision.instructions if isinstance(i, Reserve) and i.nominated}
@@ -354,7 +354,9 @@ def entitled_work_goes_last(snapshot: Snapshot, decision: Decision, policy: Poli
         path = books.path(victim.queue)
         if path[0].lasting[0] > path[0].deserved:
             continue
-        broken = next(t for t in path if t.queue.limit is not None and t.lasting[0] > t.queue.limit)
+        broken = next((t for t in path if t.queue.limit is not None and t.lasting[0] > t.queue.limit), None)
+        if broken is None:  # It goes for a limit of processors.
+            continue
         for other in snapshot.workloads:
             inside = other.holds and other.preemptible and not other.elastic and other.id not in told
             inside = inside and other.state is not State.STOPPING and broken in books.path(other.queue)

@@ -17,7 +17,7 @@ def on_cores(job, cores):
 
 
 def test_older_work_beyond_its_quota_of_cores_has_no_claim_on_the_cores_that_its_queue_gets_back():
-    """The older job of `b` needs two cores, of which `b` is guaranteed one: its right to a GPU gives it none of them."""
+    """The older job of `b` needs two cores, of which `b` is guaranteed one: its right to a GPU gives none."""
     node = replace(a_node(), cpu_milli=2 * CORE)
     holder = running(on_cores(a_job("holder", "a"), 2))
     holder = replace(holder, placement=(TaskPlacement(node=node.name, devices=()),))
