@@ -13,7 +13,7 @@ from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Reserve
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.state.cycle_state import CycleState
 from tests.builders import NOW, is_short
-from tests.property.arithmetic import Books, Tally, held, of_tasks, smallest
+from tests.property.arithmetic import Amounts, Books, Tally, held, of_tasks, smallest
 from tests.property.victims import fits_soon, is_guaranteed, may_go_together, victims_for
 
 
@@ -122,26 +122,25 @@ def accounts_are_the_sum_of_allocations(state: CycleState, books: Books) -> None
 def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy) -> None:
     """Each victim in its turn: reclaimed from a queue above its quota, or preempted by a higher priority.
 
+    A decision does not tell the turns. If there is any order of victims that is lawful, it is so when those that give
+    fewest GPUs are first: each leaves most to the next ones.
+
     What the same decision admits, nominates or moves counts: it may be what brings its queue above its quota.
     """
-    if not any(isinstance(each, Evict | Shrink) for each in decision.instructions):
+    told = [each for each in decision.instructions if isinstance(each, Evict | Shrink)]
+    if not told:
         return
     books = Books(snapshot, policy)
     places = {i.workload: i.placement for i in decision.instructions if isinstance(i, Reserve) and i.nominated}
     by_id = {workload.id: workload for workload in snapshot.workloads}
     _count_what_gets_a_place(books, by_id, decision)
-    for instruction in decision.instructions:
-        if not isinstance(instruction, Evict | Shrink):
-            continue
-        victim = by_id[instruction.workload]
+    for instruction in sorted(told, key=lambda each: _given_by(by_id, each)):
+        victim, gives = by_id[instruction.workload], _given_by(by_id, instruction)
         # A gang that has lost tasks goes back for its own sake, and for nobody else's.
         assert victim.preemptible or (instruction.reason is EvictReason.STALE_GANG and instruction.by is None)
         starts = "Paused: " if isinstance(instruction, Evict) else ("Runs on with ", "One of its ")
         assert instruction.sentence.startswith(starts)
-        gives = held(victim)
-        if isinstance(instruction, Shrink):
-            gives = of_tasks(victim, instruction.placement)
-            assert victim.elastic
+        assert victim.elastic or isinstance(instruction, Evict)
         leaf = books.tallies[victim.queue]
         if instruction.reason is EvictReason.RECLAIMED:
             taker = by_id[instruction.by or ""]
@@ -160,6 +159,12 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
             continue
         books.add_usage(victim, gives, sign=-1, now=False)
         books.add_usage(victim, of_tasks(victim, places.get(victim.id, ())), now=False)
+
+
+def _given_by(by_id: dict[str, Workload], instruction: Evict | Shrink) -> Amounts:
+    """What the victim gives back."""
+    victim = by_id[instruction.workload]
+    return of_tasks(victim, instruction.placement) if isinstance(instruction, Shrink) else held(victim)
 
 
 def _count_what_gets_a_place(books: Books, by_id: dict[str, Workload], decision: Decision) -> None:

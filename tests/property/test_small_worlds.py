@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Request, TaskPlacement
+from jupyter_gq.scheduling.decision import Evict, Shrink
 from jupyter_gq.scheduling.policy import Policy
-from tests.builders import a_job, a_node, a_queue, evicted, running
+from tests.builders import a_job, a_node, a_queue, acts, evicted, running
 from tests.property.histories import check
 
 CORE = 1000
@@ -28,3 +29,20 @@ def test_older_work_beyond_its_quota_of_cores_has_no_claim_on_the_cores_that_its
     decision, _ = check(Snapshot(nodes=(node,), queues=queues, workloads=(holder, older, newer)), Policy())
     assert evicted(decision) == ["holder"]
     assert [entry.workload for entry in decision.pending] == ["older", "newer"]
+
+
+def test_the_order_in_which_victims_are_listed_is_not_that_of_their_turns():
+    """Evictions are listed before replicas; without `rigid`, `a` is within its quota, but its replica went first.
+
+    The job of `b` needs the GPU of `rigid` and half a core of `elastic`.
+    """
+    node = replace(a_node(), cpu_milli=2 * CORE)
+    rigid = running(a_job("rigid", "a"), "box-0")
+    elastic = on_cores(a_job("elastic", "a", tasks=2, min_members=1, elastic=True), 1)
+    there = TaskPlacement(node=node.name, devices=())
+    elastic = replace(running(elastic), placement=(there, there))
+    wants = a_job("wants", "b")
+    wants = replace(wants, request=replace(wants.request, cpu_milli=CORE))
+    snapshot = Snapshot(nodes=(node,), queues=(a_queue("a", 0.25), a_queue("b", 1)), workloads=(rigid, elastic, wants))
+    decision, _ = check(snapshot, Policy())
+    assert [(type(each), each.workload) for each in acts(decision)] == [(Evict, "rigid"), (Shrink, "elastic")]
