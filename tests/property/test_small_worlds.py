@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Request, TaskPlacement
+from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict, Shrink
 from jupyter_gq.scheduling.policy import Policy
-from tests.builders import a_job, a_node, a_queue, acts, evicted, running
+from tests.builders import NOW, a_job, a_node, a_queue, acts, evicted, running
 from tests.property.histories import check
 
 CORE = 1000
@@ -46,3 +48,25 @@ def test_the_order_in_which_victims_are_listed_is_not_that_of_their_turns():
     snapshot = Snapshot(nodes=(node,), queues=(a_queue("a", 0.25), a_queue("b", 1)), workloads=(rigid, elastic, wants))
     decision, _ = check(snapshot, Policy())
     assert [(type(each), each.workload) for each in acts(decision)] == [(Evict, "rigid"), (Shrink, "elastic")]
+
+
+def test_who_follows_in_the_turn_for_a_reservation_gets_the_soonest_place_at_once():
+    """`first` has the only reservation, and starts for hours where a place was once recorded for `second`."""
+    nodes = (a_node("n0", 2), a_node("n1"))
+    workloads = (
+        running(a_job("short", "c", "0.7"), "n0-0", since=989),
+        running(a_job("small", "b", "0.25", tasks=2), "n0-0", "n0-1", since=995),
+        running(a_job("twins", "a", "0.5", tasks=2), "n1-0", "n1-0", since=994),
+        replace(a_job("first", "c", "0.5", submitted=503, estimate=10_000), reserved=place("n0-0")),
+        replace(a_job("second", "a", "0.5", submitted=505), reserved=place("n0-1")),
+    )
+    snapshot = Snapshot(nodes=nodes, queues=(a_queue("a"), a_queue("b"), a_queue("c")), workloads=workloads)
+    policy = Policy(reserve_after=Seconds(495))
+    decision, after = check(snapshot, policy)
+    assert [each.workload for each in acts(decision)] == ["first"]
+    assert after.workloads[-1].reserved == place("n0-0")
+    assert run_cycle(after, policy, NOW).instructions == ()
+
+
+def place(device):
+    return (TaskPlacement(node=device.partition("-")[0], devices=(device,)),)
