@@ -68,5 +68,13 @@ def test_who_follows_in_the_turn_for_a_reservation_gets_the_soonest_place_at_onc
     assert run_cycle(after, policy, NOW).instructions == ()
 
 
+def test_a_recorded_place_on_a_device_that_has_moved_to_another_pool_is_not_taken():
+    waits = replace(a_job("waits", "a"), reserved=place("n0-0"), nominated=True)
+    snapshot = Snapshot(nodes=(a_node("n0", pool="other"),), queues=(a_queue("a", 1),), workloads=(waits,))
+    decision, after = check(snapshot, Policy())
+    assert acts(decision) == ()
+    assert not after.workloads[0].reserved
+
+
 def place(device):
     return (TaskPlacement(node=device.partition("-")[0], devices=(device,)),)

@@ -63,7 +63,7 @@ def restore_reservations(
     """
     planner = _Planner(inputs, allocations, evictions)
     for workload in _with_recorded_place(inputs, allocations, reservations):
-        if allocations.ledger.exists(workload.reserved) and planner.may_reserve(workload, reservations):
+        if planner.has_recorded_place(workload) and planner.may_reserve(workload, reservations):
             planner.reserve(workload, workload.reserved, reservations)
 
 
@@ -210,13 +210,17 @@ class _Planner:
             if self.may_reserve(workload, reservations):
                 yield workload
 
+    def has_recorded_place(self, workload: Workload) -> bool:
+        """Tell whether a place is recorded whose devices all exist in the pool of the workload."""
+        return bool(workload.reserved) and self._allocations.ledger.exists(workload.reserved, self._pool(workload))
+
     def place_for(self, workload: Workload, after: Seconds) -> Place | None:
         """Return the place to reserve for a workload without a reservation; None if there is none.
 
         If all devices of its recorded place exist, that is subject to the rule on the same place (see
         `same_or_much_sooner`). Otherwise it is the soonest place.
         """
-        if workload.reserved and self._allocations.ledger.exists(workload.reserved):
+        if self.has_recorded_place(workload):
             return self.same_or_much_sooner(workload, workload.reserved, after)
         found = self.soonest(workload)
         return None if found is None else found.place
