@@ -100,9 +100,10 @@ test-unit: setup postgresql
 # A test that is given much to do is not stuck when it takes longer than the others may.
 UNHURRIED := -o faulthandler_timeout=0
 
-# About a second of processor time for each ten worlds of each kind.
-soak-worlds: setup ## Play WORLDS (10,000) random clusters of each kind against all laws of scheduling
-	JUPYTER_GQ_WORLDS=$(or $(WORLDS),10000) $(PYTEST) $(UNHURRIED) tests/property/test_cycle.py
+# About a sixth of a second of processor time for each world that all laws are asked of.
+soak-worlds: setup ## Play WORLDS (10,000) random clusters of each kind against all laws of scheduling; SEED makes others
+	JUPYTER_GQ_WORLDS=$(or $(WORLDS),10000) $(if $(SEED),JUPYTER_GQ_WORLDS_SEED=$(SEED)) \
+	  $(PYTEST) $(UNHURRIED) -n 2 --dist worksteal tests/property/test_cycle.py
 
 # About a second of processor time for each hundred requests.
 soak-api: setup postgresql ## Send about CASES (100,000) made-up requests to the API on each database; SEED makes others

@@ -255,6 +255,8 @@ def later(snapshot: Snapshot, seconds: float) -> Snapshot:
 
 def _aged(workload: Workload, seconds: float) -> Workload:
     started, stale = workload.started_at, workload.stale_since
+    if started is None and stale is None:
+        return workload
     return replace(
         workload,
         started_at=None if started is None else Instant(started - seconds),

@@ -210,13 +210,17 @@ class Books:
 
     def is_guaranteed_host(self, workload: Workload) -> bool:
         """Whether some queue guarantees processors or memory that the workload needs, and none less than that."""
-        said = [
-            (tally, which, more)
+        path, needed = self.path(workload.queue), _host_of(workload)
+        is_said = any(tally.host_quotas[which] is not None for tally in path for which, _ in needed)
+        return is_said and self.is_within_host_quotas(workload)
+
+    def is_within_host_quotas(self, workload: Workload) -> bool:
+        """Whether no queue on the path exceeds a quota of processors or memory that the workload needs."""
+        return all(
+            _is_within_host_quota(tally, which, more)
             for tally in self.path(workload.queue)
             for which, more in _host_of(workload)
-            if tally.host_quotas[which] is not None
-        ]
-        return bool(said) and all(_is_within_host_quota(*each) for each in said)
+        )
 
     def _is_further(self, giver: Tally, gives: int, taker: Tally, more: int) -> bool:
         """Whether the giver, after it, is still further above its fair share than the taker then is."""

@@ -11,10 +11,9 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Request, Workload
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Reserve, Shrink
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
-from jupyter_gq.scheduling.state.cycle_state import begin_cycle
+from jupyter_gq.scheduling.state.cycle_state import CycleState
 from tests.builders import NOW, is_short
-from tests.property.arithmetic import Books, Tally, held, of_tasks, smallest
+from tests.property.arithmetic import Amounts, Books, Tally, held, of_tasks, smallest
 from tests.property.victims import fits_soon, is_guaranteed, may_go_together, victims_for
 
 
@@ -90,15 +89,12 @@ def no_gang_is_stale_for_too_long(snapshot: Snapshot, policy: Policy) -> None:
             assert NOW - workload.stale_since < policy.stale_after or waits, workload.id
 
 
-def growth_takes_nothing_above_its_fair_share(
-    snapshot: Snapshot, after: Snapshot, decision: Decision, policy: Policy
-) -> None:
+def growth_takes_nothing_above_its_fair_share(books: Books, left: Books, decision: Decision) -> None:
     """Assert that elastic work that stops others in order to grow leaves each of its queues within its fair share.
 
     The guaranteed quota counts if it is larger. Usage is what the queue has after the whole decision.
     """
-    books, left = Books(snapshot, policy), Books(after, policy)
-    by_id = {workload.id: workload for workload in snapshot.workloads}
+    by_id = {workload.id: workload for workload in books.snapshot.workloads}
     for instruction in decision.instructions:
         taker = by_id.get(getattr(instruction, "by", None) or "")
         if taker is None or not taker.holds or is_short(taker):
@@ -108,17 +104,16 @@ def growth_takes_nothing_above_its_fair_share(
             assert lasting <= max(tally.fair_share, tally.queue.quota), tally.queue.name
 
 
-def queues_obey_limit_and_quota(snapshot: Snapshot, policy: Policy) -> None:
-    for tally in Books(snapshot, policy).tallies.values():
+def queues_obey_limit_and_quota(books: Books) -> None:
+    for tally in books.tallies.values():
         for limit, used in zip(tally.limits, tally.used, strict=True):
             assert limit is None or used <= limit, f"{tally.queue.name} is above a limit"
         assert tally.fixed_used <= tally.queue.quota, f"{tally.queue.name}: not preemptible above its quota"
 
 
-def accounts_are_the_sum_of_allocations(snapshot: Snapshot, policy: Policy) -> None:
-    """The core's accounts are what its queues hold, and its fair shares are those of the specification."""
-    books = Books(snapshot, policy)
-    for account in begin_cycle(ClusterIndex(snapshot, policy), NOW).allocations.accounts:
+def accounts_are_the_sum_of_allocations(state: CycleState, books: Books) -> None:
+    """The accounts of a cycle that begins are what its queues hold, and its fair shares those of the specification."""
+    for account in state.allocations.accounts:
         tally = books.tallies[account.queue.name]
         assert (account.used, *account.host_used) == tally.used, account.queue.name
         assert account.fair_share == tally.fair_share, account.queue.name
@@ -127,24 +122,25 @@ def accounts_are_the_sum_of_allocations(snapshot: Snapshot, policy: Policy) -> N
 def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy) -> None:
     """Each victim in its turn: reclaimed from a queue above its quota, or preempted by a higher priority.
 
+    A decision does not tell the turns. If there is any order of victims that is lawful, it is so when those that give
+    fewest GPUs are first: each leaves most to the next ones.
+
     What the same decision admits, nominates or moves counts: it may be what brings its queue above its quota.
     """
+    told = [each for each in decision.instructions if isinstance(each, Evict | Shrink)]
+    if not told:
+        return
     books = Books(snapshot, policy)
     places = {i.workload: i.placement for i in decision.instructions if isinstance(i, Reserve) and i.nominated}
     by_id = {workload.id: workload for workload in snapshot.workloads}
     _count_what_gets_a_place(books, by_id, decision)
-    for instruction in decision.instructions:
-        if not isinstance(instruction, Evict | Shrink):
-            continue
-        victim = by_id[instruction.workload]
+    for instruction in sorted(told, key=lambda each: _given_by(by_id, each)):
+        victim, gives = by_id[instruction.workload], _given_by(by_id, instruction)
         # A gang that has lost tasks goes back for its own sake, and for nobody else's.
         assert victim.preemptible or (instruction.reason is EvictReason.STALE_GANG and instruction.by is None)
         starts = "Paused: " if isinstance(instruction, Evict) else ("Runs on with ", "One of its ")
         assert instruction.sentence.startswith(starts)
-        gives = held(victim)
-        if isinstance(instruction, Shrink):
-            gives = of_tasks(victim, instruction.placement)
-            assert victim.elastic
+        assert victim.elastic or isinstance(instruction, Evict)
         leaf = books.tallies[victim.queue]
         if instruction.reason is EvictReason.RECLAIMED:
             taker = by_id[instruction.by or ""]
@@ -163,6 +159,12 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
             continue
         books.add_usage(victim, gives, sign=-1, now=False)
         books.add_usage(victim, of_tasks(victim, places.get(victim.id, ())), now=False)
+
+
+def _given_by(by_id: dict[str, Workload], instruction: Evict | Shrink) -> Amounts:
+    """What the victim gives back."""
+    victim = by_id[instruction.workload]
+    return of_tasks(victim, instruction.placement) if isinstance(instruction, Shrink) else held(victim)
 
 
 def _count_what_gets_a_place(books: Books, by_id: dict[str, Workload], decision: Decision) -> None:
@@ -229,32 +231,37 @@ def preemptors_have_recorded_places(snapshot: Snapshot, after: Snapshot, decisio
             assert preemptor.nominated, preemptor.id
 
 
-def work_without_a_gpu_takes_its_turn(snapshot: Snapshot, after: Snapshot, decision: Decision, policy: Policy) -> None:
+def work_without_a_gpu_takes_its_turn(snapshot: Snapshot, left: Books, decision: Decision) -> None:
     """Work without a GPU gets no room before older work of its queue that has no lower priority and needs that room.
 
     Work gets room when it starts, or earlier, when others are told to stop for it: then the room is its own. Room that
     others give up for what its queue is guaranteed goes to no older work without such a right.
     """
-    if policy.per_user:
+    if left.policy.per_user:
         return
     by_right = {i.by for i in decision.instructions if isinstance(i, Evict | Shrink)}
     kept = {w.id for w in snapshot.workloads if w.nominated}
     served = {i.workload for i in decision.instructions if isinstance(i, Admit) or getattr(i, "nominated", False)}
-    books = Books(after, policy)
-    for gets in (w for w in after.workloads if w.id in served - kept and not smallest(w)[0]):
+    for gets in (w for w in left.snapshot.workloads if w.id in served - kept and not smallest(w)[0]):
+        instead = _books_without_its_place(left, gets)
         for waits in (w for w in snapshot.workloads if w.queue == gets.queue and w.state is State.PENDING):
             goes_first = (-waits.priority, waits.submitted_at) < (-gets.priority, gets.submitted_at)
-            if gets.id in by_right and not is_guaranteed(books, waits):
+            if not goes_first or waits.id in served | kept or fits_soon(left.snapshot, left, waits):
                 continue
-            if goes_first and waits.id not in served | kept and not fits_soon(after, books, waits):
-                assert not _fits_instead(after, policy, waits, gets), f"{gets.id} took the turn of {waits.id}"
+            if gets.id not in by_right or _may_claim(instead, waits):
+                assert not fits_soon(instead.snapshot, instead, waits), f"{gets.id} took the turn of {waits.id}"
 
 
-def _fits_instead(after: Snapshot, policy: Policy, waits: Workload, gets: Workload) -> bool:
-    """Whether a workload would find a place if another one, which has a place or will have one, had none."""
+def _books_without_its_place(left: Books, gets: Workload) -> Books:
+    """The books if a workload that has a place, or will have one, had none."""
     back = replace(gets, state=State.PENDING, placement=(), reserved=(), nominated=False)
-    instead = replace(after, workloads=tuple(back if w.id == gets.id else w for w in after.workloads))
-    return fits_soon(instead, Books(instead, policy), waits)
+    workloads = tuple(back if w.id == gets.id else w for w in left.snapshot.workloads)
+    return Books(replace(left.snapshot, workloads=workloads), left.policy)
+
+
+def _may_claim(books: Books, workload: Workload) -> bool:
+    """Whether the workload is guaranteed what it needs, and no quota of processors or memory would be exceeded."""
+    return is_guaranteed(books, workload) and books.is_within_host_quotas(workload)
 
 
 def everyone_who_waits_is_explained_once(snapshot: Snapshot, decision: Decision) -> None:
@@ -352,7 +359,9 @@ def entitled_work_goes_last(snapshot: Snapshot, decision: Decision, policy: Poli
         path = books.path(victim.queue)
         if path[0].lasting[0] > path[0].deserved:
             continue
-        broken = next(t for t in path if t.queue.limit is not None and t.lasting[0] > t.queue.limit)
+        broken = next((t for t in path if t.queue.limit is not None and t.lasting[0] > t.queue.limit), None)
+        if broken is None:  # It goes for a limit of processors.
+            continue
         for other in snapshot.workloads:
             inside = other.holds and other.preemptible and not other.elastic and other.id not in told
             inside = inside and other.state is not State.STOPPING and broken in books.path(other.queue)

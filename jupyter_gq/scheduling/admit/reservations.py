@@ -63,7 +63,7 @@ def restore_reservations(
     """
     planner = _Planner(inputs, allocations, evictions)
     for workload in _with_recorded_place(inputs, allocations, reservations):
-        if allocations.ledger.exists(workload.reserved) and planner.may_reserve(workload, reservations):
+        if planner.has_recorded_place(workload) and planner.may_reserve(workload, reservations):
             planner.reserve(workload, workload.reserved, reservations)
 
 
@@ -92,17 +92,13 @@ def make_reservations(
     cancel_obsolete(allocations, reservations)
     planner = _Planner(inputs, allocations, evictions)
     for reservation in reservations.of_pending():
-        wait = planner.free_at(reservation.place) - inputs.now
-        if wait > after:
-            reservations.cancel(reservation.workload.id)
-            better = planner.soonest(reservation.workload)
-            if better is None or MUCH_SOONER * (better.free_at - inputs.now) >= wait:
-                planner.reserve(reservation.workload, reservation.place, reservations)
-            else:
-                planner.reserve(reservation.workload, better.place, reservations)
+        if planner.wait_for(reservation.place) > after:
+            owner = reservation.workload
+            reservations.cancel(owner.id)
+            planner.reserve(owner, planner.same_or_much_sooner(owner, reservation.place, after), reservations)
     for waiting in inputs.index.pending.by_wait.values():
         for workload in planner.long_waiting(waiting.members, after, reservations):
-            place = planner.place_for(workload)
+            place = planner.place_for(workload, after)
             if place is not None:
                 planner.reserve(workload, place, reservations)
 
@@ -214,15 +210,35 @@ class _Planner:
             if self.may_reserve(workload, reservations):
                 yield workload
 
-    def place_for(self, workload: Workload) -> Place | None:
-        """Return the recorded place of the workload if all its devices exist, or else the soonest place.
+    def has_recorded_place(self, workload: Workload) -> bool:
+        """Tell whether a place is recorded whose devices all exist in the pool of the workload."""
+        return bool(workload.reserved) and self._allocations.ledger.exists(workload.reserved, self._pool(workload))
 
-        Returns None if there is none.
+    def place_for(self, workload: Workload, after: Seconds) -> Place | None:
+        """Return the place to reserve for a workload without a reservation; None if there is none.
+
+        If all devices of its recorded place exist, that is subject to the rule on the same place (see
+        `same_or_much_sooner`). Otherwise it is the soonest place.
         """
-        if workload.reserved and self._allocations.ledger.exists(workload.reserved):
-            return workload.reserved
+        if self.has_recorded_place(workload):
+            return self.same_or_much_sooner(workload, workload.reserved, after)
         found = self.soonest(workload)
         return None if found is None else found.place
+
+    def same_or_much_sooner(self, workload: Workload, place: Place, after: Seconds) -> Place:
+        """Return `place`, or another one if the wait for it is longer than `after` and much shorter elsewhere.
+
+        The workload must have no reservation at this moment.
+        """
+        wait = self.wait_for(place)
+        better = self.soonest(workload) if wait > after else None
+        if better is None or MUCH_SOONER * (better.free_at - self._inputs.now) >= wait:
+            return place
+        return better.place
+
+    def wait_for(self, place: Place) -> float:
+        """Return in how many seconds all work on the place is expected to have ended."""
+        return self.free_at(place) - self._inputs.now
 
     def soonest(self, workload: Workload) -> _Outlook | None:
         """Return the place where the workload can start first if all work of its pool ends when expected.

@@ -169,13 +169,19 @@ class DeviceLedger:
         """Give what `reserve_devices` took at these places back to the future."""
         self._shift_all(workload, placement, future=1)
 
-    def exists(self, placement: Iterable[TaskPlacement]) -> bool:
-        """Tell whether all nodes and devices of these places exist and the devices are healthy."""
+    def exists(self, placement: Iterable[TaskPlacement], pool: str | None = None) -> bool:
+        """Tell whether all nodes and devices of these places exist, healthy and in the pool if one is named.
+
+        A device may have moved to another pool since a place was recorded.
+        """
         layout = self.layout
-        return all(
-            task.node in layout.node_of
-            and all(d in layout.rank_of and layout.devices[layout.rank_of[d]].healthy for d in task.devices)
+        found = [
+            layout.devices[layout.rank_of[device]] if device in layout.rank_of else None
             for task in placement
+            for device in task.devices
+        ]
+        return all(task.node in layout.node_of for task in placement) and all(
+            device is not None and device.healthy and pool in (None, device.pool) for device in found
         )
 
     def mark(self) -> int:

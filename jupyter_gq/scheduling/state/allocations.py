@@ -152,10 +152,10 @@ class Allocations:
         Tells whether that was possible. False means that the place is not and will not be free, or that a queue would
         exceed a limit or quota; nothing has changed then.
         """
-        there = replace(workload, placement=place)
-        if not self.account(workload).known or self.first_exceeded_limit(there, now=False):
+        there, account = replace(workload, placement=place), self.account(workload)
+        if not account.known or self.first_exceeded_limit(there, now=False):
             return False
-        if not self.ledger.nominate_at(workload, place):
+        if not self.ledger.exists(place, account.queue.pool) or not self.ledger.nominate_at(workload, place):
             return False
         self._usage.add_nominated(workload, place)
         return True

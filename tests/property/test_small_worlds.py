@@ -1,0 +1,80 @@
+"""The smallest forms of the random worlds in which a law or the scheduler was wrong once."""
+
+from dataclasses import replace
+
+from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.workload import Request, TaskPlacement
+from jupyter_gq.scheduling.cycle import run_cycle
+from jupyter_gq.scheduling.decision import Evict, Shrink
+from jupyter_gq.scheduling.policy import Policy
+from tests.builders import NOW, a_job, a_node, a_queue, acts, evicted, running
+from tests.property.histories import check
+
+CORE = 1000
+
+
+def on_cores(job, cores):
+    """The same job, which needs no GPU."""
+    return replace(job, request=Request(devices=0, cpu_milli=cores * CORE))
+
+
+def test_older_work_beyond_its_quota_of_cores_has_no_claim_on_the_cores_that_its_queue_gets_back():
+    """The older job of `b` needs two cores, of which `b` is guaranteed one: its right to a GPU gives none."""
+    node = replace(a_node(), cpu_milli=2 * CORE)
+    holder = running(on_cores(a_job("holder", "a"), 2))
+    holder = replace(holder, placement=(TaskPlacement(node=node.name, devices=()),))
+    older = a_job("older", "b", submitted=1)
+    older = replace(older, request=replace(older.request, cpu_milli=2 * CORE))
+    newer = on_cores(a_job("newer", "b", submitted=2), 1)
+    queues = (a_queue("a", cpu_quota=CORE), a_queue("b", quota=1, cpu_quota=CORE))
+    decision, _ = check(Snapshot(nodes=(node,), queues=queues, workloads=(holder, older, newer)), Policy())
+    assert evicted(decision) == ["holder"]
+    assert [entry.workload for entry in decision.pending] == ["older", "newer"]
+
+
+def test_the_order_in_which_victims_are_listed_is_not_that_of_their_turns():
+    """Evictions are listed before replicas; without `rigid`, `a` is within its quota, but its replica went first.
+
+    The job of `b` needs the GPU of `rigid` and half a core of `elastic`.
+    """
+    node = replace(a_node(), cpu_milli=2 * CORE)
+    rigid = running(a_job("rigid", "a"), "box-0")
+    elastic = on_cores(a_job("elastic", "a", tasks=2, min_members=1, elastic=True), 1)
+    there = TaskPlacement(node=node.name, devices=())
+    elastic = replace(running(elastic), placement=(there, there))
+    wants = a_job("wants", "b")
+    wants = replace(wants, request=replace(wants.request, cpu_milli=CORE))
+    snapshot = Snapshot(nodes=(node,), queues=(a_queue("a", 0.25), a_queue("b", 1)), workloads=(rigid, elastic, wants))
+    decision, _ = check(snapshot, Policy())
+    assert [(type(each), each.workload) for each in acts(decision)] == [(Evict, "rigid"), (Shrink, "elastic")]
+
+
+def test_who_follows_in_the_turn_for_a_reservation_gets_the_soonest_place_at_once():
+    """`first` has the only reservation, and starts for hours where a place was once recorded for `second`."""
+    nodes = (a_node("n0", 2), a_node("n1"))
+    workloads = (
+        running(a_job("short", "c", "0.7"), "n0-0", since=989),
+        running(a_job("small", "b", "0.25", tasks=2), "n0-0", "n0-1", since=995),
+        running(a_job("twins", "a", "0.5", tasks=2), "n1-0", "n1-0", since=994),
+        replace(a_job("first", "c", "0.5", submitted=503, estimate=10_000), reserved=place("n0-0")),
+        replace(a_job("second", "a", "0.5", submitted=505), reserved=place("n0-1")),
+    )
+    snapshot = Snapshot(nodes=nodes, queues=(a_queue("a"), a_queue("b"), a_queue("c")), workloads=workloads)
+    policy = Policy(reserve_after=Seconds(495))
+    decision, after = check(snapshot, policy)
+    assert [each.workload for each in acts(decision)] == ["first"]
+    assert after.workloads[-1].reserved == place("n0-0")
+    assert run_cycle(after, policy, NOW).instructions == ()
+
+
+def test_a_recorded_place_on_a_device_that_has_moved_to_another_pool_is_not_taken():
+    waits = replace(a_job("waits", "a"), reserved=place("n0-0"), nominated=True)
+    snapshot = Snapshot(nodes=(a_node("n0", pool="other"),), queues=(a_queue("a", 1),), workloads=(waits,))
+    decision, after = check(snapshot, Policy())
+    assert acts(decision) == ()
+    assert not after.workloads[0].reserved
+
+
+def place(device):
+    return (TaskPlacement(node=device.partition("-")[0], devices=(device,)),)
