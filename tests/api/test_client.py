@@ -84,6 +84,9 @@ async def test_the_same_key_makes_one_job_also_when_sent_at_once(people, bundle)
     assert detail.pop("targets")
     assert detail.pop("prefix") is not None
     assert listed.model_dump() == detail, "a list leaves only the cells out"
+    with pytest.raises(ServiceError, match=f"made the job 'digits' .{listed.id}.") as refused:
+        await ann.submit(submission(bundle, name="another"), key="again")
+    assert (refused.value.status, refused.value.problem.field) == (422, "Idempotency-Key")
     other, created = await people["root"].submit(submission(bundle), key="again")
     assert created
     assert other.id != answers[0][0].id
