@@ -20,7 +20,7 @@ from jupyter_gq.domain.errors import NotFound
 from jupyter_gq.scheduling.cycle import run_cycle
 
 from .fakes import Raises
-from .world import submission
+from .world import piece, submission
 
 pytestmark = pytest.mark.asyncio
 
@@ -30,11 +30,6 @@ def refuses(status: int, code: str, field: str | None = None):
     return pytest.raises(
         ServiceError, check=lambda e: (e.status, e.problem.code, e.problem.field) == (status, code, field)
     )
-
-
-def piece(seq: int, text: str = "x") -> dict:
-    output = {"output_type": "stream", "name": "stdout", "text": text}
-    return {"seq": seq, "run": 1, "at": 1.0, "op": "append", "cell": "abc", "role": "target", "output": output}
 
 
 async def test_a_job_from_sending_to_its_result(people, world, bundle):
