@@ -15,6 +15,7 @@ from jupyter_gq.client.http import ServiceClient, ServiceError
 from jupyter_gq.client.models import JobView
 from jupyter_gq.client.output_text import OutputText, render
 from jupyter_gq.client.outputs import Fold
+from jupyter_gq.domain.job_names import CALL_CELL, LAST, SETUP_CELL
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
 from .cell_notes import describe_failed, describe_warnings
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 VALUE_MIME = "application/vnd.jupyter-gq.value+json"
 #: Number of the last pieces of output among which the value of a call, or the error of a job, is looked for.
 TAIL = 200
-#: Id of the target cell of a job that no cell of the notebook stands for.
-CALL_CELL = "call"
 #: In place of the path of the notebook, for a kernel that no notebook and no console has.
 NO_NOTEBOOK = "kernel"
 #: Number of jobs that are asked for at once.
@@ -113,6 +112,15 @@ class KernelRequests:
             if before is None:
                 return {"jobs": jobs}
 
+    async def read_job(self, job: str) -> JobView:
+        """Return a job by its id, or the newest one for "last"; raise `RefusedRequest` if there is none at all."""
+        if job != LAST:
+            return await self._service.job(job)
+        newest = await self._service.newest_job()
+        if newest is None:
+            raise RefusedRequest("not_found", "You have no jobs.", status=404)
+        return await self._service.job(newest.id)
+
     async def read_text(self, job: str) -> JsonObject:
         """Return the outputs of a job as text, and the traceback of its error, "" if there is none."""
         text, lines, folded, after = OutputText(), list[str](), Fold(), 0
@@ -148,7 +156,9 @@ class KernelRequests:
     async def _make_request(self, asked: KernelJob) -> SendRequest:
         """Return the request for cells that are in no notebook, as a page would send it."""
         notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [_make_cell(CALL_CELL, asked.source)]}
-        prefix = [PrefixCell(cell_id=f"setup-{n}", source=each, ran=False) for n, each in enumerate(asked.setup, 1)]
+        prefix = [
+            PrefixCell(cell_id=f"{SETUP_CELL}{n}", source=each, ran=False) for n, each in enumerate(asked.setup, 1)
+        ]
         path = await self._connection.find_notebook(asked.kernel_id)
         return await self._complete(asked, notebook_path=path, notebook=notebook, targets=[CALL_CELL], prefix=prefix)
 
