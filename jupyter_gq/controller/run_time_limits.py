@@ -16,10 +16,10 @@ from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.errors import ManagersOnly
 from jupyter_gq.domain.mentions import mention
 from jupyter_gq.domain.workload import RunTimeLimit, Workload
-from jupyter_gq.scheduling.wording import describe_duration
 
 from .caller import Caller
 from .settings.config import Settings
+from .views.durations import format_duration
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,7 +34,7 @@ class EffectiveLimit:
     def sentence(self) -> str:
         """The sentence for the owner of a job that has reached the limit."""
         return (
-            f"Ended: it reached the maximum running time of {describe_duration(self.seconds)} {self.origin}. "
+            f"Ended: it reached the maximum running time of {format_duration(self.seconds)} {self.origin}. "
             "What it saved is kept."
         )
 
@@ -43,7 +43,7 @@ class EffectiveLimit:
         if expected is None or expected <= self.seconds:
             return ""
         return (
-            f"It ends after the maximum running time of {describe_duration(self.seconds)} {self.origin}, sooner than "
+            f"It ends after the maximum running time of {format_duration(self.seconds)} {self.origin}, sooner than "
             "expected."
         )
 
@@ -82,7 +82,7 @@ def set_run_time_limit(workload: Workload, seconds: float, caller: Caller, *, ov
         return replace(workload, run_time_limit=limit, run_time_bound=None)
     if limit is None or limit.seconds > bound.seconds:
         raise ManagersOnly(
-            f"The maximum running time of {describe_duration(bound.seconds)} of the job {workload.name!r} was set by "
+            f"The maximum running time of {format_duration(bound.seconds)} of the job {workload.name!r} was set by "
             f"{_name_setter(workload, bound)}. You can choose a shorter time; only a manager of the queue or an "
             "administrator can raise or lift it."
         )

@@ -2,7 +2,7 @@
 
 
 def format_duration(seconds: float) -> str:
-    """Return a number of seconds as text, such as "8 s", "12 min" or "3 h 20 min".
+    """Return a number of seconds as text, such as "8 s", "12 min", "3 h 20 min" or "12 h".
 
     Seconds are used below 100 s, and rounded minutes from there on.
     """
@@ -11,4 +11,5 @@ def format_duration(seconds: float) -> str:
     minutes = round(seconds / 60)
     if minutes < 60:
         return f"{minutes} min"
-    return f"{minutes // 60} h {minutes % 60} min"
+    hours, left = divmod(minutes, 60)
+    return f"{hours} h {left} min" if left else f"{hours} h"
