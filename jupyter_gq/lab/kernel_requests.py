@@ -18,7 +18,7 @@ from jupyter_gq.client.outputs import Fold
 from jupyter_gq.domain.job_names import CALL_CELL, LAST, SETUP_CELL
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
-from .cell_notes import describe_failed, describe_warnings
+from .cell_notes import describe_failed, describe_unmatched, describe_warnings
 from .history import KernelHistory
 from .refusal import RefusedRequest
 from .requests import CellsRequest, JobFields, Plan, PrefixCell, SendRequest, parse
@@ -50,6 +50,9 @@ class KernelJob(JobFields):
     code: str | None = Field(default=None, description="The whole cell that sends itself; None: no cell does.")
     cell_id: str = Field(default="", description="Id of that cell, if the page has told it to the kernel.")
     replay: bool = Field(default=False, description="Whether the cells run first that ran in the kernel before.")
+    file_patterns: list[str] = Field(
+        default_factory=list, max_length=100, description="Files that go along too, as in `CellsRequest`."
+    )
 
 
 class SentJob(BaseModel):
@@ -183,6 +186,7 @@ class KernelRequests:
         plan = await self._connection.describe(request)
         notes = describe_warnings(plan.warnings, before, target)
         notes += [f"{file.path}: {file.message}." for file in plan.files.staying if not file.reached]
+        notes += describe_unmatched(asked.file_patterns, plan.files)
         notes += describe_failed(history.cells, target) if asked.replay else []
         if asked.replay and not (history.complete and is_known):
             notes.append("Not everything that ran in this kernel is known, so the job may lack some of it.")

@@ -221,6 +221,16 @@ async def test_the_line_of_a_cell_names_all_that_the_command_line_does(service, 
     assert body["bundle"]["manifest"]["secrets"] == ["HF_TOKEN"]
 
 
+async def test_files_that_fit_a_pattern_go_along_and_a_pattern_without_files_is_named(service, kernel, jp_root_dir):
+    await run(kernel, "%reload_ext jupyter_gq")
+    (jp_root_dir / "folder" / "conf").mkdir(parents=True)
+    for name in ("a.yaml", "conf/b.json", "c.txt"):
+        (jp_root_dir / "folder" / name).write_text("rate: 1")
+    said = await run(kernel, "%%train --queue vision --also '*.yaml' --also conf/ --also '*.csv'\nmodel = 1")
+    assert [file["path"] for file in sent(service)["bundle"]["manifest"]["files"]] == ["a.yaml", "conf/b.json"]
+    assert [line for line in said.splitlines() if "fits" in line] == ["No file that can go along fits '*.csv'."]
+
+
 async def test_a_cell_is_not_sent_from_a_folder_that_was_deleted(service, kernel, tmp_path):
     await run(kernel, "%reload_ext jupyter_gq")
     (tmp_path / "gone").mkdir()
