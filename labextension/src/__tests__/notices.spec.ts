@@ -5,6 +5,7 @@ import { StatusBar } from '@jupyterlab/statusbar';
 import { nameSweep } from '../attach/sweep';
 import type { JobPhase } from '../jobs';
 import { describeShare, formatShare } from '../live/share';
+import { NewsFeed } from '../news';
 import { countdown } from '../plugins/countdown';
 import { lending } from '../plugins/lending';
 import { memory } from '../plugins/memory';
@@ -19,15 +20,18 @@ import { all, attach, clearScreen, perform, press, words } from './screen';
 
 let app: FakeApp;
 let training: FakeTraining;
+let feed: NewsFeed;
 let bar: StatusBar;
 
 beforeEach(async () => {
   jest.useFakeTimers({ now: 1_000_000 });
   app = new FakeApp();
   training = new FakeTraining();
+  feed = new NewsFeed(training, ENGLISH);
   bar = await attach(new StatusBar());
 });
 afterEach(() => {
+  feed.dispose();
   clearScreen();
   jest.useRealTimers();
   jest.restoreAllMocks();
@@ -62,7 +66,7 @@ describe('a job that this page knew before', () => {
   }
 
   beforeEach(async () => {
-    await notify.activate(app.frontEnd, training, null);
+    await notify.activate(app.frontEnd, feed, null);
   });
   afterEach(() => notify.deactivate?.(app.frontEnd));
 
@@ -121,7 +125,7 @@ describe('a sweep', () => {
   }
 
   beforeEach(async () => {
-    await notify.activate(app.frontEnd, training, null);
+    await notify.activate(app.frontEnd, feed, null);
   });
   afterEach(() => notify.deactivate?.(app.frontEnd));
 
@@ -133,6 +137,29 @@ describe('a sweep', () => {
     expect(Notification.manager.notifications.map(({ type, message }) => [type, message])).toEqual([
       ['error', '“digits”: 3 jobs: 2 done, 1 failed. Best: accuracy 0.95 in “digits lr=0.1”.']
     ]);
+  });
+
+  it('is asked for once, for all who want to be told of it', async () => {
+    const others: string[] = [];
+    const other = feed.listen({
+      isWanted: () => true,
+      tell: ({ describe }) => void describe().then(text => others.push(text))
+    });
+    feed.listen({ isWanted: () => false, tell: () => others.push('not wanted') });
+    serverKnows('done');
+    training.server.answer('GET jobs/job-0/results', result(0.9));
+    await runs('done');
+    expect(others).toEqual(['1 job: 1 done. Best: accuracy 0.9 in “digits lr=0.0”.']);
+    expect(told()).toEqual([`“digits lr=0.0”: ${others[0]}`]);
+    expect(training.server.asked.map(asked => asked.split('?')[0])).toEqual([
+      'GET jobs',
+      'GET jobs/job-0/results'
+    ]);
+    other.dispose();
+    training.recordJob(swept(0, 'running'));
+    training.recordJob(swept(0, 'done'));
+    await settle();
+    expect([others.length, told().length]).toEqual([1, 2]);
   });
 
   it('is told without a best one if no job brings a number back', async () => {
@@ -228,7 +255,7 @@ describe('a sweep', () => {
 
 describe('a job that is over', () => {
   it('is not told to a page that did not know it before', async () => {
-    await notify.activate(app.frontEnd, training, null);
+    await notify.activate(app.frontEnd, feed, null);
     training.recordJob(aJob({ phase: 'done', finished_at: 1120 }));
     await settle();
     expect(told()).toEqual([]);
@@ -236,7 +263,7 @@ describe('a job that is over', () => {
   });
 
   it('is not told if the user does not want that', async () => {
-    await notify.activate(app.frontEnd, training, settings({ notifyWhenDone: false }));
+    await notify.activate(app.frontEnd, feed, settings({ notifyWhenDone: false }));
     training.recordJob(aJob());
     training.recordJob(aJob({ phase: 'done', finished_at: 1120 }));
     await settle();
