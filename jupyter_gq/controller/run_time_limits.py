@@ -18,8 +18,8 @@ from jupyter_gq.domain.mentions import mention
 from jupyter_gq.domain.workload import RunTimeLimit, Workload
 
 from .caller import Caller
+from .durations import format_duration
 from .settings.config import Settings
-from .views.durations import format_duration
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -49,7 +49,7 @@ def describe_failed(ran: Sequence[RanCell], target: str) -> list[str]:
 
 def describe_unmatched(patterns: Iterable[str], files: FilesPlan) -> list[str]:
     """Return a sentence on each pattern of the user that none of the planned files fits."""
-    paths = [file.path for file in (*files.going, *files.staying)]
+    paths = [*(file.path for file in files.going), *(file.path for file in files.staying)]
     unused = [pattern for pattern in patterns if not any(match_patterns([pattern]).match_files(paths))]
     return [f"No file that can go along fits {quoted(pattern)}." for pattern in unused]
 

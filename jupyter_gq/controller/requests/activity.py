@@ -26,9 +26,9 @@ from dataclasses import replace
 from jupyter_gq.client.models import ActivityReport, KernelActivity
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
+from jupyter_gq.controller.durations import format_duration
 from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
-from jupyter_gq.controller.views.durations import format_duration
 from jupyter_gq.controller.views.workload_views import keep_seconds
 from jupyter_gq.devices.meter import Share, ShareMeter
 from jupyter_gq.domain.amount import ONE_GPU, Instant, Seconds

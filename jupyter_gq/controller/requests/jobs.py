@@ -27,6 +27,7 @@ from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.act import make_stop_change
 from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
+from jupyter_gq.controller.results import RESULT_PART, find_size, parse_results
 from jupyter_gq.controller.views.presenter import Presenter
 from jupyter_gq.domain.amount import Instant, format_memory
 from jupyter_gq.domain.audit import Action, AuditEntry
@@ -60,7 +61,6 @@ from .output_limits import OutputLimits
 from .pods import JobPods
 from .project_files import ProjectFiles
 from .request_hash import hash_request, is_same_request
-from .results import RESULT_PART, find_size, parse_results
 
 log = logging.getLogger(__name__)
 

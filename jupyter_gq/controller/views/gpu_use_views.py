@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from jupyter_gq.client.models import JobUsage, UnusedGpuView, UsagePoint
+from jupyter_gq.controller.durations import format_duration
 from jupyter_gq.controller.gpu_use import UnusedGpu, UseSeries
 from jupyter_gq.devices.limits import memory_quota
 from jupyter_gq.devices.meter import ShareUse
@@ -11,8 +12,6 @@ from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.workloads import gang
-
-from .durations import format_duration
 
 _MINUTE = 60.0
 

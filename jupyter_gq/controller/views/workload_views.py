@@ -18,6 +18,7 @@ from jupyter_gq.client.models import (
     TicketView,
     UnusedGpuView,
 )
+from jupyter_gq.controller.durations import format_duration
 from jupyter_gq.controller.suspended_runs import ENDS_OF_SUSPENDED_RUNS
 from jupyter_gq.devices import limits
 from jupyter_gq.devices.meter import ShareUse
@@ -36,7 +37,6 @@ from jupyter_gq.scheduling.policy import IdleRule
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.store.protocol import Record
 
-from .durations import format_duration
 from .gpu_use_views import memory_limit
 from .pause_views import pause_view
 from .suspension_views import LENT, notebook_phase, suspension_sentence, suspension_view
