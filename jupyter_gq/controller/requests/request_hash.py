@@ -6,6 +6,8 @@ See docs/decisions/0246-refuse-a-key-that-comes-with-another-request.md.
 import hashlib
 import json
 
+from pydantic.main import IncEx
+
 from jupyter_gq.client.models import JobSubmission
 from jupyter_gq.client.older_service import HINTS
 
@@ -16,7 +18,7 @@ _HINTS_OF_MANIFEST, _HINTS_OF_FILES = (
     {field for model, field in (hint.split(".") for hint in HINTS) if model == wanted}
     for wanted in ("Manifest", "FrozenFile")
 )
-_LEFT_OUT = {"bundle": {"manifest": {**dict.fromkeys(_HINTS_OF_MANIFEST, True), "files": {"__all__": _HINTS_OF_FILES}}}}
+_LEFT_OUT: IncEx = {"bundle": {"manifest": {**dict.fromkeys(_HINTS_OF_MANIFEST, True), "files": {"__all__": _HINTS_OF_FILES}}}}
 
 
 def hash_request(submission: JobSubmission) -> str:
