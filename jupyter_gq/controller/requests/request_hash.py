@@ -18,7 +18,11 @@ _HINTS_OF_MANIFEST, _HINTS_OF_FILES = (
     {field for model, field in (hint.split(".") for hint in HINTS) if model == wanted}
     for wanted in ("Manifest", "FrozenFile")
 )
-_LEFT_OUT: IncEx = {"bundle": {"manifest": {**dict.fromkeys(_HINTS_OF_MANIFEST, True), "files": {"__all__": _HINTS_OF_FILES}}}}
+_OF_MANIFEST: dict[str, IncEx | bool] = {
+    **dict.fromkeys(_HINTS_OF_MANIFEST, True),
+    "files": {"__all__": _HINTS_OF_FILES},
+}
+_LEFT_OUT: IncEx = {"bundle": {"manifest": _OF_MANIFEST}}
 
 
 def hash_request(submission: JobSubmission) -> str:
