@@ -1,4 +1,4 @@
-"""As what the end of a job counts for those who are told of it. Pure."""
+"""The phases as which the end of a job counts for those who are told of it. Pure."""
 
 from typing import Protocol
 
