@@ -27,6 +27,7 @@ STATUS: tuple[tuple[type[errors.JupyterGQError], int, str | None], ...] = (
     (errors.NotYours, 403, None),
     (errors.ManagersOnly, 403, None),
     (errors.Conflict, 409, None),
+    (errors.KeyReused, 422, "Idempotency-Key"),
     (errors.UnusableFile, 409, None),
     (errors.TooLarge, 413, None),
     (errors.StorageFull, 507, None),

@@ -115,6 +115,10 @@ class ServiceClient:
         """
         return await self._get(models.JobList, "jobs", limit=limit, before=before, owner=owner, group=group)
 
+    async def newest_job(self) -> models.JobSummary | None:
+        """Return the job that the user has sent last; None if there is none."""
+        return next(iter((await self.jobs(limit=1)).jobs), None)
+
     async def jobs_of_queue(self, queue: str, limit: int | None = None, before: str | None = None) -> models.JobList:
         """Return one page of the unfinished jobs of all users in a queue and those below it, newest first.
 

@@ -21,7 +21,7 @@ from .models.bundles import Manifest
 from .problems import PlainProblem, ServiceError
 
 #: Fields that only bring the job closer to the notebook.
-_HINTS = frozenset({"Manifest.written", "FrozenFile.modified_at"})
+HINTS = frozenset({"Manifest.written", "FrozenFile.modified_at"})
 
 
 def list_known_fields() -> list[str]:
@@ -39,7 +39,7 @@ def write_submission(submission: JobSubmission, known: Collection[str] | None) -
     left_out = set(_list_unknown(manifest, known))
     of_files = {name for name in FrozenFile.model_fields if _is_unknown(f"FrozenFile.{name}", known)}
     for name in left_out:
-        if getattr(manifest, name) and f"Manifest.{name}" not in _HINTS:
+        if getattr(manifest, name) and f"Manifest.{name}" not in HINTS:
             raise _refuse(name)
     exclude: dict[str, IncEx | bool] = dict.fromkeys(left_out, True)
     if of_files and "files" not in left_out:
@@ -51,7 +51,7 @@ def _list_unknown(manifest: Manifest, known: Collection[str] | None) -> Iterator
     """Yield the fields of a manifest that the service does not know; if that is not known, the unused hints."""
     for name in type(manifest).model_fields:
         label = f"Manifest.{name}"
-        unused_hint = label in _HINTS and not getattr(manifest, name)
+        unused_hint = label in HINTS and not getattr(manifest, name)
         if _is_unknown(label, known) or (known is None and unused_hint):
             yield name
 
@@ -59,7 +59,7 @@ def _list_unknown(manifest: Manifest, known: Collection[str] | None) -> Iterator
 def _is_unknown(label: str, known: Collection[str] | None) -> bool:
     if known is None:
         return False
-    return label not in known if known else label in _HINTS
+    return label not in known if known else label in HINTS
 
 
 def _refuse(name: str) -> ServiceError:

@@ -149,9 +149,15 @@ def read_error(status: int, body: bytes, url: str, elsewhere: str = "") -> Servi
             "probably the hub's proxy, which takes only HTTPS. Your administrator has to set an address that answers "
             "by itself: hub.notebookUrl in the values of the chart, or c.GPUShareMixin.server_service_url.",
         )
+    if problem is None and status in UNAVAILABLE:
+        problem = PlainProblem(
+            code="service_unavailable",
+            message=f"The GPU scheduler service at {url} does not answer; a proxy did, with status {status}. The "
+            "service may be restarting; try again in a moment. If it stays so, tell your administrator.",
+        )
     if problem is None:
         problem = PlainProblem(
-            code="service_unavailable" if status in UNAVAILABLE else "unexpected_answer",
+            code="unexpected_answer",
             message=f"The GPU scheduler service at {url} answered with status {status} and no explanation: "
             "probably a proxy answered instead. Try again; if it stays, tell your administrator.",
         )

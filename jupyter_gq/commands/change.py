@@ -77,5 +77,5 @@ def _describe_limit(job: JobView) -> str:
 
 
 def _parse_limit(text: str) -> float:
-    """Return the limit in seconds, 0 for "none"; raise `ArgumentTypeError` for text in another form."""
-    return 0.0 if text == _NO_LIMIT else parse_duration(text)
+    """Return the limit in seconds, 0 for "none" and "0"; raise `ArgumentTypeError` for text in another form."""
+    return 0.0 if text in {_NO_LIMIT, "0"} else parse_duration(text)

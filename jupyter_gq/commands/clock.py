@@ -6,3 +6,8 @@ import time
 def now() -> float:
     """Return the time in seconds since the epoch, UTC."""
     return time.time()
+
+
+def monotonic() -> float:
+    """Return the seconds since an unknown instant, which nobody sets."""
+    return time.monotonic()

@@ -18,7 +18,7 @@ _jupyter_gq() {
 _TAIL = """\
   esac
   if [[ $words == JOBS && $current != -* ]]; then
-    words="last $(jupyter-gq jobs --all 2>/dev/null | awk 'NR > 1 {print $1}')"
+    words="last $(jupyter-gq jobs --all --no-wait 2>/dev/null | awk 'NR > 1 {print $1}')"
   fi
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }

@@ -8,18 +8,18 @@ that the Hub gave to a notebook server only to the service of that Hub.
 import argparse
 import asyncio
 import os
-import re
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from pydantic import ValidationError
 
-from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
+from jupyter_gq.client.http import ServiceError, ServiceUnavailable
 from jupyter_gq.client.model_errors import describe_errors
 from jupyter_gq.notebook.job_options import name_option
 
 from .address import find_service
 from .login_file import Login, read_login
+from .patience import MOMENT, NOT_HTTPS, Patience, PatientClient
 from .refusal import CommandRefused, RefusedByService, ServiceAway
 from .tokens import clean_token
 
@@ -27,33 +27,39 @@ Answer = TypeVar("Answer")
 _URL = "JUPYTER_GQ_URL"
 #: The first variable that is set holds the token; the Hub sets the second one in notebook servers.
 TOKEN_VARIABLES = ("JUPYTER_GQ_TOKEN", "JUPYTERHUB_API_TOKEN")
-#: What a failed connection says if a server that speaks plain HTTP is asked for HTTPS.
-_NOT_HTTPS = re.compile("TLS handshake|WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|HTTP_REQUEST")
 _PLACES = f"is read from ${TOKEN_VARIABLES[0]} or ${TOKEN_VARIABLES[1]}, or from `jupyter-gq login`."
 
 
 def add_service_arguments(parser: argparse.ArgumentParser, *, admin: bool = False) -> None:
-    """Add the option `--url` for the address of the service, and an epilog that says where the token comes from."""
+    """Add the options `--url` for the address of the service and `--no-wait`, and an epilog about the token."""
     parser.add_argument(
         "--url",
         help="address of the service, such as https://hub.example.org/services/jupyter-gq, or of the Hub "
         f"(default: ${_URL}, else that of `jupyter-gq login`)",
     )
+    parser.add_argument(
+        "--no-wait",
+        action="store_true",
+        help=f"end at once if the service does not answer (default: wait up to {MOMENT:.0f} s, since it may restart)",
+    )
     parser.epilog = f"The token{' of an administrator' if admin else ''} {_PLACES}"
 
 
-def ask_service(arguments: argparse.Namespace, question: Callable[[ServiceClient], Awaitable[Answer]]) -> Answer:
+def ask_service(arguments: argparse.Namespace, question: Callable[[PatientClient], Awaitable[Answer]]) -> Answer:
     """Call `question` with a client of the service and return its result.
 
     Raises `CommandRefused` if address or token are missing or wrong, or if an argument of the command is;
-    `RefusedByService` if the service refuses, and `ServiceAway` if it does not answer.
+    `RefusedByService` if the service refuses, and `ServiceAway` if it does not answer, also not after a moment.
     """
-    return ask_as(find_login(arguments.url), question)
+    return ask_as(find_login(arguments.url), question, no_wait=arguments.no_wait)
 
 
-def ask_as(login: Login, question: Callable[[ServiceClient], Awaitable[Answer]]) -> Answer:
-    """Call `question` with a client for this address and token, and return its result; see `ask_service`."""
-    return asyncio.run(_ask(login, question))
+def ask_as(login: Login, question: Callable[[PatientClient], Awaitable[Answer]], *, no_wait: bool = False) -> Answer:
+    """Call `question` with a client for this address and token, and return its result; see `ask_service`.
+
+    `no_wait` raises `ServiceAway` at once if the service does not answer.
+    """
+    return asyncio.run(_ask(login, question, Patience(0.0 if no_wait else MOMENT)))
 
 
 def find_login(url: str | None) -> Login:
@@ -91,8 +97,8 @@ def _find_token(address: str, stored: Login | None) -> str:
     return clean_token(stored.token, "of `jupyter-gq login`") if stored and stored.url == address else ""
 
 
-async def _ask(login: Login, question: Callable[[ServiceClient], Awaitable[Answer]]) -> Answer:
-    client = ServiceClient(login.url, login.token)
+async def _ask(login: Login, question: Callable[[PatientClient], Awaitable[Answer]], patience: Patience) -> Answer:
+    client = PatientClient(login.url, login.token, patience)
     try:
         return await question(client)
     except ServiceUnavailable as error:
@@ -115,4 +121,4 @@ def _describe_arguments(error: ValidationError) -> str:
 def _hint_at_http(message: str) -> str:
     """Return a sentence about the scheme if the message of a failed connection says that nobody spoke HTTPS."""
     hint = " If the Hub has no HTTPS, write its address with http://."
-    return hint if _NOT_HTTPS.search(message) else ""
+    return hint if NOT_HTTPS.search(message) else ""

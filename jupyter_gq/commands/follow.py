@@ -1,40 +1,35 @@
 """Following a job until it has ended, also while the service restarts.
 
-See docs/decisions/0112-follow-a-job-by-asking.md.
+See docs/decisions/0112-follow-a-job-by-asking.md; `patience` waits for the service.
 """
 
 import asyncio
-import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
-from jupyter_gq.client.http import ServiceClient, ServiceUnavailable
+from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.models import JobView
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.phases import ENDED
-from jupyter_gq.notebook.pace import INTERVAL, Pace
+from jupyter_gq.notebook.pace import INTERVAL
 
+from .patience import PatientClient
 from .printer import StatePrinter
 
 
-async def follow(client: ServiceClient, job: JobView, watcher: StatePrinter) -> JobView:
+async def follow(client: PatientClient, job: JobView, watcher: StatePrinter) -> JobView:
     """Show the job and its outputs to the watcher until the job has ended; return its last view.
 
-    While the service does not answer, the question is repeated. Raises `ServiceError` if the service refuses.
+    From now on, a request waits until the service answers. Raises `ServiceError` if the service refuses.
     """
-    outputs, pace, available = _Outputs(client, watcher), Pace(INTERVAL), True
+    client.patience.longest, client.patience.show = None, watcher.show_connection
+    outputs = _Outputs(client, watcher)
     while True:
-        try:
-            watcher.show_job(job)
-            await outputs.show_new(job)
-            if job.phase in ENDED:
-                return job
-            await asyncio.sleep(pace.next_pause(answered=True))
-            job = await client.job(job.id)
-            available = _note(available, True, watcher.show_connection)
-        except ServiceUnavailable:
-            available = _note(available, False, watcher.show_connection)
-            pause = pace.next_pause(answered=False)
-            await asyncio.sleep(pause * (0.5 + secrets.randbelow(500) / 1000))  # many commands, one restart
+        watcher.show_job(job)
+        await outputs.show_new(job)
+        if job.phase in ENDED:
+            return job
+        await asyncio.sleep(INTERVAL)
+        job = await client.job(job.id)
 
 
 async def read_outputs(client: ServiceClient, job: str, after: int) -> AsyncIterator[list[JsonObject]]:
@@ -67,10 +62,3 @@ class _Outputs:
             if job.phase not in ENDED or (await self._client.outputs(job.id, self._after)).finished:
                 return
             await asyncio.sleep(INTERVAL)
-
-
-def _note(before: bool, now: bool, show: Callable[[bool], None]) -> bool:
-    """Show the state of the connection if it has changed, and return it."""
-    if before is not now:
-        show(now)
-    return now

@@ -5,14 +5,13 @@ from functools import partial
 
 from jupyter_gq.client.http import ServiceClient, ServiceError
 from jupyter_gq.client.models import JobList, JobSummary, JobView
+from jupyter_gq.domain.job_names import LAST
 from jupyter_gq.domain.plain_text import quoted
 
 from .gpu_use import describe_use
 from .refusal import CommandRefused, ExitCode
 from .tables import format_duration, format_table
 
-#: The word for the newest job, in place of an id.
-LAST = "last"
 _PREFIX = "job-"
 _PAGE = 200
 
@@ -54,10 +53,10 @@ async def find_job(client: ServiceClient, text: str) -> JobView:
     Raises `JobNotFound` if that is no job or several.
     """
     if text == LAST:
-        newest = (await client.jobs(limit=1)).jobs
-        if not newest:
+        newest = await client.newest_job()
+        if newest is None:
             raise JobNotFound("You have no jobs.")
-        return await client.job(newest[0].id)
+        return await client.job(newest.id)
     if not text:
         raise CommandRefused("An empty text is no id of a job. `jupyter-gq jobs --all` lists your jobs.")
     try:

@@ -2,7 +2,6 @@
 
 import argparse
 
-from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.models import JobView
 from jupyter_gq.client.models.logs import LONGEST_TEXT
 from jupyter_gq.client.plain_output import print_plain
@@ -12,6 +11,7 @@ from .connection import add_service_arguments, ask_service
 from .explain import JOB_HELP, JOB_METAVAR, describe_job
 from .follow import follow, read_outputs
 from .job_lists import find_job
+from .patience import PatientClient
 from .printer import JsonPrinter, StatePrinter, TextPrinter
 from .refusal import CommandRefused, ExitCode
 from .whole_log import print_lines, print_whole_log
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     return ask_service(arguments, lambda client: _print_logs(client, arguments))
 
 
-async def _print_logs(client: ServiceClient, arguments: argparse.Namespace) -> int:
+async def _print_logs(client: PatientClient, arguments: argparse.Namespace) -> int:
     job = await find_job(client, arguments.job)
     if arguments.task is not None and arguments.follow:
         raise CommandRefused("The log of a task is not followed. Leave out --follow, or --task to follow task 0.")
@@ -86,7 +86,7 @@ async def _print_logs(client: ServiceClient, arguments: argparse.Namespace) -> i
     return ExitCode.OK
 
 
-async def _print_whole(client: ServiceClient, job: JobView, arguments: argparse.Namespace) -> int:
+async def _print_whole(client: PatientClient, job: JobView, arguments: argparse.Namespace) -> int:
     """Print the whole log or the lines with a text; raise `CommandRefused` if other options do not go with that."""
     if arguments.all and arguments.grep is not None:
         raise CommandRefused("Name --all or --grep, not both: --grep looks through the whole log anyway.")
@@ -106,7 +106,7 @@ def _check_text(text: str) -> str:
     return text
 
 
-async def follow_to_end(client: ServiceClient, job: JobView, printer: StatePrinter) -> int:
+async def follow_to_end(client: PatientClient, job: JobView, printer: StatePrinter) -> int:
     """Print the news of a job until it has ended, and how it ended; return 0 if it succeeded, else 1."""
     job = await follow(client, job, printer)
     printer.end()

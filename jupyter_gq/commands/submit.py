@@ -7,7 +7,6 @@ import uuid
 from dataclasses import replace
 from pathlib import Path
 
-from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.models import MAX_NAME, Alternative, Bundle, JobFields, JobRequest, JobSubmission, Preview
 from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.domain.plain_text import quoted
@@ -20,6 +19,7 @@ from .connection import add_service_arguments, ask_as, ask_service, find_login
 from .explain import describe_job, describe_start
 from .files_to_send import FileToSend, make_file_bundle
 from .logs import follow_to_end
+from .patience import PatientClient
 from .printer import JsonPrinter, StatePrinter, TextPrinter
 from .refusal import CommandRefused, ExitCode
 
@@ -97,16 +97,16 @@ def run(arguments: argparse.Namespace) -> int:
             f"--folder: there is no folder {quoted(file.folder)} on this machine, and jobs of {login.url} run on it. "
             "Write the path of a folder that you can open, or leave the option out."
         )
-    return ask_as(login, lambda client: _submit(client, arguments, bundle))
+    return ask_as(login, lambda client: _submit(client, arguments, bundle), no_wait=arguments.no_wait)
 
 
-async def _submit_in_image(client: ServiceClient, arguments: argparse.Namespace, file: FileToSend) -> int:
+async def _submit_in_image(client: PatientClient, arguments: argparse.Namespace, file: FileToSend) -> int:
     """Submit a file whose software must be an image of the service, as `run` does."""
     images = (await client.me()).images
     return await _submit(client, arguments, make_file_bundle(replace(file, images=tuple(images))))
 
 
-async def _submit(client: ServiceClient, arguments: argparse.Namespace, bundle: Bundle) -> int:
+async def _submit(client: PatientClient, arguments: argparse.Namespace, bundle: Bundle) -> int:
     request = JobFields.model_validate(
         {
             **read_job_options(arguments),
@@ -142,7 +142,7 @@ async def _submit(client: ServiceClient, arguments: argparse.Namespace, bundle: 
     return ExitCode.OK
 
 
-async def _choose_queue(client: ServiceClient) -> str:
+async def _choose_queue(client: PatientClient) -> str:
     """Return the only queue that the user may use; raise `CommandRefused` if there is none or a choice."""
     queues = await client.queues()
     if len(queues.own) != 1:

@@ -18,6 +18,7 @@ from .answers import add_output_argument, print_json, print_lines
 from .clock import now
 from .connection import add_service_arguments, ask_service
 from .job_lists import format_jobs, list_jobs
+from .patience import PatientClient
 from .queues import format_queues
 from .refusal import ExitCode
 from .tables import cut_lines, format_table
@@ -52,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     return ask_service(arguments, lambda client: _show(client, arguments, again=again))
 
 
-async def _show(client: ServiceClient, arguments: argparse.Namespace, *, again: bool) -> int:
+async def _show(client: PatientClient, arguments: argparse.Namespace, *, again: bool) -> int:
     overview = await read_overview(client, arguments.owner)
     if arguments.output == "json":
         print_json(overview)
@@ -61,7 +62,7 @@ async def _show(client: ServiceClient, arguments: argparse.Namespace, *, again: 
     if not again:
         print_lines(format_overview(overview, now(), owners=owners))
         return ExitCode.OK
-    trouble = ""
+    trouble, client.patience.longest = "", 0.0  # from now on, the picture says that nobody answers
     while True:
         _draw([*format_overview(overview, now(), owners=owners), "", trouble or "Ctrl+C ends this."])
         await asyncio.sleep(_INTERVAL)

@@ -29,6 +29,8 @@ Instant = NewType("Instant", float)
 #: A length of time in seconds.
 Seconds = NewType("Seconds", float)
 
+#: The longest time that a job may be expected or allowed to run: 10 years.
+LONGEST_TIME = Seconds(10 * 366 * 24 * 3600)
 ONE_GPU = MilliGpu(1000)
 NO_GPU = MilliGpu(0)
 NO_MEMORY = MiB(0)

@@ -203,6 +203,12 @@ class Conflict(UserError):
     code = "conflict"
 
 
+class KeyReused(UserError):
+    """A request with the idempotency key of another request."""
+
+    code = "key_reused"
+
+
 class TooLarge(UserError):
     """A request with more bytes than the limit."""
 

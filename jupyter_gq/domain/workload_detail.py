@@ -136,6 +136,8 @@ class WorkloadDetail:
     targets: tuple[SourceCell, ...] = ()
     #: Cells that run before the targets.
     prefix: tuple[SourceCell, ...] = ()
+    #: Hash of the request, if it came with an idempotency key; "" = none, as of jobs of older releases.
+    request_hash: str = ""
     #: Names of the variables that the job brings back.
     returns: tuple[str, ...] = ()
     #: Names of the secrets that the job has; the values are known only where it runs.

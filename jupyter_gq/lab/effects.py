@@ -17,12 +17,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from jupyter_gq.domain.job_names import LAST
+
 from .calls import Names, list_calls, read_text
 from .cells import parse_cell
 from .magics import Magic, read_magic
 from .shell_effects import find_command_effects
 
-Kind = Literal["asks_for_input", "installs_packages", "writes_files", "writes_database", "runs_commands"]
+Kind = Literal[
+    "asks_for_input", "names_last_job", "installs_packages", "writes_files", "writes_database", "runs_commands"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,9 @@ def _find_in_call(call: ast.Call, names: Names) -> Iterable[Effect]:
         yield Effect("asks_for_input")
     elif name in _RUNS:
         yield from _judge_command(_read_command(_get_argument(call, 0)))
+    elif name == "jupyter_gq.result":
+        if read_text(_get_argument(call, 0, "job")) == LAST:
+            yield Effect("names_last_job")
     else:
         yield from _find_writes(call, name, names)
 
@@ -176,6 +183,8 @@ def _find_in_magic(magic: Magic) -> Iterable[Effect]:
         yield from _judge_command(f"{name} {line}")
     elif name in _FILE_MAGICS and not magic.reads_store:
         yield Effect("writes_files", line.split()[-1] if name in {"writefile", "file"} and line else "")
+    elif name == "gq_load" and line.split()[:1] == [LAST]:
+        yield Effect("names_last_job")
     elif name == "sql":
         yield from _judge_sql(magic.body or line)
     elif name == "debug":

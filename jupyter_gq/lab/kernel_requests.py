@@ -15,9 +15,10 @@ from jupyter_gq.client.http import ServiceClient, ServiceError
 from jupyter_gq.client.models import JobView
 from jupyter_gq.client.output_text import OutputText, render
 from jupyter_gq.client.outputs import Fold
+from jupyter_gq.domain.job_names import CALL_CELL, LAST, SETUP_CELL
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
-from .cell_notes import describe_failed, describe_warnings
+from .cell_notes import describe_failed, describe_unmatched, describe_warnings
 from .history import KernelHistory
 from .refusal import RefusedRequest
 from .requests import CellsRequest, JobFields, Plan, PrefixCell, SendRequest, parse
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 VALUE_MIME = "application/vnd.jupyter-gq.value+json"
 #: Number of the last pieces of output among which the value of a call, or the error of a job, is looked for.
 TAIL = 200
-#: Id of the target cell of a job that no cell of the notebook stands for.
-CALL_CELL = "call"
 #: In place of the path of the notebook, for a kernel that no notebook and no console has.
 NO_NOTEBOOK = "kernel"
 #: Number of jobs that are asked for at once.
@@ -51,6 +50,9 @@ class KernelJob(JobFields):
     code: str | None = Field(default=None, description="The whole cell that sends itself; None: no cell does.")
     cell_id: str = Field(default="", description="Id of that cell, if the page has told it to the kernel.")
     replay: bool = Field(default=False, description="Whether the cells run first that ran in the kernel before.")
+    file_patterns: list[str] = Field(
+        default_factory=list, max_length=100, description="Files that go along too, as in `CellsRequest`."
+    )
 
 
 class SentJob(BaseModel):
@@ -113,6 +115,15 @@ class KernelRequests:
             if before is None:
                 return {"jobs": jobs}
 
+    async def read_job(self, job: str) -> JobView:
+        """Return a job by its id, or the newest one for "last"; raise `RefusedRequest` if there is none at all."""
+        if job != LAST:
+            return await self._service.job(job)
+        newest = await self._service.newest_job()
+        if newest is None:
+            raise RefusedRequest("not_found", "You have no jobs.", status=404)
+        return await self._service.job(newest.id)
+
     async def read_text(self, job: str) -> JsonObject:
         """Return the outputs of a job as text, and the traceback of its error, "" if there is none."""
         text, lines, folded, after = OutputText(), list[str](), Fold(), 0
@@ -148,7 +159,9 @@ class KernelRequests:
     async def _make_request(self, asked: KernelJob) -> SendRequest:
         """Return the request for cells that are in no notebook, as a page would send it."""
         notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [_make_cell(CALL_CELL, asked.source)]}
-        prefix = [PrefixCell(cell_id=f"setup-{n}", source=each, ran=False) for n, each in enumerate(asked.setup, 1)]
+        prefix = [
+            PrefixCell(cell_id=f"{SETUP_CELL}{n}", source=each, ran=False) for n, each in enumerate(asked.setup, 1)
+        ]
         path = await self._connection.find_notebook(asked.kernel_id)
         return await self._complete(asked, notebook_path=path, notebook=notebook, targets=[CALL_CELL], prefix=prefix)
 
@@ -173,6 +186,7 @@ class KernelRequests:
         plan = await self._connection.describe(request)
         notes = describe_warnings(plan.warnings, before, target)
         notes += [f"{file.path}: {file.message}." for file in plan.files.staying if not file.reached]
+        notes += describe_unmatched(asked.file_patterns, plan.files)
         notes += describe_failed(history.cells, target) if asked.replay else []
         if asked.replay and not (history.complete and is_known):
             notes.append("Not everything that ran in this kernel is known, so the job may lack some of it.")

@@ -150,7 +150,8 @@ async def _list_jobs(connection: ServiceConnection, _: str, request: RequestHand
 
 
 async def _read_job(connection: ServiceConnection, job: str, _: RequestHandler) -> str:
-    return (await connection.service.job(job)).model_dump_json()
+    """Return a job, by its id or as "last"."""
+    return (await connection.kernels.read_job(job)).model_dump_json()
 
 
 async def _change_job(connection: ServiceConnection, job: str, request: RequestHandler) -> str:

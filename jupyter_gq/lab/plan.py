@@ -40,6 +40,7 @@ _ACTS = {
 }
 _ALWAYS_TOLD = {
     "asks_for_input": "asks for input; nobody can answer in a job, so it will fail",
+    "names_last_job": "names the last job, and a job cannot know which one that was, so it will fail: write its id",
     "installs_packages": "installs packages; it does so in every run, in the same environment",
 }
 _CUT = "sends jobs or needs such a job, and a job cannot send jobs: these statements are left out"

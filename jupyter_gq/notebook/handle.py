@@ -37,8 +37,9 @@ class JobFailed(JobError):
 class Job:
     """A training job of the user. The job is kept by the scheduler service, and outlives this handle and the kernel.
 
-    `jupyter_gq.job(id)` makes a new handle for the same job. Every method and property that asks the service raises
-    `JobError` with a sentence if the service refuses or does not answer.
+    `jupyter_gq.job(id)` makes a new handle for the same job, and `jupyter_gq.job("last")` one for the newest job. Every
+    method and property that asks the service raises `JobError` with a sentence if the service refuses or does not
+    answer.
     """
 
     def __init__(self, server: Server, view: Mapping[str, object]) -> None:
@@ -258,8 +259,11 @@ class Job:
 
 
 def job(id: str) -> Job:
-    """Return the handle of a job of yours by its id, such as "job-4f1c"; raise `JobError` if there is no such job."""
-    name = check_id(id, 'the id of a job, such as "job-4f1c"')
+    """Return the handle of a job of yours by its id, such as "job-4f1c", or of the one that was sent last for "last".
+
+    Raises `JobError` if there is no such job.
+    """
+    name = check_id(id, 'the id of a job, such as "job-4f1c", or "last"')
     server = find_server()
     return Job(server, server.get("jobs", name))
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Protocol
 
-from .results import ResultError, load
+from .results import ResultError, find_id, load
 from .server_socket import ask_server, server_socket
 from .table import Table
 from .train_magic import Shell as TrainShell
@@ -19,7 +19,7 @@ from .train_magic import describe_train, list_jobs, train
 
 #: Seconds that the hint after a NameError may take.
 HINT_TIMEOUT = 2.0
-USAGE = "Usage: %gq_load JOB [NAME ...], such as %gq_load job-4f1c model"
+USAGE = "Usage: %gq_load JOB [NAME ...], such as %gq_load job-4f1c model, or %gq_load last model for your newest job"
 
 
 class Events(Protocol):
@@ -63,18 +63,23 @@ def load_ipython_extension(shell: Shell) -> None:
     stop_copies_in_log()
 
     def gq_load(line: str) -> None:
-        """Load variables that a job brought back: %gq_load JOB [NAME ...]; without names, all of them."""
+        """Load variables that a job brought back: %gq_load JOB [NAME ...]; without names, all of them.
+
+        JOB is the id of a job, or "last" for the one that you sent last.
+        """
         from IPython.core.error import UsageError
 
         words = line.split()
         if not words:
             raise UsageError(USAGE)
         try:
-            values = load(words[0], words[1:] or None)
+            job = find_id(words[0])
+            values = load(job, words[1:] or None)
         except ResultError as error:
             raise UsageError(str(error)) from None
         shell.push(values)
-        print("Loaded " + ", ".join(f"{name} ({type(value).__name__})" for name, value in values.items()))  # noqa: T201
+        listed = ", ".join(f"{name} ({type(value).__name__})" for name, value in values.items())
+        print(f"Loaded {listed}" + ("" if job == words[0] else f" from {job}"))  # noqa: T201
 
     def train_cell(line: str, cell: str) -> None:
         """Send this cell to a training queue: %%train [--gpus 0.5] [--queue NAME] ...; %train --help lists options."""

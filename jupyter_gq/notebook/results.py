@@ -18,6 +18,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
+from jupyter_gq.domain.job_names import LAST, calls_function
+
 from .server_socket import ask_server, server_socket
 from .unpickler import Unpickler
 
@@ -41,6 +43,9 @@ class JobHandle(Protocol):
 class Source(Protocol):
     """A place from which results come."""
 
+    def find(self, job: str) -> Mapping[str, object]:
+        """Return the job of that id, or the newest one for "last", as JSON; raise `ResultError` if there is none."""
+
     def read_list(self, job: str) -> Mapping[str, object]:
         """Return the list of a job's results; raise `ResultError` if there is none."""
 
@@ -51,15 +56,18 @@ class Source(Protocol):
 def result(job: JobHandle | str, name: str | None = None) -> object:
     """Return the value of a variable that a job has brought back; without `name`, all of them, as a dict by name.
 
-    `job` is a handle of the job, or its id, such as "job-4f1c", as the line under its cell shows it. Raises
-    `ResultError` with the reason if a value cannot be loaded.
+    `job` is a handle of the job, its id, such as "job-4f1c", as the line under its cell shows it, or "last" for the job
+    that you sent last. Raises `ResultError` with the reason if a value cannot be loaded.
     """
-    found = load(_find_id(job), None if name is None else [name])
+    found = load(find_id(job), None if name is None else [name])
     return found if name is None else found[name]
 
 
 def load(job: str, names: list[str] | None) -> dict[str, object]:
-    """Return the values of these variables of a job by name, all variables if None; for the errors see `result`."""
+    """Return the values of these variables of a job by name, all variables if None; for the errors see `result`.
+
+    `job` is an id, as `find_id` returns it.
+    """
     source = find_source()
     listed = source.read_list(job)
     entries = {str(entry["name"]): entry for entry in _entries(listed)}
@@ -91,6 +99,10 @@ class ServerSource:
     def __init__(self, socket: str) -> None:
         self._socket = socket
 
+    def find(self, job: str) -> Mapping[str, object]:
+        """Return the job of that id, or the newest one for "last", as JSON."""
+        return cast("Mapping[str, object]", json.loads(self._ask(["jobs", job])))
+
     def read_list(self, job: str) -> Mapping[str, object]:
         """Return the list of a job's results."""
         return cast("Mapping[str, object]", json.loads(self._ask(["jobs", job, "results"])))
@@ -119,6 +131,12 @@ class JobFolders:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
+    def find(self, job: str) -> Mapping[str, object]:
+        """Return the id of a job as JSON; raise `ResultError` for "last": here, only the folders are known."""
+        if job == LAST:
+            raise ResultError(f'"{LAST}" names a job in a notebook only. In a job, give the id of the other job.')
+        return {"id": job}
+
     def read_list(self, job: str) -> Mapping[str, object]:
         """Return the list of a job's results."""
         try:
@@ -139,12 +157,14 @@ class JobFolders:
         return self._folder / os.path.basename(job)
 
 
-def _find_id(job: object) -> str:
-    """Return the id of a job, given by itself or by a handle; raise `ResultError` if it is neither."""
+def find_id(job: object) -> str:
+    """Return the id of a job, given by itself, by a handle or as "last"; raise `ResultError` if it is none of them."""
     id = getattr(job, "id", job)
     if not isinstance(id, str) or not id.strip():
-        raise ResultError(f'{job!r:.100} is not a job. Give its id, such as "job-4f1c", or what submit() returned.')
-    return id.strip()
+        raise ResultError(
+            f'{job!r:.100} is not a job. Give its id, such as "job-4f1c", what submit() returned, or "{LAST}".'
+        )
+    return str(find_source().find(LAST)["id"]) if id.strip() == LAST else id.strip()
 
 
 def _entries(listed: Mapping[str, object]) -> list[Mapping[str, object]]:
@@ -157,7 +177,8 @@ def _load_one(source: Source, job: str, name: str, entries: Mapping[str, Mapping
     if entry is None:
         raise ResultError(f"The job {job} has not brought {name} back. It has {', '.join(entries)}.")
     if entry.get("reason"):
-        what = "What the function returned" if name == RETURNED else name
+        is_call = name == RETURNED and calls_function(source.find(job))
+        what = "What the function returned" if is_call else name
         raise ResultError(f"{what} was not brought back by {job}. {entry['reason']}")
     here = "{}.{}".format(*sys.version_info)
     if python != here:

@@ -149,6 +149,13 @@ def _make_train_parser() -> UsageParser:
     add_job_options(parser, named_after="notebook")
     parser.add_argument("--returns", default="", metavar="NAMES", help="variables to bring back, such as model,loss")
     parser.add_argument(
+        "--also",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="take files along that the cells do not name, such as '*.yaml' or conf/; may be repeated",
+    )
+    parser.add_argument(
         "--secret", action="append", default=[], metavar="NAME", help="stored secret that it has; may be repeated"
     )
     parser.add_argument(
@@ -180,6 +187,7 @@ def _send(shell: Shell, options: argparse.Namespace, cell: str) -> Job:
         "returns": [name.strip() for name in options.returns.split(",") if name.strip()],
         "software": options.software,
         "secrets": options.secret,
+        "file_patterns": options.also,
     }
     answer = server.post("jobs", body={**body, **read_job_options(options)})
     for note in cast("list[str]", answer["notes"]):

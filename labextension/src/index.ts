@@ -15,6 +15,7 @@ import { jobs } from './plugins/jobs';
 import { lending } from './plugins/lending';
 import { log } from './plugins/log';
 import { memory } from './plugins/memory';
+import { news } from './plugins/news';
 import { notify } from './plugins/notify';
 import { outputs } from './plugins/outputs';
 import { palette } from './plugins/palette';
@@ -45,6 +46,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   lending,
   memory,
   unused,
+  news,
   notify,
   desktop,
   patience
@@ -52,4 +54,4 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
 
 export default plugins;
 
-export { CommandIDs, ICellOutputs, IRunHistory, ISender, ITraining } from './tokens';
+export { CommandIDs, ICellOutputs, INewsFeed, IRunHistory, ISender, ITraining } from './tokens';

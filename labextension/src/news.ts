@@ -2,11 +2,13 @@
  * News that are worth a notification: a job that this page saw before is done, has failed or was paused, or a sweep is
  * over. The jobs of a sweep are no news one by one.
  *
- * See docs/decisions/0229-tell-the-end-of-a-sweep-once.md.
+ * See docs/decisions/0229-tell-the-end-of-a-sweep-once.md and
+ * docs/decisions/0249-share-the-news-between-notifications.md.
  */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
+import { DisposableDelegate } from '@lumino/disposable';
 
 import type { Numbers } from './attach/sweep';
 import { describeStates, findBest, nameSweep, readNumbers } from './attach/sweep';
@@ -14,7 +16,7 @@ import type { JobPhase } from './jobs';
 import { isFinal, summarizeJob } from './jobs';
 import { connect } from './lifetime';
 import { stripControls } from './plain';
-import type { ITraining } from './tokens';
+import type { INewsFeed, ITraining } from './tokens';
 import type { JobSummary } from './wire';
 
 /** What the user is told. */
@@ -25,7 +27,7 @@ export interface INews {
   readonly phase: JobPhase;
   /** Id of the job to which a click leads. */
   readonly job: string;
-  /** Return the sentences of the news. */
+  /** Return the sentences of the news; the server is asked for them once for all listeners. */
   describe(): Promise<string>;
 }
 
@@ -41,30 +43,62 @@ export interface IListener {
   tell(news: INews): void;
 }
 
-/** Tell a listener the news, until the result is disposed. */
-export function connectNews(training: ITraining, trans: TranslationBundle, listener: IListener): IDisposable {
-  const phases = new Map<string, JobPhase>();
-  const sweeps = new Sweeps(training, trans, listener);
-  return connect(training.jobChanged, (_, job) => {
-    const before = phases.get(job.id);
-    phases.set(job.id, job.phase);
+/** The news of a page. Several listeners are told of them, and the server is asked once for all of them. */
+export class NewsFeed implements INewsFeed, IDisposable {
+  constructor(
+    training: ITraining,
+    private readonly _trans: TranslationBundle
+  ) {
+    this._sweeps = new Sweeps(training, _trans, this);
+    this._connection = connect(training.jobChanged, (_, job) => this._take(job));
+  }
+
+  get isDisposed(): boolean {
+    return this._connection.isDisposed;
+  }
+
+  /** Tell nobody any more. */
+  dispose(): void {
+    this._connection.dispose();
+    this._listeners.clear();
+  }
+
+  listen(listener: IListener): IDisposable {
+    this._listeners.add(listener);
+    return new DisposableDelegate(() => void this._listeners.delete(listener));
+  }
+
+  /** Return the listeners that want news at present. */
+  async findListeners(): Promise<IListener[]> {
+    const listeners = [...this._listeners];
+    const wanted = await Promise.all(listeners.map(async listener => listener.isWanted()));
+    return listeners.filter((_, at) => wanted[at]);
+  }
+
+  private _take(job: JobSummary): void {
+    const before = this._phases.get(job.id);
+    this._phases.set(job.id, job.phase);
     if (job.group !== '') {
-      void sweeps.take(job);
+      void this._sweeps.take(job);
     } else if (
       before !== undefined &&
       before !== job.phase &&
       !isFinal(before) &&
       OF_INTEREST.has(job.phase)
     ) {
-      void tellJob(job, trans, listener);
+      void this._tellJob(job);
     }
-  });
-}
-
-async function tellJob(job: JobSummary, trans: TranslationBundle, listener: IListener): Promise<void> {
-  if (await listener.isWanted()) {
-    listener.tell(makeJobNews(job, trans));
   }
+
+  private async _tellJob(job: JobSummary): Promise<void> {
+    const listeners = await this.findListeners();
+    listeners.forEach(listener => listener.tell(makeJobNews(job, this._trans)));
+  }
+
+  private readonly _sweeps: Sweeps;
+  private readonly _connection: IDisposable;
+  private readonly _listeners = new Set<IListener>();
+  private readonly _phases = new Map<string, JobPhase>();
 }
 
 function makeJobNews(job: JobSummary, trans: TranslationBundle): INews {
@@ -79,7 +113,7 @@ class Sweeps {
   constructor(
     private readonly _training: ITraining,
     private readonly _trans: TranslationBundle,
-    private readonly _listener: IListener
+    private readonly _feed: NewsFeed
   ) {}
 
   /**
@@ -108,7 +142,8 @@ class Sweeps {
     if (!this._mayBeOver(group)) {
       return;
     }
-    if (!(await this._listener.isWanted())) {
+    const listeners = await this._feed.findListeners();
+    if (listeners.length === 0) {
       this._alive.delete(group);
       return;
     }
@@ -121,8 +156,10 @@ class Sweeps {
     if (job === undefined) {
       return; // the user has cancelled all of them
     }
-    const describe = (): Promise<string> => this._describe(jobs);
-    this._listener.tell({ id: group, name: nameSweep(jobs), phase: job.phase, job: job.id, describe });
+    const described = this._describe(jobs);
+    const describe = (): Promise<string> => described;
+    const news = { id: group, name: nameSweep(jobs), phase: job.phase, job: job.id, describe };
+    listeners.forEach(listener => listener.tell(news));
   }
 
   /** Return whether a sweep was seen before its end, and this page knows no job of it that has not ended. */

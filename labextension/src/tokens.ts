@@ -3,10 +3,12 @@
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { Token } from '@lumino/coreutils';
+import type { IDisposable } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
 
 import type { Client } from './client';
 import type { ILiveState } from './live/state';
+import type { IListener } from './news';
 import type { ISendOrigin } from './send/opening';
 import type { JobSummary, JobView, NotebookView, OutputNotice, RanCell, SentSweep } from './wire';
 
@@ -61,6 +63,17 @@ export interface IRunHistory {
 export const IRunHistory = new Token<IRunHistory>(
   'jupyter-gq:IRunHistory',
   'A record of the cells that ran in each kernel, in run order.'
+);
+
+/** The news about jobs and sweeps that are worth a notification. */
+export interface INewsFeed {
+  /** Tell a listener the news that it wants, until the result is disposed. */
+  listen(listener: IListener): IDisposable;
+}
+
+export const INewsFeed = new Token<INewsFeed>(
+  'jupyter-gq:INewsFeed',
+  'The news about jobs and sweeps that are worth a notification.'
 );
 
 /** The link between jobs and the cells that show their output. */

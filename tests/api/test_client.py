@@ -20,7 +20,7 @@ from jupyter_gq.domain.errors import NotFound
 from jupyter_gq.scheduling.cycle import run_cycle
 
 from .fakes import Raises
-from .world import submission
+from .world import piece, submission
 
 pytestmark = pytest.mark.asyncio
 
@@ -30,11 +30,6 @@ def refuses(status: int, code: str, field: str | None = None):
     return pytest.raises(
         ServiceError, check=lambda e: (e.status, e.problem.code, e.problem.field) == (status, code, field)
     )
-
-
-def piece(seq: int, text: str = "x") -> dict:
-    output = {"output_type": "stream", "name": "stdout", "text": text}
-    return {"seq": seq, "run": 1, "at": 1.0, "op": "append", "cell": "abc", "role": "target", "output": output}
 
 
 async def test_a_job_from_sending_to_its_result(people, world, bundle):
@@ -84,6 +79,9 @@ async def test_the_same_key_makes_one_job_also_when_sent_at_once(people, bundle)
     assert detail.pop("targets")
     assert detail.pop("prefix") is not None
     assert listed.model_dump() == detail, "a list leaves only the cells out"
+    with pytest.raises(ServiceError, match=f"made the job 'digits' .{listed.id}.") as refused:
+        await ann.submit(submission(bundle, name="another"), key="again")
+    assert (refused.value.status, refused.value.problem.field) == (422, "Idempotency-Key")
     other, created = await people["root"].submit(submission(bundle), key="again")
     assert created
     assert other.id != answers[0][0].id

@@ -25,6 +25,7 @@ DOMAIN = [
     (errors.QuotaExceeded(requested="1", quota="0.5", used="0", holders=()), 403, "quota_exceeded", "gpus"),
     (errors.NotFound("There is no job job-9."), 404, "not_found", None),
     (errors.Conflict("The job has ended."), 409, "conflict", None),
+    (errors.KeyReused("Another request has this key."), 422, "key_reused", "Idempotency-Key"),
     (errors.TooLarge("The bundle has 30 MiB."), 413, "too_large", None),
     (errors.StatementCancelled("'jobs' at db", "statement timeout"), 503, "statement_cancelled", None),
     (errors.StorageFull("The disk is full; nothing was kept."), 507, "storage_full", None),

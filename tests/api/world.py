@@ -82,6 +82,12 @@ def submission(bundle: dict[str, Any], **changes: Any) -> JobSubmission:
     )
 
 
+def piece(seq: int, text: str = "x") -> dict[str, Any]:
+    """A piece of output with that number: text that a cell has printed."""
+    output = {"output_type": "stream", "name": "stdout", "text": text}
+    return {"seq": seq, "run": 1, "at": 1.0, "op": "append", "cell": "abc", "role": "target", "output": output}
+
+
 def make_bundle() -> dict[str, Any]:
     """The bundle of a job of one cell."""
     return {

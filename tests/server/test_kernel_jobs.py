@@ -4,6 +4,7 @@ import textwrap
 
 import pytest
 
+from jupyter_gq.domain.job_names import calls_function
 from jupyter_gq.lab.kernel_requests import VALUE_MIME
 from tests.patience import scaled
 from tests.server.service import QUEUE, a_job
@@ -62,6 +63,7 @@ async def test_a_function_becomes_a_job_of_the_kernel_and_its_folder(service, ke
         "# train(lr=0.5)",
     ]
     assert [ref["cell_id"] for ref in manifest["targets"]] == ["call"]
+    assert calls_function(manifest)
     said = await run(kernel, "\n".join(cell["source"] for cell in cells) + "\nprint(returned)")
     assert said.endswith("0.5\n"), "what was sent runs"
 
@@ -105,6 +107,14 @@ async def test_the_value_of_a_call_is_read_from_the_end_of_its_outputs(service, 
     )
     assert eval(await run(kernel, "print(jupyter_gq.job('job-7f3').result())")) == {"loss": 1}
     assert ("GET", "jobs/job-7f3/outputs?after=4800") in service.asked
+
+
+async def test_the_newest_job_of_the_user_is_named_last(service, kernel):
+    service.answers["GET", "jobs"] = (200, {"jobs": [a_job()]})
+    assert (await run(kernel, "print(jupyter_gq.job('last').id)")) == "job-7f3\n"
+    assert ("GET", "jobs?limit=1") in service.asked
+    service.answers["GET", "jobs"] = (200, {"jobs": []})
+    assert "You have no jobs." in await run(kernel, "jupyter_gq.job('last')")
 
 
 async def test_a_job_is_cancelled(service, kernel):
@@ -209,6 +219,16 @@ async def test_the_line_of_a_cell_names_all_that_the_command_line_does(service, 
     fields = ("gpu_memory", "preferred_gpu_models", "within", "tasks", "min_tasks", "expected_seconds", "max_seconds")
     assert [body[field] for field in fields] == ["12 GB", ["H200"], "rack", 2, 1, 5400, 7200]
     assert body["bundle"]["manifest"]["secrets"] == ["HF_TOKEN"]
+
+
+async def test_files_that_fit_a_pattern_go_along_and_a_pattern_without_files_is_named(service, kernel, jp_root_dir):
+    await run(kernel, "%reload_ext jupyter_gq")
+    (jp_root_dir / "folder" / "conf").mkdir(parents=True)
+    for name in ("a.yaml", "conf/b.json", "c.txt"):
+        (jp_root_dir / "folder" / name).write_text("rate: 1")
+    said = await run(kernel, "%%train --queue vision --also '*.yaml' --also conf/ --also '*.csv'\nmodel = 1")
+    assert [file["path"] for file in sent(service)["bundle"]["manifest"]["files"]] == ["a.yaml", "conf/b.json"]
+    assert [line for line in said.splitlines() if "fits" in line] == ["No file that can go along fits '*.csv'."]
 
 
 async def test_a_cell_is_not_sent_from_a_folder_that_was_deleted(service, kernel, tmp_path):

@@ -7,6 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from jupyter_gq.client.bounds import Amount, Name
 from jupyter_gq.client.strict_model import REFUSED, StrictModel
+from jupyter_gq.domain.amount import LONGEST_TIME
 from jupyter_gq.domain.queue import MAX_PRIORITY, MIN_PRIORITY
 
 from .jobs import MOST_TASKS, JobSummary
@@ -58,7 +59,7 @@ class JobChange(StrictModel):
     max_seconds: float | None = Field(
         default=None,
         ge=0,
-        le=10 * 366 * 24 * 3600,
+        le=LONGEST_TIME,
         description="Seconds that the job may run, over all runs, at least 1; 0 = no limit of its own. The limit "
         "of its queue counts if it is smaller.",
     )

@@ -7,6 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from jupyter_gq.client.bounds import MAX_NAME, MOST_SECRETS, Amount, Line, Name, ShortName, Text
 from jupyter_gq.client.strict_model import REFUSED, StrictModel
+from jupyter_gq.domain.amount import LONGEST_TIME
 from jupyter_gq.domain.queue import MAX_PRIORITY, MIN_PRIORITY
 
 from .bundles import Bundle, CellRef
@@ -92,13 +93,13 @@ class JobFields(StrictModel):
     expected_seconds: float | None = Field(
         default=None,
         gt=0,
-        le=10 * 366 * 24 * 3600,
+        le=LONGEST_TIME,
         description="Seconds that the job will probably run, for forecasts; a longer run is not ended.",
     )
     max_seconds: float | None = Field(
         default=None,
         ge=1,
-        le=10 * 366 * 24 * 3600,
+        le=LONGEST_TIME,
         description="Seconds that the job may run, over all runs and not counting pauses; then it saves its state and "
         "ends. The limit of its queue counts if it is smaller. Default: no limit of its own.",
     )

@@ -22,17 +22,19 @@ from jupyter_gq.backends.notifications.notifier import Notice, NoticeRule, Notif
 from jupyter_gq.client.models import JobSummary
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
+from jupyter_gq.controller.results import parse_results
 from jupyter_gq.domain.amount import Instant, Seconds
-from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.errors import BackendError, UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.phases import ENDED
-from jupyter_gq.domain.reasons import EvictReason
-from jupyter_gq.domain.states import FINAL
+from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import PageSize, Record, StoredEvent
 
 from .beside import run_every
-from .sweep_notices import list_ends, make_sweep_notice
+from .best_of_sweep import Numbers, describe_best
+from .job_ends import list_ends, reached_limit
+from .sweep_notices import list_group_ends, make_sweep_notice
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +49,8 @@ RETRIES = (10.0, 60.0, 600.0, 3000.0)
 MOST_LATE = 3600.0
 #: Events that are read and notices that are sent at one time.
 _AT_ONCE = 100
+#: Jobs of a sweep whose results are read to name the best one; of more, none is named.
+_MOST_COMPARED = 10_000
 #: Name of the document in the store.
 _POSITION = "job_notices"
 #: Ended jobs that are remembered, so that a second event about one is not a second notice.
@@ -151,7 +155,24 @@ class JobNotices:
         records = await asyncio.to_thread(self._list_group, job.owner, job.group)
         if any(each.workload.state not in FINAL for each in records):  # a job that has just been added
             return None
-        return None if list_ends(records).isdisjoint(self._rule.phases) else make_sweep_notice(records)
+        if list_group_ends(records).isdisjoint(self._rule.phases):
+            return None
+        return make_sweep_notice(records, await asyncio.to_thread(self._describe_best, records))
+
+    def _describe_best(self, records: Sequence[Record]) -> str:
+        """Return a sentence about the best job of a sweep; "" if not all jobs that are done can be compared."""
+        done = [record for record in records if record.workload.state is State.SUCCEEDED]
+        if len(done) > _MOST_COMPARED:
+            return ""
+        compared: list[tuple[Record, Numbers]] = []
+        for record in done:
+            try:
+                document = self._context.bundles.results(record.workload.id, record.workload.owner)
+                variables = parse_results(document or {}).variables
+            except (UnusableFile, BackendError):
+                return ""
+            compared.append((record, {each.name: each.number for each in variables if each.number is not None}))
+        return describe_best(compared)
 
     def _list_group(self, owner: str, group: str) -> list[Record]:
         """Return all jobs of a group of that owner."""
@@ -164,7 +185,7 @@ class JobNotices:
 
     def _find_notice(self, job: JobSummary) -> Notice | None:
         """Return the notice about a job that has ended; None if the rule wants none."""
-        if job.finished_at is None or _list_ends(job).isdisjoint(self._rule.phases):
+        if job.finished_at is None or list_ends(job.phase, job.eviction).isdisjoint(self._rule.phases):
             return None
         return Notice(
             job=job.id,
@@ -175,7 +196,7 @@ class JobNotices:
             sentence=self._render(job.sentence, job.owner),
             took=Seconds(job.finished_at - job.submitted_at),
             finished_at=Instant(job.finished_at),
-            reached_limit=_reached_limit(job),
+            reached_limit=reached_limit(job.phase, job.eviction),
         )
 
     def _render(self, sentence: str, owner: str) -> str:
@@ -229,14 +250,3 @@ def _read(event: StoredEvent) -> JobSummary | None:
         return JobSummary.model_validate(event.payload)
     except ValidationError:
         return None
-
-
-def _list_ends(job: JobSummary) -> frozenset[str]:
-    """Return the phases as which the end of the job counts: at its limit, it has failed and was cancelled."""
-    return frozenset({job.phase, "failed"} if _reached_limit(job) else {job.phase})
-
-
-def _reached_limit(job: JobSummary) -> bool:
-    """Return whether the job was ended because it reached its maximum running time."""
-    limited = job.eviction is not None and job.eviction.reason == EvictReason.RUN_TIME_LIMIT
-    return limited and job.phase == "cancelled"

@@ -9,16 +9,20 @@ from itertools import takewhile
 
 from jupyter_gq.backends.notifications.notifier import Notice
 from jupyter_gq.domain.amount import Instant, Seconds
-from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import State
 from jupyter_gq.store.protocol import Record
+
+from .job_ends import list_ends
 
 #: The ends of jobs as their owners see them, the one that decides about the whole sweep first.
 _ENDS = {State.FAILED: "failed", State.SUCCEEDED: "done", State.CANCELLED: "cancelled"}
 
 
-def make_sweep_notice(records: Sequence[Record]) -> Notice:
-    """Return the notice about the jobs of one group and owner, which all have ended and are at least one."""
+def make_sweep_notice(records: Sequence[Record], best: str) -> Notice:
+    """Return the notice about the jobs of one group and owner, which all have ended and are at least one.
+
+    `best` is a sentence about the best one; "" if none is known.
+    """
     workloads = [record.workload for record in records]
     ends = Counter(_ENDS[workload.state] for workload in workloads)
     finished_at = max(workload.finished_at or workload.submitted_at for workload in workloads)
@@ -31,23 +35,15 @@ def make_sweep_notice(records: Sequence[Record]) -> Notice:
         owner=last.owner,
         queue=last.queue,
         phase=next(end for end in _ENDS.values() if ends[end]),
-        sentence=f"{len(records)} job{'s' * (len(records) > 1)}: {counts}.",
+        sentence=f"{len(records)} job{'s' * (len(records) > 1)}: {counts}. {best}".rstrip(),
         took=Seconds(finished_at - min(workload.submitted_at for workload in workloads)),
         finished_at=Instant(finished_at),
     )
 
 
-def list_ends(records: Sequence[Record]) -> frozenset[str]:
-    """Return the phases as which the ends of the jobs count: at its limit, a job has failed and was cancelled."""
-    ends = {_ENDS[record.workload.state] for record in records}
-    return frozenset(ends | {"failed"} if any(map(_reached_limit, records)) else ends)
-
-
-def _reached_limit(record: Record) -> bool:
-    """Return whether the job was ended because it reached its maximum running time."""
-    eviction = record.detail.eviction
-    is_limit = eviction is not None and eviction.reason == EvictReason.RUN_TIME_LIMIT
-    return is_limit and record.workload.state is State.CANCELLED
+def list_group_ends(records: Sequence[Record]) -> frozenset[str]:
+    """Return the phases as which the ends of the jobs of a group count, which all have ended."""
+    return frozenset().union(*(list_ends(_ENDS[each.workload.state], each.detail.eviction) for each in records))
 
 
 def _find_common_words(names: Sequence[str]) -> str:

@@ -27,12 +27,14 @@ from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.act import make_stop_change
 from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
+from jupyter_gq.controller.results import RESULT_PART, find_size, parse_results
 from jupyter_gq.controller.views.presenter import Presenter
 from jupyter_gq.domain.amount import Instant, format_memory
 from jupyter_gq.domain.audit import Action, AuditEntry
 from jupyter_gq.domain.errors import (
     Conflict,
     JupyterGQError,
+    KeyReused,
     LimitReached,
     NotFound,
     NotYours,
@@ -58,7 +60,7 @@ from .new_workload import build_workload
 from .output_limits import OutputLimits
 from .pods import JobPods
 from .project_files import ProjectFiles
-from .results import RESULT_PART, find_size, parse_results
+from .request_hash import hash_request, is_same_request
 
 log = logging.getLogger(__name__)
 
@@ -81,13 +83,16 @@ class Jobs:
     def submit(self, caller: Caller, submission: JobSubmission, key: str | None) -> tuple[JobView, bool]:
         """Store a new job and queue it; return the job and True.
 
-        If the caller used the idempotency key before, that earlier job is returned with False. Raises a `UserError` if
-        the queue may not be used, a limit of jobs or of the bundle is exceeded, or the job could never run.
+        If the caller sent the same request with this idempotency key before, that earlier job is returned with False.
+        Raises `KeyReused` if the earlier request was another one, and a `UserError` if the queue may not be used, a
+        limit of jobs or of the bundle is exceeded, or the job could never run.
         """
         self._context.remember_groups(caller)
+        request_hash = hash_request(submission) if key else ""
         if key:
             known = self._context.store.by_idempotency_key(caller.user, key)
             if known is not None:
+                _check_same_request(key, known, request_hash)
                 return self._presenter.job(self._context.records.get(known.workload.id) or known), False
         manifest = submission.bundle.manifest
         check_secrets(self._context, caller, manifest.secrets, manifest.environment)
@@ -103,6 +108,7 @@ class Jobs:
             detail=replace(
                 _make_detail(manifest, chosen or self._find_image(caller, submission)),
                 software=submission.software,
+                request_hash=request_hash,
                 owner_groups=caller.groups,
                 group=submission.group,
                 group_parallel=submission.group_parallel or 0,
@@ -385,6 +391,16 @@ def _make_detail(manifest: Manifest, image: str) -> WorkloadDetail:
         secrets=tuple(manifest.secrets),
         image=image,
     )
+
+
+def _check_same_request(key: str, known: Record, request_hash: str) -> None:
+    """Raise `KeyReused` if the job that a key has made before was asked for by another request."""
+    if not is_same_request(known.detail.request_hash, request_hash):
+        raise KeyReused(
+            f"The Idempotency-Key {quoted(key)} belongs to another request, which made the job "
+            f"{known.workload.name!r} ({known.workload.id}). Send a new job with a new key, or repeat that request "
+            "unchanged."
+        )
 
 
 def _source_cells(cells: Sequence[CellRef]) -> tuple[SourceCell, ...]:

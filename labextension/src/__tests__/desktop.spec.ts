@@ -2,9 +2,10 @@ import { Notification } from '@jupyterlab/apputils';
 import type { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { Signal } from '@lumino/signaling';
 
+import { NewsFeed } from '../news';
 import { desktop } from '../plugins/desktop';
 import { CommandIDs } from '../tokens';
-import { aJob } from './builders';
+import { ENGLISH, aJob } from './builders';
 import { FakeApp, FakeTraining, setVisibility, settle } from './fakes';
 import { clearScreen } from './screen';
 
@@ -53,19 +54,22 @@ class FakeSettings {
 
 let app: FakeApp;
 let training: FakeTraining;
+let feed: NewsFeed;
 let settings: FakeSettings;
 
 beforeEach(async () => {
   app = new FakeApp();
   training = new FakeTraining();
+  feed = new NewsFeed(training, ENGLISH);
   settings = new FakeSettings();
   Object.assign(FakeNotice, { permission: 'default', answer: 'granted', asked: 0, shown: [] });
   Object.assign(window, { Notification: FakeNotice, focus: () => undefined });
-  await desktop.activate(app.frontEnd, training, settings.registry, null);
+  await desktop.activate(app.frontEnd, feed, settings.registry, null);
   await settle();
 });
 afterEach(async () => {
   await desktop.deactivate?.(app.frontEnd);
+  feed.dispose();
   setVisibility('visible');
   clearScreen();
 });

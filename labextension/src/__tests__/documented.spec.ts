@@ -4,6 +4,7 @@ import { readFileSync } from 'fs';
 import { join } from 'path';
 
 import { StatusBar } from '@jupyterlab/statusbar';
+import { DisposableDelegate } from '@lumino/disposable';
 import { RenderMimeRegistry } from '@jupyterlab/rendermime';
 
 import * as entry from '../index';
@@ -24,6 +25,7 @@ beforeEach(async () => {
   app = new FakeApp();
   const services: Readonly<Record<string, unknown>> = {
     'jupyter-gq:ITraining': new FakeTraining(),
+    'jupyter-gq:INewsFeed': { listen: () => new DisposableDelegate(() => undefined) },
     'jupyter-gq:IRunHistory': { isComplete: () => false, listRuns: () => [] },
     'jupyter-gq:ICellOutputs': { bind: () => Promise.resolve() },
     'jupyter-gq:ISender': { send: () => Promise.resolve(null) },

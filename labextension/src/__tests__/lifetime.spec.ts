@@ -1,5 +1,6 @@
 import { Notification } from '@jupyterlab/apputils';
 import { StatusBar } from '@jupyterlab/statusbar';
+import { DisposableDelegate } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 
@@ -38,6 +39,12 @@ class World {
 
   readonly services: Readonly<Record<string, unknown>> = {
     'jupyter-gq:ITraining': this.training,
+    'jupyter-gq:INewsFeed': {
+      listen: (listener: object): object => {
+        this.items.push(listener);
+        return new DisposableDelegate(() => this.items.splice(this.items.indexOf(listener), 1));
+      }
+    },
     'jupyter-gq:IRunHistory': { isComplete: () => false, listRuns: () => [] },
     'jupyter-gq:ICellOutputs': { bind: () => Promise.resolve() },
     '@jupyterlab/running:IRunningSessionManagers': {

@@ -2,9 +2,8 @@ import { Notification } from '@jupyterlab/apputils';
 import type { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { StatusBar } from '@jupyterlab/statusbar';
 
-import { nameSweep } from '../attach/sweep';
-import type { JobPhase } from '../jobs';
 import { describeShare, formatShare } from '../live/share';
+import { NewsFeed } from '../news';
 import { countdown } from '../plugins/countdown';
 import { lending } from '../plugins/lending';
 import { memory } from '../plugins/memory';
@@ -12,22 +11,25 @@ import { notify } from '../plugins/notify';
 import { status } from '../plugins/status';
 import { readSettings, SETTINGS_ID } from '../settings';
 import { CommandIDs } from '../tokens';
-import type { IdleWarning, JobView, MemoryExcessView } from '../wire';
-import { ENGLISH, aJob, aNotebook, someResults } from './builders';
+import type { IdleWarning, MemoryExcessView } from '../wire';
+import { ENGLISH, aJob, aNotebook } from './builders';
 import { FakeApp, FakeTraining, settle } from './fakes';
 import { all, attach, clearScreen, perform, press, words } from './screen';
 
 let app: FakeApp;
 let training: FakeTraining;
+let feed: NewsFeed;
 let bar: StatusBar;
 
 beforeEach(async () => {
   jest.useFakeTimers({ now: 1_000_000 });
   app = new FakeApp();
   training = new FakeTraining();
+  feed = new NewsFeed(training, ENGLISH);
   bar = await attach(new StatusBar());
 });
 afterEach(() => {
+  feed.dispose();
   clearScreen();
   jest.useRealTimers();
   jest.restoreAllMocks();
@@ -62,7 +64,7 @@ describe('a job that this page knew before', () => {
   }
 
   beforeEach(async () => {
-    await notify.activate(app.frontEnd, training, null);
+    await notify.activate(app.frontEnd, feed, null);
   });
   afterEach(() => notify.deactivate?.(app.frontEnd));
 
@@ -99,136 +101,9 @@ describe('a job that this page knew before', () => {
   });
 });
 
-describe('a sweep', () => {
-  const swept = (at: number, phase: JobPhase): JobView =>
-    aJob({ id: `job-${at}`, name: `digits lr=0.${at}`, group: 'sweep-1', phase, finished_at: 1120 });
-  const [variable] = someResults('accuracy').variables;
-  const result = (number: number): unknown => someResults('', { variables: [{ ...variable, number }] });
-
-  const questions = (): string[] => training.server.asked.filter(asked => asked.startsWith('GET jobs?'));
-
-  function serverKnows(...phases: JobPhase[]): void {
-    training.server.answer('GET jobs', { jobs: phases.map((phase, at) => swept(at, phase)), next: null });
-  }
-
-  /** Let jobs run that end one after the other, each in its phase. */
-  async function runs(...phases: JobPhase[]): Promise<void> {
-    phases.forEach((_, at) => training.recordJob(swept(at, 'running')));
-    for (const [at, phase] of phases.entries()) {
-      training.recordJob(swept(at, phase));
-      await settle();
-    }
-  }
-
-  beforeEach(async () => {
-    await notify.activate(app.frontEnd, training, null);
-  });
-  afterEach(() => notify.deactivate?.(app.frontEnd));
-
-  it('is told once when all of its jobs are over, with the best of them', async () => {
-    serverKnows('done', 'done', 'failed');
-    training.server.answer('GET jobs/job-0/results', result(0.9));
-    training.server.answer('GET jobs/job-1/results', result(0.95));
-    await runs('done', 'done', 'failed');
-    expect(Notification.manager.notifications.map(({ type, message }) => [type, message])).toEqual([
-      ['error', '“digits”: 3 jobs: 2 done, 1 failed. Best: accuracy 0.95 in “digits lr=0.1”.']
-    ]);
-  });
-
-  it('is told without a best one if no job brings a number back', async () => {
-    serverKnows('done', 'cancelled');
-    await runs('done', 'cancelled');
-    expect(told()).toEqual(['“digits”: 2 jobs: 1 done, 1 cancelled.']);
-  });
-
-  it('is not over while jobs run that this page does not know, and is told if it grew', async () => {
-    serverKnows('done', 'done', 'running');
-    await runs('done', 'done');
-    expect(told()).toEqual([]);
-    serverKnows('done', 'done', 'done');
-    training.recordJob(swept(2, 'running'));
-    training.recordJob(swept(2, 'done'));
-    await settle();
-    expect(told()).toEqual(['“digits”: 3 jobs: 3 done.']);
-    serverKnows('done', 'done', 'done', 'failed');
-    training.recordJob(swept(3, 'running'));
-    training.recordJob(swept(3, 'failed'));
-    await settle();
-    expect(told()).toHaveLength(2);
-  });
-
-  it('is told once if the end of several jobs is heard of late', async () => {
-    serverKnows('done', 'done', 'done');
-    training.recordJob(swept(0, 'running'));
-    [0, 1, 2].forEach(at => training.recordJob(swept(at, 'done')));
-    await settle();
-    expect(told()).toEqual(['“digits”: 3 jobs: 3 done.']);
-  });
-
-  it('is asked for once while many of its jobs end, and once more for those that ended meanwhile', async () => {
-    const end = (...ends: number[]): void => ends.forEach(at => training.recordJob(swept(at, 'done')));
-    serverKnows('done', 'done', 'done', 'running');
-    training.server.hold();
-    training.recordJob(swept(0, 'running'));
-    end(0, 1, 2);
-    await settle();
-    end(3, 4, 5);
-    await settle();
-    expect(questions()).toHaveLength(1);
-    training.server.release();
-    await settle();
-    expect([questions().length, told()]).toEqual([2, []]);
-  });
-
-  it('is not told from what the page knows if the server cannot say, but later', async () => {
-    training.server.answer('GET jobs', { code: 'service_unavailable', message: 'Later.' }, 503);
-    await runs('done', 'done');
-    expect(told()).toEqual([]);
-    serverKnows('done', 'done', 'failed');
-    training.recordJob(swept(1, 'done'));
-    await settle();
-    expect(told()).toEqual(['“digits”: 3 jobs: 2 done, 1 failed.']);
-  });
-
-  it('has no best job if not all that are done could be compared', async () => {
-    serverKnows('done', 'done');
-    training.server.answer('GET jobs/job-0/results', result(0.9));
-    training.server.answer('GET jobs/job-1/results', { code: 'internal', message: 'Later.' }, 500);
-    await runs('done', 'done');
-    expect(told()).toEqual(['“digits”: 2 jobs: 2 done.']);
-  });
-
-  it('has no best job if more are done than are compared', async () => {
-    const phases = Array<JobPhase>(101).fill('done');
-    phases.forEach((_, at) => training.server.answer(`GET jobs/job-${at}/results`, result(at)));
-    serverKnows(...phases);
-    await runs('done');
-    expect(told()).toEqual(['“digits”: 101 jobs: 101 done.']);
-  });
-
-  it('is not told to a page that did not know it before', async () => {
-    serverKnows('done');
-    training.recordJob(swept(0, 'done'));
-    await settle();
-    expect([told(), training.server.asked]).toEqual([[], []]);
-  });
-
-  it('is not told when its jobs are paused or the user has cancelled all of them', async () => {
-    serverKnows('cancelled', 'cancelled');
-    await runs('paused', 'paused');
-    await runs('cancelled', 'cancelled');
-    expect(told()).toEqual([]);
-  });
-
-  it('is named by its id if the names of its jobs have nothing in common', () => {
-    const jobs = [aJob({ name: 'a', group: 'sweep-1' }), aJob({ name: 'b', group: 'sweep-1' })];
-    expect([nameSweep(jobs), nameSweep([jobs[0], jobs[0]])]).toEqual(['sweep-1', 'a']);
-  });
-});
-
 describe('a job that is over', () => {
   it('is not told to a page that did not know it before', async () => {
-    await notify.activate(app.frontEnd, training, null);
+    await notify.activate(app.frontEnd, feed, null);
     training.recordJob(aJob({ phase: 'done', finished_at: 1120 }));
     await settle();
     expect(told()).toEqual([]);
@@ -236,7 +111,7 @@ describe('a job that is over', () => {
   });
 
   it('is not told if the user does not want that', async () => {
-    await notify.activate(app.frontEnd, training, settings({ notifyWhenDone: false }));
+    await notify.activate(app.frontEnd, feed, settings({ notifyWhenDone: false }));
     training.recordJob(aJob());
     training.recordJob(aJob({ phase: 'done', finished_at: 1120 }));
     await settle();

@@ -8,6 +8,7 @@ import { Signal } from '@lumino/signaling';
 import { JOB_MIME, makePlaceholder } from '../attach/metadata';
 import { JobRenderer } from '../attach/renderer';
 import plugins from '../index';
+import { NewsFeed } from '../news';
 import type { JobPhase } from '../jobs';
 import { PanelWidget } from '../panel/widget';
 import { SendDialog } from '../send/dialog';
@@ -257,6 +258,7 @@ describe('the plugins in another language', () => {
     await attach(bar);
     const services: Readonly<Record<string, unknown>> = {
       'jupyter-gq:ITraining': training,
+      'jupyter-gq:INewsFeed': new NewsFeed(training, PSEUDO),
       'jupyter-gq:IRunHistory': { isComplete: () => false, listRuns: () => [] },
       'jupyter-gq:ICellOutputs': { bind: () => Promise.resolve() },
       'jupyter-gq:ISender': { send: () => Promise.resolve(null) },

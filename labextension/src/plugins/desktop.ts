@@ -6,24 +6,23 @@ import { DisposableDelegate } from '@lumino/disposable';
 
 import { definePlugin } from '../lifetime';
 import type { IListener, INews } from '../news';
-import { connectNews } from '../news';
 import { stripControls } from '../plain';
 import { selectSettings, SETTINGS_ID } from '../settings';
-import { CommandIDs, ITraining } from '../tokens';
+import { CommandIDs, INewsFeed } from '../tokens';
 
 /** The notifications of the desktop, for a page that cannot be seen. They are off until the user turns them on. */
 export const desktop = definePlugin({
   id: 'jupyter-gq:desktop',
   description: 'Notifies the user on the desktop while the page cannot be seen, if the settings say so.',
   autoStart: true,
-  requires: [ITraining],
+  requires: [INewsFeed],
   optional: [ISettingRegistry],
-  activate: ({ app, owned, trans }, training: ITraining, registry: ISettingRegistry | null): void => {
+  activate: ({ app, owned, trans }, feed: INewsFeed, registry: ISettingRegistry | null): void => {
     if (registry === null) {
       return;
     }
     const notices = new DesktopNotices(app.commands, trans);
-    owned.add(connectNews(training, trans, notices));
+    owned.add(feed.listen(notices));
     void registry.load(SETTINGS_ID).then(settings => {
       if (owned.isDisposed) {
         return; // the plugin was deactivated meanwhile

@@ -5,21 +5,20 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { definePlugin } from '../lifetime';
 import type { INews } from '../news';
-import { connectNews } from '../news';
 import { readSettings } from '../settings';
 import { fitToast, quoteName } from '../toasts';
-import { CommandIDs, ITraining } from '../tokens';
+import { CommandIDs, INewsFeed } from '../tokens';
 
 /** The notifications about jobs that this page has seen before they were done, failed or paused, and about sweeps. */
 export const notify = definePlugin({
   id: 'jupyter-gq:notify',
   description: 'Notifies the user when a job is done, failed or was paused, and when a sweep is over.',
   autoStart: true,
-  requires: [ITraining],
+  requires: [INewsFeed],
   optional: [ISettingRegistry],
-  activate: ({ app, owned, trans }, training: ITraining, registry: ISettingRegistry | null): void => {
+  activate: ({ app, owned, trans }, feed: INewsFeed, registry: ISettingRegistry | null): void => {
     owned.add(
-      connectNews(training, trans, {
+      feed.listen({
         isWanted: async () => (await readSettings(registry)).notifyWhenDone,
         tell: news => void notifyUser(app, news, trans)
       })

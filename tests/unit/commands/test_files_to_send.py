@@ -1,11 +1,13 @@
 """The bundle of a file: what runs, in which kernel and folder, and which files are refused before anything is sent."""
 
+import argparse
 import json
 import os
 import sys
 
 import pytest
 
+from jupyter_gq.client.models import JobFields
 from jupyter_gq.commands.files_to_send import FileToSend, make_file_bundle
 from jupyter_gq.commands.refusal import CommandRefused
 from jupyter_gq.notebook.durations import parse_duration
@@ -244,3 +246,23 @@ def test_a_variable_that_cannot_be_sent_is_refused(file, variable, sentence):
 
 def test_lengths_of_time():
     assert [parse_duration(text) for text in ("90", "90s", "1.5m", "12h", "2d")] == [90, 90, 90, 43_200, 172_800]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("9000d", "9000d is too long; expected at most 3660d"),
+        ("87841h", "87841h is too long; expected at most 3660d"),
+        ("0.5s", "0.5s is too short; expected at least 1s"),
+        ("0h", "0h is too short; expected at least 1s"),
+        ("soon", "'soon' is no length of time; expected one such as 90m, 12h or 2d"),
+    ],
+)
+def test_a_length_of_time_that_no_job_can_have_is_refused_as_it_was_written(text, why):
+    with pytest.raises(argparse.ArgumentTypeError) as refused:
+        parse_duration(text)
+    assert str(refused.value) == why
+
+
+def test_the_longest_time_is_one_that_the_service_takes():
+    assert JobFields(queue="vision", max_seconds=parse_duration("3660d"), expected_seconds=parse_duration("1s"))

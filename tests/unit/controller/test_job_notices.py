@@ -221,6 +221,53 @@ async def test_a_sweep_is_reported_once_when_all_of_its_jobs_have_ended(world: W
     assert (notice.subject, notice.sentence) == ("Sweep digits has ended", "3 jobs: 1 failed, 1 done, 1 cancelled.")
 
 
+def brings_back(job: str, **numbers: float | None) -> dict[str, object]:
+    entries = [{"name": name, "type": "float", "bytes": 1, "number": number} for name, number in numbers.items()]
+    return {job: {"python": "3.12", "variables": entries}}
+
+
+@pytest.mark.parametrize(
+    ("mode", "metric", "best"),
+    [
+        ("max", "", "Best: loss 12 in 'digits lr=0.2'."),
+        ("min", "", "Best: loss 0.01235 in 'digits lr=0.1'."),
+        ("max", "accuracy", "Best: accuracy 0.9 in 'digits lr=0.1'."),
+        ("max", "recall", ""),
+    ],
+)
+async def test_the_notice_of_a_sweep_names_the_best_of_all_of_its_jobs(world: World, mode, metric, best) -> None:
+    mail = Mailbox()
+    sending = notices(world, mail)
+    await sending.deliver()
+    group = {"group": "sweep-1", "group_mode": mode, "group_metric": metric}
+    first, second, third = (
+        world.send(ANN, "vision", "0.25", name=f"digits lr={lr}", **group) for lr in ("0.1", "0.2", "0.3")
+    )
+    world.bundles.listed |= brings_back(first, loss=0.0123456, accuracy=0.9)
+    world.bundles.listed |= brings_back(second, loss=12.0, accuracy=0.5)
+    world.bundles.listed |= brings_back(third, model=None)
+    await world.step(3, seconds=100)
+    for job in (first, second, third):
+        world.backend.end(job)
+    await world.step(3, seconds=0)
+    await sending.deliver()
+    assert [notice.sentence for notice in mail.sent] == [f"3 jobs: 3 done. {best}".rstrip()]
+
+
+async def test_a_sweep_of_which_a_list_of_results_cannot_be_read_has_no_best_job(world: World) -> None:
+    mail = Mailbox()
+    sending = notices(world, mail)
+    await sending.deliver()
+    jobs = await send_sweep(world, "0.1", "0.2")
+    world.bundles.listed |= brings_back(jobs[0], loss=0.5) | {jobs[1]: {"variables": "odd"}}
+    await world.step(seconds=300)
+    for job in jobs:
+        world.backend.end(job)
+    await world.step(3, seconds=0)
+    await sending.deliver()
+    assert [notice.sentence for notice in mail.sent] == ["2 jobs: 2 done."]
+
+
 async def test_a_sweep_whose_jobs_end_together_is_looked_up_once(world: World, monkeypatch) -> None:
     mail = Mailbox()
     sending = notices(world, mail)

@@ -1,15 +1,19 @@
 """What users ask of jobs: refused whole with a reason, or kept whole."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from jupyter_gq.backends.protocol import Outcome
-from jupyter_gq.client.models import Heartbeat, JobRequest, Progress
+from jupyter_gq.client.models import Bundle, Heartbeat, JobRequest, JobSubmission, Progress
+from jupyter_gq.client.older_service import write_submission
 from jupyter_gq.controller.requests.jobs import PAGE
+from jupyter_gq.controller.requests.request_hash import hash_request
 from jupyter_gq.domain.errors import (
     Conflict,
     InvalidAmount,
+    KeyReused,
     NeverFits,
     NotAMember,
     NotFound,
@@ -20,9 +24,15 @@ from jupyter_gq.domain.errors import (
 from jupyter_gq.domain.mentions import reveal
 from tests.fakes import FakeBundles, StoreIsFull, StoreLosesTheRace
 
-from .world import ADMIN, ANN, BOB, CAROL, STORY, World, a_submission, story_settings
+from .world import ADMIN, ANN, BOB, CAROL, CELL, STORY, World, a_submission, story_settings
 
 pytestmark = pytest.mark.asyncio
+
+
+def _with_code(source: str) -> Bundle:
+    """The bundle of `a_submission` with another cell."""
+    bundle = a_submission().bundle
+    return bundle.model_copy(update={"notebook": {**bundle.notebook, "cells": [{**CELL, "source": source}]}})
 
 
 @pytest.mark.parametrize(
@@ -153,6 +163,50 @@ async def test_when_the_record_cannot_be_saved_no_file_stays(world):
     job = world.send(ANN, "vision")
     await world.step(2)
     assert world.job(job).phase == "running"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"name": "other"}, {"gpus": "0.5"}, {"tasks": 2}, {"bundle": _with_code("x = 2")}],
+    ids=lambda changes: next(iter(changes)),
+)
+async def test_a_key_with_another_request_is_refused_with_the_job_that_it_made(world, changes):
+    first, _ = world.controller.jobs.submit(ANN, a_submission(), "key-1")
+    with pytest.raises(KeyReused, match=f"'key-1' belongs to another request, which made the job 'digits' .{first.id}"):
+        world.controller.jobs.submit(ANN, a_submission(**changes), "key-1")
+    assert [record.workload.id for record in world.sql.list()] == [first.id]
+
+
+async def test_a_repeated_request_may_order_its_keys_otherwise_and_write_defaults(world):
+    first, _ = world.controller.jobs.submit(ANN, a_submission(), "key-1")
+    full = a_submission().model_dump(mode="json")
+    turned = json.loads(json.dumps(full), object_pairs_hook=lambda pairs: dict(reversed(pairs)))
+    again, created = world.controller.jobs.submit(ANN, JobSubmission.model_validate(turned), "key-1")
+    assert (again.id, created) == (first.id, False)
+
+
+async def test_a_hint_that_a_client_left_out_for_an_older_service_makes_no_other_request(world):
+    sent = a_submission()
+    sent.bundle.manifest.written = ["model.pt"]
+    before = JobSubmission.model_validate_json(write_submission(sent, ()))
+    first, _ = world.controller.jobs.submit(ANN, before, "key-1")
+    again, created = world.controller.jobs.submit(ANN, sent, "key-1")
+    assert (before.bundle.manifest.written, again.id, created) == ([], first.id, False)
+
+
+@pytest.mark.parametrize("before", ["", "0:of an older way"])
+async def test_a_job_whose_request_cannot_be_compared_is_returned_for_its_key(world, before):
+    first, _ = world.controller.jobs.submit(ANN, a_submission(), "key-1")
+    record = world.sql.get(first.id)
+    world.sql.save([replace(record, detail=replace(record.detail, request_hash=before))])
+    again, created = world.controller.jobs.submit(ANN, a_submission(name="other"), "key-1")
+    assert (again.id, created) == (first.id, False)
+
+
+async def test_a_request_keeps_its_hash_from_release_to_release():
+    """A hash that changes here refuses the retries of an update: it needs another number of its way then."""
+    known = "1:cf0ce5938cb225668ac65eaec9e766ecc799b8b92983f0605feb9cbe5c89d321"
+    assert hash_request(a_submission()) == known
 
 
 async def test_of_two_requests_with_one_key_at_the_same_time_one_is_refused_without_a_trace(world):

@@ -32,6 +32,32 @@ def test_input_is_found(source):
 @pytest.mark.parametrize(
     "source",
     [
+        "%gq_load last",
+        "%gq_load last model",
+        "import jupyter_gq\nmodel = jupyter_gq.result('last', 'model')",
+        "from jupyter_gq import result\nmodel = result(job='last')",
+    ],
+)
+def test_the_word_for_the_newest_job_is_found_since_a_job_refuses_it(source):
+    assert found(source) == [("names_last_job", "")]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "%gq_load job-4f1c last",
+        "%gq_load",
+        "import jupyter_gq\njupyter_gq.result('job-4f1c', 'last')",
+        "result('last')",
+    ],
+)
+def test_other_jobs_and_functions_are_not_the_newest_job(source):
+    assert found(source) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
         "%pip install torch",
         "!pip install -q torch",
         "!python -m pip install torch",

@@ -203,6 +203,44 @@ def test_the_magic_assigns_and_says_what(server: Server, capsys) -> None:
         shell.magics["gq_load"]("job-2")
 
 
+def test_the_newest_job_is_named_last_and_the_magic_says_which_it_was(server: Server, capsys) -> None:
+    server.has("job-2", model=[1])
+    server.answers["/jobs/last"] = {"id": "job-2"}
+    assert jupyter_gq.result("last", "model") == [1]
+    shell = Shell()
+    jupyter_gq.load_ipython_extension(shell)
+    shell.magics["gq_load"]("last model")
+    assert shell.pushed == {"model": [1]}
+    assert capsys.readouterr().out == "Loaded model (list) from job-2\n"
+    del server.answers["/jobs/last"]
+    with pytest.raises(ResultError, match="No such job"):
+        jupyter_gq.result("last")
+
+
+def test_in_a_job_last_is_refused_since_it_could_name_another_job_than_in_the_notebook(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("GQ_RUN_DIR", str(tmp_path / "jobs" / "job-2" / "runs" / "1" / "0"))
+    with pytest.raises(ResultError, match=r"give the id of the other job"):
+        jupyter_gq.result("last")
+
+
+@pytest.mark.parametrize(
+    ("targets", "prefix", "said"),
+    [
+        (["call"], ["setup-1"], "What the function returned was"),
+        (["c7"], [], "returned was"),
+        (["call"], [], "returned was"),
+    ],
+    ids=["function", "cell", "cell of a console"],
+)
+def test_only_of_a_function_the_reason_speaks_of_what_it_returned(server: Server, targets, prefix, said) -> None:
+    server.has("job-1")
+    server.answers["/jobs/job-1/results"]["variables"].append({"name": "returned", "reason": "It is a lock."})
+    cells = {"targets": [{"cell_id": cell} for cell in targets], "prefix": [{"cell_id": cell} for cell in prefix]}
+    server.answers["/jobs/job-1"] = {"id": "job-1", **cells}
+    with pytest.raises(ResultError, match=rf"^{said} not brought back by job-1\. It is a lock\."):
+        jupyter_gq.result("job-1", "returned")
+
+
 def test_a_name_error_says_which_job_has_the_name(server: Server, capsys) -> None:
     server.answers["/names/model"] = {"job": "job-1", "title": "train"}
     try:
