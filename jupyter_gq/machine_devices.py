@@ -1,6 +1,7 @@
 """`jupyter-gq devices`: list the GPUs of this machine with their use and their shares."""
 
 import argparse
+import os
 from collections.abc import Collection, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -24,6 +25,7 @@ from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.probe import DeviceInfo, DeviceProbe
 from jupyter_gq.devices.processes import ProcessId
 from jupyter_gq.devices.simulated import SimulatedDevices
+from jupyter_gq.devices.suspension_journal import JOURNAL_NAME
 from jupyter_gq.domain.amount import ONE_GPU, MilliGpu
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.share_level import Enforcement, ShareLevel, decide_level
@@ -115,6 +117,12 @@ def find_mps_devices(settings: Config) -> tuple[str, ...]:
     """Return the ids of the devices that are shared by MPS, as the settings say."""
     named = settings.LocalBackend.get("mps_devices", ())
     return tuple(map(str, named)) if isinstance(named, list | tuple) else ()
+
+
+def find_journal(settings: Config) -> Path:
+    """Return the path of the service's journal of suspensions, as the settings or the environment name its folder."""
+    default = os.environ.get("JUPYTER_GQ_STATE_DIR", "jupyter-gq-state")
+    return Path(str(settings.SchedulerService.get("state_dir", default)), JOURNAL_NAME)
 
 
 def read_devices(

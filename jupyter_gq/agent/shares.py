@@ -83,6 +83,11 @@ class PodShares:
         self._forget_ended({order.pod_uid for order in orders.shares})
 
     @property
+    def trouble(self) -> str:
+        """What is wrong with the journal of suspensions, as a sentence for administrators; "" if nothing is."""
+        return self.shares.trouble
+
+    @property
     def are_moving(self) -> bool:
         """Whether a share is on its way, or waits for room to come back, so that somebody waits for the next report."""
         return any(self._is_moving(order) for order in self._orders.values())

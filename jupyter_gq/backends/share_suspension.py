@@ -28,6 +28,11 @@ class ShareSuspension(Protocol):
         ...
 
     @property
+    def trouble(self) -> str:
+        """What is wrong with the record of what is suspended, as a sentence for administrators; "" if nothing is."""
+        ...
+
+    @property
     def can_move(self) -> bool:
         """Whether a share can be resumed on another device of the same model; False until that is known."""
         ...

@@ -152,6 +152,16 @@ def _abilities(
     yield _processes(machine)
 
 
+def judge_journal(trouble: str) -> tuple[Ability, ...]:
+    """Return the ability to keep the journal of suspensions if something is wrong with it, else nothing.
+
+    `trouble` is a sentence that also says what to do; "" = nothing is wrong.
+    """
+    if not trouble:
+        return ()
+    return (Ability(name="journal of suspensions", state=AbilityState.MISSING, found=trouble),)
+
+
 def find_driver(machine: Machine) -> Ability:
     """Return the ability `driver`, from the version of its kernel module."""
     version = machine.driver_version()

@@ -230,12 +230,17 @@ class RunShares:
         The thread finds out whether this machine can suspend, and lets the suspender finish or undo what a crash
         interrupted. Afterwards each share has a state, unless its own recovery failed, and `on_change` is called.
         """
-        freezers = {
-            share.name: share.freezer
-            for share in self._shares.values()
-            if share.freezer is not None and (share.state is None or share.is_guess)
-        }
-        self._recovery.begin_if_due(freezers, self._note_recovered)
+        unclear = [share for share in self._shares.values() if share.state is None or share.is_guess]
+        self._recovery.begin_if_due(
+            {share.name: share.target for share in unclear},
+            {share.name: share.freezer for share in unclear if share.freezer is not None},
+            self._note_recovered,
+        )
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with the journal of suspensions, as a sentence for administrators; "" if nothing is."""
+        return self.suspender.trouble
 
     @property
     def unfinished(self) -> frozenset[str]:
@@ -404,10 +409,11 @@ class RunShares:
 
     def _settle(self, share: _Share) -> None:
         """Set the first phase of a share after recovery: as the suspender found it, or else as its record says."""
-        known = self._recovery.found
-        if known is None or share.state is not None:
+        if self._recovery.found is None or share.state is not None:
             return
-        found, kept = known.get(share.name), self._recovery.kept.get(share.name, ())
+        if self._may_lack(share.name):
+            self._recovery.look_at(share.name)
+        found, kept = self._recovery.found.get(share.name), self._recovery.kept.get(share.name, ())
         share.is_guess = found is Recovered.UNKNOWN or self._recovery.has_failed
         if share.freezer is not None and not all(map(self.is_alive, kept)):
             # A program of the job was killed while there was no service.
@@ -426,6 +432,11 @@ class RunShares:
             return
         suspended = self._find_suspension(share)
         share.suspended = suspended.processes if suspended is not None else ()
+
+    def _may_lack(self, name: str) -> bool:
+        """Return whether nothing was found of a share because a former journal was set aside."""
+        is_missing = name not in (self._recovery.found or {}) and not self._recovery.has_failed
+        return is_missing and self.suspender.may_lack(name)
 
     def _is_away(self, record: State, found: Recovered | None) -> bool:
         """Return whether a share is away from its devices: by what the suspender found, else by its record."""

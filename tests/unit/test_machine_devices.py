@@ -202,3 +202,18 @@ def test_doctor_of_a_machine_that_cannot_suspend_fails(tmp_path, capsys, monkeyp
     config.write_text('get_config().SimulatedDevices.mode = "never"\n')
     assert main(["doctor", "--config", str(config)]) == 1
     assert "x86-64 machines only" in capsys.readouterr().out
+
+
+def test_doctor_names_a_journal_that_was_set_aside(config, tmp_path, capsys):
+    folder = tmp_path / "state"
+    folder.mkdir()
+    with config.open("a") as file:
+        file.write(f"\nget_config().SchedulerService.state_dir = {str(folder)!r}\n")
+    assert main(["doctor", "--config", str(config)]) == 0
+    assert "journal" not in capsys.readouterr().out
+    aside = folder / "suspensions.json.damaged"
+    aside.touch()
+    assert main(["doctor", "--config", str(config), "-o", "json"]) == 0
+    last = json.loads(capsys.readouterr().out)["abilities"][-1]
+    assert (last["name"], last["state"]) == ("journal of suspensions", "missing")
+    assert f"was set aside as {aside}" in last["found"]

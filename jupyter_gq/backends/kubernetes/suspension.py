@@ -56,6 +56,11 @@ class PodSuspension:
         """Whether a share can be resumed on another device: never, because its container sees only its own."""
         return False
 
+    @property
+    def trouble(self) -> str:
+        """What agents say of their journals of suspensions, as sentences for administrators; "" if nothing."""
+        return " ".join(self.agents.list_journal_troubles())
+
     def describe_refusal(self, workload: str, run: int) -> str:
         """Return why the share of a run can never be suspended, as a sentence; "" if an attempt is worthwhile."""
         key = (workload, run)

@@ -35,6 +35,8 @@ _VISIBLE = "visible"
 _SIGNAL = "signal"
 #: Key of `AgentReport.missing`: the end of suspensions that an earlier agent was about.
 _RECOVERY = "recovery"
+#: Key of `AgentReport.missing`: the journal of suspensions.
+_JOURNAL = "journal"
 #: Key of `AgentReport.missing`: the right and the ability to suspend shares.
 _SUSPEND = "suspend"
 #: Seconds for which the memory of single processes counts.
@@ -307,6 +309,11 @@ class Agents:
         "" if it says nothing, or is silent now.
         """
         return self._reports[node].report.missing.get(_RECOVERY, "") if self.is_reporting(node) else ""
+
+    def list_journal_troubles(self) -> list[str]:
+        """Return what agents said last of their journals of suspensions, a sentence for each node in trouble."""
+        said = {node: last.report.missing.get(_JOURNAL, "") for node, last in sorted(self._reports.items())}
+        return [f"{node}: {sentence}" for node, sentence in said.items() if sentence]
 
     def takes_share_orders(self, node: str) -> bool:
         """Return whether the agent of the node said last that it can suspend shares.

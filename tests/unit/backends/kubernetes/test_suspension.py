@@ -217,6 +217,13 @@ async def test_owner_is_not_told_for_ever_what_a_silent_agent_said_of_its_recove
     assert (await notebook.seen()).sentence == ""
 
 
+async def test_what_an_agent_says_of_its_journal_is_for_administrators(notebook):
+    assert notebook.port.trouble == ""
+    notebook.paper.report(shares={notebook.uid: {}}, missing={"journal": "It was set aside."})
+    assert notebook.port.trouble == "n1: It was set aside."
+    assert (await notebook.seen()).sentence == ""
+
+
 async def test_device_that_the_kubelet_gave_is_not_lent(paper):
     notebook = await Notebook(paper).start(device="", gpus="1")
     notebook.told()
