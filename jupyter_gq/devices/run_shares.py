@@ -54,7 +54,9 @@ _SLOW_AFTER = 120.0
 #: Attempts of a resume that fails for an unknown reason.
 _MOST_ATTEMPTS = 3
 _RESTART = 'Restart the kernel ("Kernel > Restart Kernel") to use the GPU again.'
-_UNFINISHED = "After a restart, the GPU driver has not brought the GPU memory of this share to rest."
+_NOT_AT_REST = "After a restart, the GPU driver has not brought the GPU memory of this share to rest."
+#: What is wrong with a share whose recovery is unfinished, for its owner.
+UNFINISHED = f"{_NOT_AT_REST} Its programs may stand still. This is tried again every minute."
 _TOO_SLOW = "The work of the job on the GPU could not be suspended in time."
 
 
@@ -134,7 +136,7 @@ class RunShares:
         if share.state.phase is not SharePhase.IN_USE:
             return
         if self._is_unfinished(share):
-            share.state = self._failed(SharePhase.IN_USE, f"The share cannot be suspended yet: {_UNFINISHED}")
+            share.state = self._failed(SharePhase.IN_USE, f"The share cannot be suspended yet: {_NOT_AT_REST}")
         else:
             share.wanted, share.lost = False, ()
             self._start(share, SharePhase.SUSPENDING, lambda: self._suspend(share))
@@ -162,7 +164,7 @@ class RunShares:
         if share.state.phase is not SharePhase.SUSPENDED or share.began is not None:
             return
         if self._is_unfinished(share):  # the state stays a guess, which the next attempt of the recovery replaces
-            share.state = self._failed(SharePhase.SUSPENDED, f"The share cannot come back yet: {_UNFINISHED}")
+            share.state = self._failed(SharePhase.SUSPENDED, f"The share cannot come back yet: {_NOT_AT_REST}")
         else:
             self._start(share, SharePhase.RESUMING, lambda: self._resume(share, tuple(devices)))
 
@@ -274,7 +276,7 @@ class RunShares:
         if share is None:
             return ""
         if share.name in self.unfinished:
-            return f"{_UNFINISHED} Its programs may stand still. This is tried again every minute."
+            return UNFINISHED
         if share.state is None:
             return ""
         share.lost = tuple(filter(self.is_alive, share.lost))

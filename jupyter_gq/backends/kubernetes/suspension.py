@@ -110,7 +110,7 @@ class PodSuspension:
             sentence = f"The GPU memory of this notebook cannot come back at present. {why}"
         share = self.orders.state(pod.uid)
         if not sentence and share is None:
-            sentence = self.agents.explain_unfinished_recovery(pod.node)
+            sentence = self.agents.trouble(pod.node, pod.uid)
         return (
             seen if (share, sentence) == (seen.share, seen.sentence) else replace(seen, share=share, sentence=sentence)
         )

@@ -131,6 +131,13 @@ def test_what_a_pod_sees_is_news_once(agents):
     assert hear(agents, shares=[AgentShare(pod_uid="u", visible=[])])
 
 
+def test_what_is_wrong_with_a_share_is_news_once(agents):
+    hear(agents)
+    assert hear(agents, shares=[AgentShare(pod_uid="u", trouble="It stands still.")])
+    assert not hear(agents, shares=[AgentShare(pod_uid="u", trouble="It stands still.")])
+    assert hear(agents, shares=[AgentShare(pod_uid="u")])
+
+
 def test_what_the_kubelet_said_stays_known_while_it_cannot_be_asked(agents, clock):
     hear(agents)
     heard_at = clock.now()
