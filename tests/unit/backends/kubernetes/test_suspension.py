@@ -211,9 +211,8 @@ async def test_owner_is_told_that_the_agent_cannot_finish_what_an_earlier_one_be
     assert (await notebook.seen()).sentence == ""
 
 
-async def test_owner_is_not_told_what_the_agent_says_of_another_share(notebook):
-    other = {"trouble": "It is tried again."}
-    notebook.paper.report(shares={notebook.uid: {}, "other": other}, missing={"recovery": "One share stands still."})
+async def test_owner_is_not_told_what_the_agent_counts_of_all_shares(notebook):
+    notebook.paper.report(shares={notebook.uid: {}}, missing={"recovery": "One share stands still."})
     assert (await notebook.seen()).sentence == ""
 
 
