@@ -481,29 +481,3 @@ async def test_group_of_a_run_limits_what_its_tasks_request_together(local, tmp_
     names = ("memory.max", "memory.swap.max", "cpu.weight", "pids.max")
     assert [(group / name).read_text().strip() for name in names] == [str(2**30), "0", "157", "32768"]
     assert (group / "cgroup.procs").read_text().split(), "the tasks are in it"
-
-
-@pytest.mark.parametrize("part", ["supervisor", "runner"])
-async def test_run_that_was_stopped_by_a_signal_says_so_after_a_minute(local, part):
-    workload = local.workload()
-    await local.launch(workload, {"has kernel": True})
-    await local.running(workload)
-    pid = local.leader(workload) if part == "supervisor" else local.kernel(workload)
-    os.kill(pid, signal.SIGSTOP)
-    assert (await local.observed(workload)).sentence == ""
-    for seconds in (10, 50):
-        local.clock.ahead += seconds
-        assert (await local.observed(workload)).sentence == "", "a debugger may stop it for a moment"
-    local.clock.ahead += 10
-    found = await local.observed(workload)
-    assert found.phase is Phase.RUNNING
-    assert f"The {part} of the job (process {pid}) was stopped by a signal" in found.sentence
-    os.kill(pid, signal.SIGCONT)
-    local.clock.ahead += 10
-    assert (await local.observed(workload)).sentence == ""
-    os.kill(pid, signal.SIGSTOP)
-    local.clock.ahead += 10
-    assert (await local.observed(workload)).sentence == "", "the minute begins anew"
-    await local.backend.stop(workload.id, 1, 5)
-    local.clock.ahead += 6
-    assert (await local.end(workload)).phase is Phase.ENDED, "it can be cancelled"
