@@ -6,8 +6,16 @@ import signal
 import pytest
 
 from jupyter_gq.backends.protocol import Phase
+from jupyter_gq.devices.processes import read_process
+from tests.patience import eventually
 
 pytestmark = pytest.mark.asyncio
+
+
+async def send(pid, number):
+    """Stop a process or let it go on, and wait until it does: a signal takes a while on a busy machine."""
+    os.kill(pid, number)
+    await eventually(lambda: read_process(pid).stopped is (number is signal.SIGSTOP), f"the effect of {number.name}")
 
 
 @pytest.mark.parametrize("part", ["supervisor", "runner"])
@@ -16,7 +24,7 @@ async def test_run_that_was_stopped_by_a_signal_says_so_after_a_minute(local, pa
     await local.launch(workload, {"has kernel": True})
     await local.running(workload)
     pid = local.leader(workload) if part == "supervisor" else local.kernel(workload)
-    os.kill(pid, signal.SIGSTOP)
+    await send(pid, signal.SIGSTOP)
     assert (await local.observed(workload)).sentence == ""
     for seconds in (10, 50):
         local.clock.ahead += seconds
@@ -25,10 +33,10 @@ async def test_run_that_was_stopped_by_a_signal_says_so_after_a_minute(local, pa
     found = await local.observed(workload)
     assert found.phase is Phase.RUNNING
     assert f"The {part} of the job (process {pid}) was stopped by a signal" in found.sentence
-    os.kill(pid, signal.SIGCONT)
+    await send(pid, signal.SIGCONT)
     local.clock.ahead += 10
     assert (await local.observed(workload)).sentence == ""
-    os.kill(pid, signal.SIGSTOP)
+    await send(pid, signal.SIGSTOP)
     local.clock.ahead += 10
     assert (await local.observed(workload)).sentence == "", "the minute begins anew"
     await local.backend.stop(workload.id, 1, 5)
