@@ -84,7 +84,7 @@ class PodShares:
 
     @property
     def trouble(self) -> str:
-        """What is wrong with the journal of suspensions, as a sentence for administrators; "" if nothing is."""
+        """The trouble with the journal of suspensions, as a sentence for administrators; "" if there is none."""
         return self.shares.trouble
 
     @property

@@ -29,7 +29,7 @@ class ShareSuspension(Protocol):
 
     @property
     def trouble(self) -> str:
-        """What is wrong with the record of what is suspended, as a sentence for administrators; "" if nothing is."""
+        """The trouble with the journal of suspensions, as a sentence for administrators; "" if there is none."""
         ...
 
     @property

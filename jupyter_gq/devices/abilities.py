@@ -113,7 +113,7 @@ class LimitFindings:
     on: bool | None = None
     #: Ids of the devices that the service shall share by MPS.
     mps_devices: tuple[str, ...] = ()
-    #: Those of them that this machine does not have, and those that the daemon of MPS was started without.
+    #: Named devices that this machine does not have, and devices that the daemon of MPS was started without.
     mps_absent: tuple[str, ...] = ()
     mps_lacking: tuple[str, ...] = ()
 

@@ -148,7 +148,7 @@ class ShareSuspender:
 
     @property
     def trouble(self) -> str:
-        """What is wrong with the journal, as a sentence for administrators; "" if nothing is."""
+        """The trouble with the journal, as a sentence for administrators; "" if there is none."""
         return self._journal.trouble
 
     def may_lack(self, name: str) -> bool:

@@ -131,7 +131,7 @@ class Suspender(Protocol):
 
     @property
     def trouble(self) -> str:
-        """What is wrong with the journal, as a sentence for administrators; "" if nothing is."""
+        """The trouble with the journal, as a sentence for administrators; "" if there is none."""
         ...
 
     def may_lack(self, name: str) -> bool:

@@ -96,7 +96,7 @@ class SuspensionJournal(Protocol):
 
     @property
     def trouble(self) -> str:
-        """What is wrong with the journal, as a sentence for administrators; "" if nothing is."""
+        """The trouble with the journal, as a sentence for administrators; "" if there is none."""
         ...
 
     @property
@@ -150,7 +150,7 @@ class FileJournal:
 
     @property
     def trouble(self) -> str:
-        """What is wrong with the journal, as a sentence for administrators; "" if nothing is."""
+        """The trouble with the journal, as a sentence for administrators; "" if there is none."""
         if self._error:
             return _UNREAD.format(path=self._path, error=self._error)
         aside = ", ".join(map(str, self._find_aside()))

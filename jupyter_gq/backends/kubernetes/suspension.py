@@ -58,7 +58,7 @@ class PodSuspension:
 
     @property
     def trouble(self) -> str:
-        """What agents say of their journals of suspensions, as sentences for administrators; "" if nothing."""
+        """The troubles of the journals on the nodes, as sentences for administrators; "" if there are none."""
         return " ".join(self.agents.list_journal_troubles())
 
     def describe_refusal(self, workload: str, run: int) -> str:

@@ -48,7 +48,7 @@ class RunSuspension:
 
     @property
     def trouble(self) -> str:
-        """What is wrong with the journal of suspensions, as a sentence for administrators; "" if nothing is."""
+        """The trouble with the journal of suspensions, as a sentence for administrators; "" if there is none."""
         return "" if self._shares is None else self._shares.trouble
 
     def describe_refusal(self, workload: str, run: int) -> str:
