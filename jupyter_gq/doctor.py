@@ -5,7 +5,6 @@ See docs/decisions/0170-ask-agents-what-their-nodes-can-do.md.
 """
 
 import argparse
-from pathlib import Path
 
 from pydantic import BaseModel
 
@@ -15,12 +14,12 @@ from jupyter_gq.commands.connection import add_service_arguments, ask_service
 from jupyter_gq.commands.node_abilities import find_trouble, format_nodes
 from jupyter_gq.commands.refusal import CommandRefused, ExitCode
 from jupyter_gq.commands.tables import format_table
-from jupyter_gq.devices.abilities import Ability, AbilityState, LimitFindings, Machine, find_abilities
-from jupyter_gq.devices.choose import choose_checkpointer, choose_limiter
-from jupyter_gq.devices.control_group import find_group
-from jupyter_gq.devices.driver_limits import describe_obstacle
+from jupyter_gq.devices.abilities import Ability, AbilityState, Machine, find_abilities, judge_journal
+from jupyter_gq.devices.choose import choose_checkpointer
+from jupyter_gq.devices.processes import boot_id
 from jupyter_gq.devices.simulated import SimulatedProbe
-from jupyter_gq.machine_devices import add_config_argument, find_mps_devices, open_probe, read_settings
+from jupyter_gq.devices.suspension_journal import FileJournal
+from jupyter_gq.machine_devices import add_config_argument, find_journal, find_limits, open_probe, read_settings
 
 
 class Findings(BaseModel):
@@ -65,12 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
         probe.status(),
         support,
         simulated=isinstance(probe, SimulatedProbe),
-        limits=LimitFindings(
-            obstacle=describe_obstacle(choose_limiter(probe), probe.devices(), str(find_group(Path("/proc/self")))),
-            on=bool(settings.LocalBackend.get("driver_memory_limits", False)),
-            mps_devices=find_mps_devices(settings),
-        ),
+        limits=find_limits(settings, probe),
     )
+    abilities += judge_journal(FileJournal(find_journal(settings), boot=boot_id()).trouble)
     if arguments.output == "json":
         print_json(Findings(abilities=list(abilities)))
     else:

@@ -1,6 +1,7 @@
 """`jupyter-gq devices`: list the GPUs of this machine with their use and their shares."""
 
 import argparse
+import os
 from collections.abc import Collection, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -13,17 +14,19 @@ from jupyter_gq.commands.answers import add_output_argument, print_json, print_l
 from jupyter_gq.commands.clock import now
 from jupyter_gq.commands.refusal import CommandRefused
 from jupyter_gq.commands.tables import format_table
+from jupyter_gq.devices.abilities import LimitFindings
 from jupyter_gq.devices.checkpointer import Checkpointer, CheckpointError, CheckpointState
 from jupyter_gq.devices.choose import choose_checkpointer, choose_limiter, choose_probe
 from jupyter_gq.devices.control_group import find_group
-from jupyter_gq.devices.driver_limits import LimitError, MemoryLimiter, is_kept
+from jupyter_gq.devices.driver_limits import LimitError, MemoryLimiter, describe_obstacle, is_kept
 from jupyter_gq.devices.limits import watched_memory
 from jupyter_gq.devices.local_shares import LocalShare, find_local_shares
-from jupyter_gq.devices.mps import UNDER_MPS
+from jupyter_gq.devices.mps import UNDER_MPS, MpsDaemon, default_folder, locate_folder
 from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.probe import DeviceInfo, DeviceProbe
 from jupyter_gq.devices.processes import ProcessId
 from jupyter_gq.devices.simulated import SimulatedDevices
+from jupyter_gq.devices.suspension_journal import JOURNAL_NAME
 from jupyter_gq.domain.amount import ONE_GPU, MilliGpu
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.share_level import Enforcement, ShareLevel, decide_level
@@ -115,6 +118,32 @@ def find_mps_devices(settings: Config) -> tuple[str, ...]:
     """Return the ids of the devices that are shared by MPS, as the settings say."""
     named = settings.LocalBackend.get("mps_devices", ())
     return tuple(map(str, named)) if isinstance(named, list | tuple) else ()
+
+
+def find_journal(settings: Config) -> Path:
+    """Return the path of the service's journal of suspensions, as the settings or the environment name its folder."""
+    return _find_state(settings) / JOURNAL_NAME
+
+
+def find_limits(settings: Config, probe: DeviceProbe) -> LimitFindings:
+    """Return what the driver and the daemon of MPS say of limits, and what the settings switch on."""
+    devices, named = probe.devices(), find_mps_devices(settings)
+    present = {device.uuid for device in devices}
+    mps = tuple(device for device in named if device in present)
+    folder = locate_folder(str(settings.LocalBackend.get("mps_dir", default_folder())), _find_state(settings))
+    return LimitFindings(
+        obstacle=describe_obstacle(choose_limiter(probe), devices, str(find_group(Path("/proc/self")))),
+        on=bool(settings.LocalBackend.get("driver_memory_limits", False)),
+        mps_devices=named,
+        mps_absent=tuple(device for device in named if device not in present),
+        mps_lacking=tuple(sorted(MpsDaemon(folder=folder, devices=mps).lacking())),
+    )
+
+
+def _find_state(settings: Config) -> Path:
+    """Return the folder of the service, as the settings or the environment name it."""
+    default = os.environ.get("JUPYTER_GQ_STATE_DIR", "jupyter-gq-state")
+    return Path(str(settings.SchedulerService.get("state_dir", default)))
 
 
 def read_devices(

@@ -52,6 +52,7 @@ from jupyter_gq.devices.meter import ReportedMeter
 from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.run_shares import RunShares
 from jupyter_gq.devices.simulated import SimulatedDevices
+from jupyter_gq.devices.suspension_journal import JOURNAL_NAME
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import BackendError, JupyterGQError, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.hub.share_settings import GPU_SHARE_TRAITS
@@ -323,7 +324,7 @@ class SchedulerService(Application):
         with lock_folder(state), contextlib.ExitStack() as opened:
             probe = choose_probe(NvmlProbe(now=clock.now), SimulatedDevices(config=self.config), clock.now)
             local, url = LocalBackend(parent=self), listener.service_url
-            journal = state / "suspensions.json"
+            journal = state / JOURNAL_NAME
             suspender = choose_suspender(probe, journal, clock.elapsed, lambda: settings.current.suspension.host_memory)
             enforcers = local.enforcers(state_dir=state, probe=probe, awake=clock.awake, on_change=wake)
             shares = RunShares(

@@ -12,7 +12,15 @@ See docs/decisions/0170-ask-agents-what-their-nodes-can-do.md.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from jupyter_gq.client.agents import AgentAbility
-from jupyter_gq.devices.abilities import Ability, AbilityState, LimitFindings, Machine, find_driver, find_memory_limits
+from jupyter_gq.devices.abilities import (
+    Ability,
+    AbilityState,
+    LimitFindings,
+    Machine,
+    find_driver,
+    find_memory_limits,
+    judge_journal,
+)
 from jupyter_gq.devices.limits import is_simulated
 from jupyter_gq.devices.probe import DeviceInfo, DeviceModes, DeviceProbe, ProbeState, ProbeStatus
 from jupyter_gq.domain.plain_text import strip_controls
@@ -54,7 +62,7 @@ class NodeAbilities:
     ) -> list[AgentAbility]:
         """Return the abilities of the node, whose driver and devices are as given.
 
-        `missing` has a sentence for each of `signal`, `kubelet`, `shares` and `suspend` that the node lacks.
+        `missing` has a sentence for each of `signal`, `kubelet`, `shares`, `suspend` and `journal` that the node lacks.
         """
         now = self._monotonic()
         if self._found_with != status or now - self._found_at > _FIND_EVERY:
@@ -100,6 +108,7 @@ def _find_judged(missing: Mapping[str, str], *, simulated: bool) -> Iterator[Abi
         works=AbilityState.WORKS if simulated else AbilityState.UNVERIFIED,
     )
     yield _judge_suspension(missing.get("suspend"), simulated=simulated)
+    yield from judge_journal(missing.get("journal", ""))
 
 
 def _judge_suspension(problem: str | None, *, simulated: bool) -> Ability:

@@ -203,6 +203,7 @@ class NodeAgent(Application):
                 probe, Machine(proc=proc), runs_program=processes.runs_program, monotonic=clock.monotonic
             ),
             explain_no_suspension=(lambda devices: OFF) if shares is None else shares.explain_missing,
+            find_journal_trouble=lambda: "" if shares is None else shares.trouble,
             proc=proc,
         )
 

@@ -30,8 +30,9 @@ from .signals import PodSignals
 from .visible_devices import find_visible_devices, map_minors_to_uuids
 
 #: Keys of `AgentReport.missing`.
-SUSPEND, SIGNAL, KUBELET, SHARES, PROCESSES, VISIBLE = (
+SUSPEND, JOURNAL, SIGNAL, KUBELET, SHARES, PROCESSES, VISIBLE = (
     "suspend",
+    "journal",
     "signal",
     "kubelet",
     "shares",
@@ -52,6 +53,8 @@ class LocalNode:
     abilities: NodeAbilities
     #: Returns why the agent can suspend nothing, by the ids of the node's devices; "" = it can.
     explain_no_suspension: Callable[[Sequence[str]], str]
+    #: Returns what is wrong with the journal of suspensions, as a sentence; "" = nothing.
+    find_journal_trouble: Callable[[], str]
     #: The node's /proc, through which the agent reads the /dev of containers.
     proc: Path
 
@@ -66,6 +69,8 @@ class LocalNode:
             missing[SIGNAL] = no_signal
         if no_suspension := self.explain_no_suspension(uuids):
             missing[SUSPEND] = no_suspension
+        if trouble := self.find_journal_trouble():
+            missing[JOURNAL] = trouble
         shares = self._measure_shares(watch, devices, kubelet, missing)
         return AgentReport(
             probe=status.state.value,

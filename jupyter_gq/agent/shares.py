@@ -20,7 +20,7 @@ from typing import Final
 
 from jupyter_gq.client.agents import AgentOrders, AgentReport, AgentSuspension, ShareOrder
 from jupyter_gq.devices.processes import ProcessId
-from jupyter_gq.devices.run_shares import RunShares
+from jupyter_gq.devices.run_shares import UNFINISHED, RunShares
 from jupyter_gq.devices.share_state import SharePhase
 from jupyter_gq.devices.suspension import SuspensionError, SuspensionProblem, SuspensionTarget
 from jupyter_gq.domain.amount import MiB
@@ -83,6 +83,11 @@ class PodShares:
         self._forget_ended({order.pod_uid for order in orders.shares})
 
     @property
+    def trouble(self) -> str:
+        """The trouble with the journal of suspensions, as a sentence for administrators; "" if there is none."""
+        return self.shares.trouble
+
+    @property
     def are_moving(self) -> bool:
         """Whether a share is on its way, or waits for room to come back, so that somebody waits for the next report."""
         return any(self._is_moving(order) for order in self._orders.values())
@@ -90,10 +95,18 @@ class PodShares:
     def add_suspensions(self, report: AgentReport) -> AgentReport:
         """Return a copy of the report in which each share has its suspension, None for one that no order has named.
 
-        What is left to recover is named among the missing abilities.
+        What is left to recover is told of each share, and counted among the missing abilities.
         """
-        shares = [share.model_copy(update={"suspension": self._describe(share.pod_uid)}) for share in report.shares]
         left = self.shares.unfinished
+        shares = [
+            share.model_copy(
+                update={
+                    "suspension": self._describe(share.pod_uid),
+                    "trouble": UNFINISHED if share.pod_uid in left else "",
+                }
+            )
+            for share in report.shares
+        ]
         missing = {**report.missing, RECOVERY: _UNFINISHED.format(count=len(left))} if left else report.missing
         return report.model_copy(update={"shares": shares, "missing": missing})
 

@@ -16,6 +16,7 @@ from jupyter_gq.devices.limits import is_simulated
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.devices.run_shares import RunShares
 from jupyter_gq.devices.suspension import Suspender
+from jupyter_gq.devices.suspension_journal import JOURNAL_NAME
 
 from . import clock
 from .processes import Processes
@@ -43,9 +44,7 @@ def make_pod_shares(probe: DeviceProbe, processes: Processes, signals: PodSignal
     The folder is of the node, so that the next agent finds the journal.
     """
     host = LinuxHostMemory(must_see_groups=True)
-    suspender = choose_suspender(
-        probe, folder / "suspensions.json", clock.monotonic, lambda: shares.most_suspended, host
-    )
+    suspender = choose_suspender(probe, folder / JOURNAL_NAME, clock.monotonic, lambda: shares.most_suspended, host)
     shares = PodShares(
         shares=RunShares(
             suspender=suspender, now=clock.now, awake=clock.monotonic, on_change=_wait_for_the_next_report

@@ -10,6 +10,8 @@ Rules
 - Cleared first: the limits of a group are cleared before the group is removed, and not while one is being set.
 - Removed in the loop: a backend makes the group of a run and starts its first program in one step of the loop, so that
   the group of a run that is launched again is never removed between the two.
+- One run at a time: a run that is launched again has the group of the one before. Nothing is set on a group as long as
+  a call for the run before is under way, since a slow driver would clear the limit of the new run.
 - Left over: what an earlier service has set is not known, so that the first call for a run reads all devices, and the
   next ones too, until each device has told its limit. A limit that could not be cleared is tried again like one that
   could not be set.
@@ -21,6 +23,7 @@ docs/decisions/0233-let-one-program-outside-the-group-end-the-drivers-level.md.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,13 +84,15 @@ class DriverLimits:
     #: Called after the state of a run has changed.
     on_change: Callable[[], None]
     _runs: dict[RunKey, _Run] = field(init=False, default_factory=dict)
+    #: The groups of runs that have ended whose limits are being cleared, each with the number of such runs.
+    _left: Counter[str] = field(init=False, default_factory=Counter)
 
     # --- the port
 
     def want(self, workload: str, run: int, limits: Mapping[str, MiB]) -> None:
         """Begin to set these limits, by device, unless the run has them; see `capabilities.MemoryLimits`."""
         found = self._runs.get((workload, run))
-        if found is None or not found.group:
+        if found is None or not found.group or self._left[found.group]:
             return
         found.wanted = dict(limits)
         due = found.checked_at is None or self.awake() - found.checked_at >= _CHECK_INTERVAL
@@ -138,9 +143,11 @@ class DriverLimits:
         found = self._runs.pop(key, None)
         if found is not None and found.busy:
             found.ended = True
+            self._left[found.group] += 1
         elif found is not None and found.set == {}:
             remove_group(group)
         else:
+            self._left[group] += 1
             self._remove_later(group)
 
     def remove(self, groups: Sequence[str]) -> None:
@@ -156,8 +163,13 @@ class DriverLimits:
     # --- inside
 
     def _remove_later(self, group: str) -> None:
-        """Clear the limits of a control group in a thread, then remove the group in the loop."""
-        run_in_thread("clear memory limits", lambda: self._clear_all(group), lambda _: remove_group(group))
+        """Clear the limits of a group in `_left` in a thread, then remove the group in the loop."""
+
+        def finish(_: None) -> None:
+            self._left -= Counter([group])  # which drops what comes to 0
+            remove_group(group)
+
+        run_in_thread("clear memory limits", lambda: self._clear_all(group), finish)
 
     def _clear_all(self, group: str) -> None:
         """Clear the limits of a control group on all devices."""

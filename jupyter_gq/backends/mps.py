@@ -76,7 +76,7 @@ class MpsDevices:
         self._busy, self._checked_at = False, self.awake()
         self._served, before = self.daemon.served(), self.trouble
         self._trouble = "MPS could not be started; the service's log says why." if trouble is None else trouble
-        self._lacking = frozenset(() if self._trouble else self.daemon.devices) - self._served
+        self._lacking = frozenset() if self._trouble else self.daemon.lacking()
         if self.trouble != before:
             log.warning("%s", self.trouble or "MPS runs again.")
             self.on_change()

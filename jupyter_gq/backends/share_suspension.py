@@ -28,6 +28,11 @@ class ShareSuspension(Protocol):
         ...
 
     @property
+    def trouble(self) -> str:
+        """The trouble with the journal of suspensions, as a sentence for administrators; "" if there is none."""
+        ...
+
+    @property
     def can_move(self) -> bool:
         """Whether a share can be resumed on another device of the same model; False until that is known."""
         ...

@@ -94,6 +94,12 @@ class AgentShare(StrictModel):
     suspension: AgentSuspension | None = Field(
         default=None, description="Null: no order names the pod, or the agent has not recovered yet."
     )
+    trouble: Text = Field(
+        default="",
+        exclude_if=operator.not_,
+        description='What is wrong with a share whose phase is not known, for its owner; "" = nothing. Left out then, '
+        "because release 0.1.0 of the service refuses it.",
+    )
 
 
 class AgentAbility(StrictModel):

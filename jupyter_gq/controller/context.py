@@ -363,6 +363,11 @@ class Context:
         is_believed = self.reports_use(workload.kind) or self.host_pids or all(map(is_simulated, devices))
         return use if is_believed else None
 
+    def list_clients(self, workload: Workload) -> list[bool]:
+        """Return whether each program on the devices of a share is a client of MPS; empty if none is or can be seen."""
+        use = self.usage.get(workload.id)
+        return [process.through_mps for device in (use.devices if use else ()) for process in device.processes or ()]
+
     def reports_use(self, kind: Kind) -> bool:
         """Return whether agents on the nodes measure the use of workloads of this kind, not this service."""
         return self.backend_of(kind).capabilities.agent_reports is not None

@@ -16,6 +16,7 @@ from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.errors import ManagersOnly
 from jupyter_gq.domain.mentions import mention
 from jupyter_gq.domain.workload import RunTimeLimit, Workload
+from jupyter_gq.scheduling.wording import describe_duration
 
 from .caller import Caller
 from .settings.config import Settings

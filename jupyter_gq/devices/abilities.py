@@ -9,7 +9,7 @@ Rules
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -33,6 +33,13 @@ _LIMITS_OPT_IN = (
 _MPS_OPT_IN = (
     "On one machine, GPUs are shared by MPS if c.LocalBackend.mps_devices names their ids. Nothing on them can be "
     "suspended. No release has been tried with that on hardware."
+)
+_MPS_ABSENT = (
+    "{device}: this machine has no such GPU. Correct c.LocalBackend.mps_devices by the ids of `jupyter-gq devices`."
+)
+_MPS_LACKING = (
+    "{device}: the daemon was started without it, so its programs run without MPS. The service starts the daemon anew "
+    "as soon as no program uses MPS{ending}."
 )
 _VERSION = re.compile(r"\s(\d+)\.\d+(?:\.\d+)?\s")
 _MPS_PROGRAMS = ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server")
@@ -106,6 +113,9 @@ class LimitFindings:
     on: bool | None = None
     #: Ids of the devices that the service shall share by MPS.
     mps_devices: tuple[str, ...] = ()
+    #: Named devices that this machine does not have, and devices that the daemon of MPS was started without.
+    mps_absent: tuple[str, ...] = ()
+    mps_lacking: tuple[str, ...] = ()
 
 
 def find_abilities(
@@ -146,10 +156,20 @@ def _abilities(
     )
     yield _host_memory()
     yield _persistence(machine)
-    yield _mps(machine, limits.mps_devices)
+    yield _mps(machine, limits)
     yield find_memory_limits(machine, limits)
     yield _control_groups(machine)
     yield _processes(machine)
+
+
+def judge_journal(trouble: str) -> tuple[Ability, ...]:
+    """Return the ability to keep the journal of suspensions if something is wrong with it, else nothing.
+
+    `trouble` is a sentence that also says what to do; "" = nothing is wrong.
+    """
+    if not trouble:
+        return ()
+    return (Ability(name="journal of suspensions", state=AbilityState.MISSING, found=trouble),)
 
 
 def find_driver(machine: Machine) -> Ability:
@@ -193,7 +213,7 @@ def _persistence(machine: Machine) -> Ability:
     )
 
 
-def _mps(machine: Machine, devices: Sequence[str]) -> Ability:
+def _mps(machine: Machine, limits: LimitFindings) -> Ability:
     missing = [name for name in _MPS_PROGRAMS if machine.which(name) is None]
     if missing:
         return Ability(
@@ -202,14 +222,29 @@ def _mps(machine: Machine, devices: Sequence[str]) -> Ability:
             found=f"The programs {' and '.join(missing)} are not on the search path.",
             advice="Install the driver's compute utilities. Only shares that are never suspended can use MPS.",
         )
-    if devices:
-        found = f"Its programs are there. It is switched on for {', '.join(devices)}."
-        return Ability(name="MPS", state=AbilityState.UNVERIFIED, found=found)
+    if limits.mps_devices:
+        return _mps_devices(limits)
     return Ability(
         name="MPS",
         state=AbilityState.UNVERIFIED,
         found="Its programs are there.",
         advice=_MPS_OPT_IN,
+    )
+
+
+def _mps_devices(limits: LimitFindings) -> Ability:
+    """Return the ability `MPS` where it is switched on, with a sentence on each device that it does not share."""
+    without = {*limits.mps_absent, *limits.mps_lacking}
+    shared = [device for device in limits.mps_devices if device not in without]
+    absent = [_MPS_ABSENT.format(device=device) for device in limits.mps_absent]
+    ending = f", or at once when the notebooks and jobs on {' and '.join(shared)} are ended" if shared else ""
+    lacking = [_MPS_LACKING.format(device=device, ending=ending) for device in limits.mps_lacking]
+    found = f"Its programs are there. It is switched on for {', '.join(limits.mps_devices)}."
+    return Ability(
+        name="MPS",
+        state=AbilityState.MISSING if without else AbilityState.UNVERIFIED,
+        found=f"{found} It does not share {', '.join(sorted(without))}." if without else found,
+        advice=" ".join(absent + lacking),
     )
 
 

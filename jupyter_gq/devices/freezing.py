@@ -53,6 +53,10 @@ class Freezer:
         self.freeze_group(True)
         _stop_running(processes)
 
+    def stands_still(self) -> bool:
+        """Return whether any process of the run is stopped, whoever stopped it."""
+        return any(map(_is_stopped, self.find_processes()))
+
     def thaw(self, processes: Collection[ProcessId] | None = None) -> None:
         """Let the `processes` go on, with the control group; without `processes`, let all processes of the run go on.
 

@@ -16,11 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import psutil
+
 from jupyter_gq.domain.amount import MiB
+
+from .simulated_memory import reported_memory
 
 _KIB = 1024
 _BYTES = 1024 * 1024
 _AVAILABLE = re.compile(r"^MemAvailable:\s+(\d+) kB$", re.MULTILINE)
+_RESIDENT = re.compile(r"^(?:VmRSS|VmSwap):\s+(\d+) kB$", re.MULTILINE)
 _FILE_CACHE = re.compile(r"^(?:total_)?inactive_file (\d+)$", re.MULTILINE)
 
 
@@ -40,6 +45,10 @@ class HostMemory(Protocol):
         """Return the smallest room that any of these processes has; None if that is unknown."""
         ...
 
+    def most_state(self, pid: int) -> MiB | None:
+        """Return the most GPU state that a suspended process can have in host memory; None if that is unknown."""
+        ...
+
 
 class SimulatedHostMemory:
     """The host memory for the state of simulated devices, which takes none: there is always room."""
@@ -47,6 +56,13 @@ class SimulatedHostMemory:
     def room(self, pids: Collection[int]) -> HostRoom | None:
         """Return more room than any process reports."""
         return HostRoom(memory=MiB(2**40), place="the simulation")
+
+    def most_state(self, pid: int) -> MiB | None:
+        """Return the memory that the process reports; None if it has ended."""
+        try:
+            return reported_memory(psutil.Process(pid))
+        except psutil.Error:
+            return None
 
 
 class LinuxHostMemory:
@@ -78,6 +94,14 @@ class LinuxHostMemory:
         groups = {group for pid in pids for group in self._groups_of(pid)}
         rooms = [machine, *(room for group in groups if (room := self._room_of_group(group)) is not None)]
         return min(rooms, key=lambda room: room.memory)
+
+    def most_state(self, pid: int) -> MiB | None:
+        """Return the host memory of a process, in the machine's memory and swapped out, rounded up.
+
+        The state is in the memory of the process itself, so it cannot be more.
+        """
+        found = [int(each) for each in _RESIDENT.findall(_read(self._proc / str(pid) / "status"))]
+        return MiB(-(-sum(found) // _KIB)) if found else None
 
     def _groups_of(self, pid: int) -> Iterator[Path]:
         """Yield the folders of the control groups of a process that count memory, from its own up."""

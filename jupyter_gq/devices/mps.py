@@ -38,6 +38,16 @@ _NO_PROGRAM = f"MPS cannot run: {PROGRAM} is not on the search path. Install the
 _LONGEST = 90
 
 
+def default_folder() -> str:
+    """Return the folder of the daemon if no setting names one; "" = a folder of the service's own."""
+    return "/run/jupyter-gq-mps" if os.geteuid() == 0 else ""
+
+
+def locate_folder(named: str, state: Path) -> Path:
+    """Return the folder of the daemon, `named` or in the folder `state` of the service."""
+    return Path(named) if named else state.resolve() / "mps"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MpsDaemon:
     """The control daemon of MPS in a folder."""
@@ -65,6 +75,10 @@ class MpsDaemon:
         except OSError:
             return frozenset(self.devices)
         return frozenset(self.devices).intersection(started_with)
+
+    def lacking(self) -> frozenset[str]:
+        """Return the devices that the daemon shall serve and does not, because it was started without them."""
+        return frozenset(self.devices) - self.served()
 
     def ensure(self) -> str:
         """Start the daemon unless it answers; return what is wrong, as a sentence, or "" if it answers now.

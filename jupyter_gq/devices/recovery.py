@@ -7,18 +7,20 @@ Rules
 - The rest is left alone: a later attempt is for the unfinished shares only, since the others are in use meanwhile.
 - Nothing else meanwhile: what is unfinished is neither suspended nor resumed, and a suspended job stands still after
   each attempt, whether or not it succeeded.
+- Nothing forgotten: after a journal was set aside, the driver is asked about each share that has no entry.
 - Threads: each attempt runs in a daemon thread, because a driver may hang; there is never more than one.
 
-See docs/decisions/0232-try-an-unfinished-recovery-again.md.
+See docs/decisions/0232-try-an-unfinished-recovery-again.md and
+docs/decisions/0252-ask-the-driver-what-a-lost-journal-held.md.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from .freezing import Freezer, thaw
 from .processes import ProcessId
-from .suspension import Recovered, Suspender, SuspensionError
+from .suspension import Recovered, Suspender, SuspensionError, SuspensionTarget
 from .threads import run_in_thread
 
 log = logging.getLogger(__name__)
@@ -68,10 +70,13 @@ class Recovery:
         """The shares of which it is not known whether their state is on their devices, by name."""
         return frozenset(name for name, found in (self.found or {}).items() if found is Recovered.UNKNOWN)
 
-    def begin_if_due(self, freezers: Mapping[str, Freezer], on_end: Callable[[], None]) -> None:
+    def begin_if_due(
+        self, targets: Mapping[str, SuspensionTarget], freezers: Mapping[str, Freezer], on_end: Callable[[], None]
+    ) -> None:
         """Begin the first attempt, or another one if something is unfinished and the pause is over.
 
-        `freezers` are those of jobs, by name of the share. `on_end` is called in the loop after the attempt.
+        `targets` are the shares whose phase is not known for sure, and `freezers` those of jobs among them, by name.
+        `on_end` is called in the loop after the attempt.
         """
         if self._busy or self._due_at is None or self.awake() < self._due_at:
             return
@@ -83,14 +88,21 @@ class Recovery:
             self._note(attempt, is_whole=is_whole)
             on_end()
 
-        run_in_thread("recover suspended shares", lambda: self._attempt(names, freezers), finish)
+        run_in_thread("recover suspended shares", lambda: self._attempt(names, targets, freezers), finish)
+
+    def look_at(self, name: str) -> None:
+        """Let an attempt begin at once that looks at a share, whose entry may be lost with a former journal."""
+        self.found = {**(self.found or {}), name: Recovered.UNKNOWN}
+        self._due_at, self._pause = self.awake(), FIRST_PAUSE
 
     def forget(self, name: str) -> None:
         """Forget what was found of a share that has ended, since a later one of this name is another one."""
         if self.found is not None:  # replaced, because threads read it
             self.found = {each: state for each, state in self.found.items() if each != name}
 
-    def _attempt(self, names: frozenset[str] | None, freezers: Mapping[str, Freezer]) -> _Attempt:
+    def _attempt(
+        self, names: frozenset[str] | None, targets: Mapping[str, SuspensionTarget], freezers: Mapping[str, Freezer]
+    ) -> _Attempt:
         """Let the suspender recover the shares with these names, None = all; jobs stand still again afterwards."""
         support = self.suspender.support()
         suspensions = [each for each in self.suspender.suspensions() if names is None or each.name in names]
@@ -99,7 +111,8 @@ class Recovery:
             for suspension in suspensions:
                 freezer = freezers.get(suspension.name)
                 (thaw if freezer is None else freezer.thaw)(suspension.processes)
-            found = self.suspender.recover(names)
+            wanted = [target for name, target in targets.items() if names is None or name in names]
+            found = {**self.suspender.recover(names), **self._rebuild(wanted, freezers)}
         except SuspensionError as error:
             log.warning("after the start, the suspended shares could not be recovered: %s", error)
         finally:
@@ -110,6 +123,23 @@ class Recovery:
             found=found,
             kept={each.name: each.processes for each in suspensions},
         )
+
+    def _rebuild(self, targets: Iterable[SuspensionTarget], freezers: Mapping[str, Freezer]) -> dict[str, Recovered]:
+        """Let the suspender find again what a lost journal held of these shares; return the state of each, by name.
+
+        A job that stood still, and of which the driver tells nothing, stands still again.
+        """
+        found: dict[str, Recovered] = {}
+        for target in targets:
+            if self.suspender.may_lack(target.name):
+                freezer = freezers.get(target.name)
+                stood_still = freezer is not None and freezer.stands_still()
+                if freezer is not None:
+                    freezer.thaw()
+                found[target.name] = self.suspender.rebuild(target)
+                if freezer is not None and stood_still and found[target.name] is Recovered.UNKNOWN:
+                    freezer.freeze(self.sleep)
+        return found
 
     def _freeze_suspended(
         self, names: frozenset[str] | None, freezers: Mapping[str, Freezer], found: Mapping[str, Recovered]

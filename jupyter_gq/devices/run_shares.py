@@ -54,7 +54,9 @@ _SLOW_AFTER = 120.0
 #: Attempts of a resume that fails for an unknown reason.
 _MOST_ATTEMPTS = 3
 _RESTART = 'Restart the kernel ("Kernel > Restart Kernel") to use the GPU again.'
-_UNFINISHED = "After a restart, the GPU driver has not brought the GPU memory of this share to rest."
+_NOT_AT_REST = "After a restart, the GPU driver has not brought the GPU memory of this share to rest."
+#: What is wrong with a share whose recovery is unfinished, for its owner.
+UNFINISHED = f"{_NOT_AT_REST} Its programs may stand still. This is tried again every minute."
 _TOO_SLOW = "The work of the job on the GPU could not be suspended in time."
 
 
@@ -134,7 +136,7 @@ class RunShares:
         if share.state.phase is not SharePhase.IN_USE:
             return
         if self._is_unfinished(share):
-            share.state = self._failed(SharePhase.IN_USE, f"The share cannot be suspended yet: {_UNFINISHED}")
+            share.state = self._failed(SharePhase.IN_USE, f"The share cannot be suspended yet: {_NOT_AT_REST}")
         else:
             share.wanted, share.lost = False, ()
             self._start(share, SharePhase.SUSPENDING, lambda: self._suspend(share))
@@ -162,7 +164,7 @@ class RunShares:
         if share.state.phase is not SharePhase.SUSPENDED or share.began is not None:
             return
         if self._is_unfinished(share):  # the state stays a guess, which the next attempt of the recovery replaces
-            share.state = self._failed(SharePhase.SUSPENDED, f"The share cannot come back yet: {_UNFINISHED}")
+            share.state = self._failed(SharePhase.SUSPENDED, f"The share cannot come back yet: {_NOT_AT_REST}")
         else:
             self._start(share, SharePhase.RESUMING, lambda: self._resume(share, tuple(devices)))
 
@@ -230,12 +232,17 @@ class RunShares:
         The thread finds out whether this machine can suspend, and lets the suspender finish or undo what a crash
         interrupted. Afterwards each share has a state, unless its own recovery failed, and `on_change` is called.
         """
-        freezers = {
-            share.name: share.freezer
-            for share in self._shares.values()
-            if share.freezer is not None and (share.state is None or share.is_guess)
-        }
-        self._recovery.begin_if_due(freezers, self._note_recovered)
+        unclear = [share for share in self._shares.values() if share.state is None or share.is_guess]
+        self._recovery.begin_if_due(
+            {share.name: share.target for share in unclear},
+            {share.name: share.freezer for share in unclear if share.freezer is not None},
+            self._note_recovered,
+        )
+
+    @property
+    def trouble(self) -> str:
+        """The trouble with the journal of suspensions, as a sentence for administrators; "" if there is none."""
+        return self.suspender.trouble
 
     @property
     def unfinished(self) -> frozenset[str]:
@@ -269,7 +276,7 @@ class RunShares:
         if share is None:
             return ""
         if share.name in self.unfinished:
-            return f"{_UNFINISHED} Its programs may stand still. This is tried again every minute."
+            return UNFINISHED
         if share.state is None:
             return ""
         share.lost = tuple(filter(self.is_alive, share.lost))
@@ -404,10 +411,11 @@ class RunShares:
 
     def _settle(self, share: _Share) -> None:
         """Set the first phase of a share after recovery: as the suspender found it, or else as its record says."""
-        known = self._recovery.found
-        if known is None or share.state is not None:
+        if self._recovery.found is None or share.state is not None:
             return
-        found, kept = known.get(share.name), self._recovery.kept.get(share.name, ())
+        if self._may_lack(share.name):
+            self._recovery.look_at(share.name)
+        found, kept = self._recovery.found.get(share.name), self._recovery.kept.get(share.name, ())
         share.is_guess = found is Recovered.UNKNOWN or self._recovery.has_failed
         if share.freezer is not None and not all(map(self.is_alive, kept)):
             # A program of the job was killed while there was no service.
@@ -426,6 +434,11 @@ class RunShares:
             return
         suspended = self._find_suspension(share)
         share.suspended = suspended.processes if suspended is not None else ()
+
+    def _may_lack(self, name: str) -> bool:
+        """Return whether nothing was found of a share because a former journal was set aside."""
+        is_missing = name not in (self._recovery.found or {}) and not self._recovery.has_failed
+        return is_missing and self.suspender.may_lack(name)
 
     def _is_away(self, record: State, found: Recovered | None) -> bool:
         """Return whether a share is away from its devices: by what the suspender found, else by its record."""

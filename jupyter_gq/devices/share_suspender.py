@@ -17,6 +17,7 @@ from .checkpointer import Checkpointer, CheckpointError, CheckpointProblem, Chec
 from .host_memory import HostMemory
 from .probe import DeviceProbe
 from .processes import ProcessId
+from .reconstruction import Reconstruction
 from .suspension import Recovered, Suspension, SuspensionError, SuspensionProblem, SuspensionTarget
 from .suspension_journal import AT_REST, JournalEntry, Member, Step, SuspensionJournal, move_member, sum_memory
 from .tree_steps import SuspensionLimits, TreeSteps, Waiting
@@ -56,6 +57,9 @@ class ShareSuspender:
         self._limits = limits
         self._waiting = waiting
         self._steps = TreeSteps(checkpointer=checkpointer, probe=probe, limits=limits, waiting=waiting)
+        self._reconstruction = Reconstruction(
+            checkpointer=checkpointer, probe=probe, host=host, device_margin=limits.device_margin
+        )
         #: Mutexes of the shares for which there is a call now.
         self._mutexes: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
         self._naming = threading.Lock()
@@ -140,6 +144,33 @@ class ShareSuspender:
                 log.warning("after the start, %s could not be brought to rest: %s", name, error)
             else:
                 log.info("after the start, %s is %s", name, found[name].value)
+        return found
+
+    @property
+    def trouble(self) -> str:
+        """The trouble with the journal, as a sentence for administrators; "" if there is none."""
+        return self._journal.trouble
+
+    def may_lack(self, name: str) -> bool:
+        """Return whether the entry of this share may be lost with a journal that was set aside."""
+        return self._journal.is_set_aside and self._journal.find(name) is None
+
+    def rebuild(self, target: SuspensionTarget) -> Recovered:
+        """Write the entry that a share would have, by what the driver shows of its processes, and recover the share.
+
+        For shares that `may_lack` names. A failure is logged, and the share is UNKNOWN.
+        """
+        try:
+            with self._alone(target.name):
+                entry = self._journal.find(target.name) or self._reconstruction.find_entry(target)
+                if entry is None:
+                    return Recovered.UNTOUCHED
+                self._write(entry)
+                found = self._settle(target.name)
+        except (CheckpointError, SuspensionError) as error:
+            log.warning("what the lost journal held of %s could not be found: %s", target.name, error)
+            return Recovered.UNKNOWN
+        log.info("the lost journal held %s, which is %s", target.name, found.value)
         return found
 
     def suspensions(self) -> tuple[Suspension, ...]:

@@ -81,6 +81,7 @@ class Recovered(StrEnum):
     RUNNING = "RUNNING"
     SUSPENDED = "SUSPENDED"
     LOST = "LOST"  # the GPU state of a program is lost: its kernel needs a restart
+    UNTOUCHED = "UNTOUCHED"  # no program was locked or suspended; only of a share whose entry may be lost
     UNKNOWN = "UNKNOWN"  # the driver or the disk failed; the next call for the share tries again
 
 
@@ -125,6 +126,22 @@ class Suspender(Protocol):
 
         `names` are the shares to look at; None = all. Call this at the start. Further calls do no harm, and find
         processes that have ended. Raises `SuspensionError` if the driver or the disk fails again and again.
+        """
+        ...
+
+    @property
+    def trouble(self) -> str:
+        """The trouble with the journal, as a sentence for administrators; "" if there is none."""
+        ...
+
+    def may_lack(self, name: str) -> bool:
+        """Return whether the entry of this share may be lost with a journal that was set aside."""
+        ...
+
+    def rebuild(self, target: SuspensionTarget) -> Recovered:
+        """Write the entry that a share would have, by what the driver shows of its processes, and recover the share.
+
+        For shares that `may_lack` names. A failure is logged, and the share is UNKNOWN.
         """
         ...
 

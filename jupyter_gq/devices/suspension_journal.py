@@ -6,10 +6,14 @@ Rules
 - At rest: in the steps SUSPENDED and UNSUSPENDABLE nothing is going on. Every other step is finished or undone by
   `Suspender.recover`.
 - One boot: process ids and start times mean nothing after a restart of the machine, so entries end with it.
+- Never in the way: a file that is damaged, or that cannot be read again and again, is set aside under another name.
+  What it held is then asked of the driver. See `reconstruction`.
 
-See docs/decisions/0119-journal-each-step-of-a-suspension.md.
+See docs/decisions/0119-journal-each-step-of-a-suspension.md and
+docs/decisions/0252-ask-the-driver-what-a-lost-journal-held.md.
 """
 
+import glob
 import logging
 import os
 import threading
@@ -39,6 +43,20 @@ class Step(StrEnum):
     RESTORING = "RESTORING"  # it is moving back, and the processes are being unlocked
     UNSUSPENDABLE = "UNSUSPENDABLE"  # the share runs, and is not tried again
 
+
+#: Name of the file in the folder of the service or of the agent.
+JOURNAL_NAME = "suspensions.json"
+#: Failed readings in a row after which the file is set aside. `Recovery` reads it five times in 75 seconds.
+_MOST_READINGS = 5
+_ASIDE = (
+    "The journal of suspended GPU memory could not be read, and was set aside as {aside}. The GPU driver is asked what "
+    "it held, share by share: what is suspended stays so, and comes back to its GPU. Find out what damaged the file, "
+    "such as a disk that fails. Then delete {aside}."
+)
+_UNREAD = (
+    "The journal of suspended GPU memory, {path}, cannot be read: {error}. Until it can, nothing is suspended or "
+    "brought back. Mend the disk or the rights of the file, or move the file away."
+)
 
 #: Steps in which nothing is going on.
 AT_REST = frozenset({Step.SUSPENDED, Step.UNSUSPENDABLE})
@@ -76,6 +94,16 @@ class JournalEntry:
 class SuspensionJournal(Protocol):
     """A journal that several threads may use; one program at a time."""
 
+    @property
+    def trouble(self) -> str:
+        """The trouble with the journal, as a sentence for administrators; "" if there is none."""
+        ...
+
+    @property
+    def is_set_aside(self) -> bool:
+        """Whether a former journal was set aside, so that a share without an entry may be suspended all the same."""
+        ...
+
     def find(self, name: str) -> JournalEntry | None:
         """Return the entry of a share; None if there is none."""
         ...
@@ -111,12 +139,27 @@ class FileJournal:
     def __init__(self, path: Path, *, boot: str) -> None:
         """Choose the file, which is read at the first use; `boot` is the id of the machine's start.
 
-        Entries of another start are dropped. A damaged file is moved aside to `<name>.damaged` and logged.
+        Entries of another start are dropped. A damaged file is set aside as `<name>.damaged` and logged.
         """
         self._path, self._boot = path, boot
+        #: Failed readings in a row, and the error of the last one.
+        self._failures, self._error = 0, ""
         self._lock = threading.Lock()
         #: The entries by name; None before the first use.
         self._known: dict[str, JournalEntry] | None = None
+
+    @property
+    def trouble(self) -> str:
+        """The trouble with the journal, as a sentence for administrators; "" if there is none."""
+        if self._error:
+            return _UNREAD.format(path=self._path, error=self._error)
+        aside = ", ".join(map(str, self._find_aside()))
+        return _ASIDE.format(aside=aside) if aside else ""
+
+    @property
+    def is_set_aside(self) -> bool:
+        """Whether a former journal was set aside; True until an administrator deletes that file."""
+        return bool(self._find_aside())
 
     def find(self, name: str) -> JournalEntry | None:
         """Return the entry of a share; None if there is none."""
@@ -160,17 +203,36 @@ class FileJournal:
         return self._known
 
     def _load(self) -> tuple[JournalEntry, ...]:
-        """Return the entries of the file; none if it is missing, of another start of the machine, or damaged."""
+        """Return the entries of the file; none if it is missing, of another start of the machine, or set aside.
+
+        Raises `OSError` if it cannot be read, but will be tried again.
+        """
         try:
-            found = _FILE.validate_json(self._path.read_bytes())
-        except FileNotFoundError:
+            found = _read(self._path)
+        except ValueError as error:
+            self._set_aside(error)
             return ()
-        except ValueError:
-            damaged = self._path.with_name(f"{self._path.name}.damaged")
-            self._path.replace(damaged)
-            log.exception("the journal of suspensions cannot be read and was moved to %s", damaged)
+        except OSError as error:
+            self._failures, self._error = self._failures + 1, error.strerror or str(error)
+            if self._failures < _MOST_READINGS:
+                raise
+            self._set_aside(error)
             return ()
-        return found.shares if found.boot == self._boot else ()
+        self._failures, self._error = 0, ""
+        return found.shares if found is not None and found.boot == self._boot else ()
+
+    def _set_aside(self, cause: Exception) -> None:
+        """Give the file a name that none had before, and log why. Raises `OSError` if that fails."""
+        aside = self._path.with_name(f"{self._path.name}.damaged")
+        if aside.exists():
+            aside = aside.with_name(f"{aside.name}-{len(self._find_aside()) + 1}")
+        self._path.rename(aside)
+        self._failures, self._error = 0, ""
+        log.error("the journal of suspensions cannot be read and is set aside as %s", aside, exc_info=cause)
+
+    def _find_aside(self) -> list[Path]:
+        """Return the files that were set aside, in order of their names."""
+        return sorted(self._path.parent.glob(f"{glob.escape(self._path.name)}.damaged*"))
 
 
 def move_member(member: Member, moves: Mapping[str, str]) -> Member:
@@ -189,6 +251,14 @@ def sum_memory(members: Iterable[Member], moves: Mapping[str, str] | None = None
             device = (moves or {}).get(former, former)
             total[device] = MiB(total.get(device, 0) + memory)
     return total
+
+
+def _read(path: Path) -> _File | None:
+    """Return the content of a journal; None if there is no file. Raises `OSError`, or `ValueError` if it is damaged."""
+    try:
+        return _FILE.validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
 
 
 def _sync_folder(folder: Path) -> None:

@@ -89,6 +89,7 @@ def test_agent_reports_what_the_service_measures_of_the_same_processes(pods, tmp
         abilities=NodeAbilities(probe, Machine(proc=PROC), runs_program=processes.runs_program, monotonic=clock.now),
         proc=PROC,
         explain_no_suspension=lambda devices: "The test suspends nothing.",
+        find_journal_trouble=lambda: "",
     )
     pods[0].tell("memory 1234")
     pods[1].tell("memory 77")

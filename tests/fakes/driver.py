@@ -149,6 +149,10 @@ class FakeDriver:
     def room(self, pids: Collection[int]) -> HostRoom | None:
         return self.host
 
+    def most_state(self, pid: int) -> MiB | None:
+        """A program has 500 MiB of its own beside its GPU state."""
+        return None if self.blind else MiB(self.in_host_memory([pid]) + 500)
+
 
 class JournalOfAServiceThatDies(FileJournal):
     """A journal whose service can be killed before and after each change."""

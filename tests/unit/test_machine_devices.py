@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from traitlets.config import Config
 
 from jupyter_gq.app import main
 from jupyter_gq.devices.choose import choose_checkpointer
@@ -17,7 +18,14 @@ from jupyter_gq.devices.driver_limits import NoLimiter
 from jupyter_gq.devices.local_shares import LocalShare, find_local_shares
 from jupyter_gq.devices.processes import read_process
 from jupyter_gq.domain.amount import Seconds
-from jupyter_gq.machine_devices import find_mps_devices, format_devices, open_probe, read_devices, read_settings
+from jupyter_gq.machine_devices import (
+    find_limits,
+    find_mps_devices,
+    format_devices,
+    open_probe,
+    read_devices,
+    read_settings,
+)
 from tests.fakes.driver import DriverThatKeepsLimits, FakeDriver
 
 NO_LIMITS = NoLimiter("There are no limits.")
@@ -202,3 +210,30 @@ def test_doctor_of_a_machine_that_cannot_suspend_fails(tmp_path, capsys, monkeyp
     config.write_text('get_config().SimulatedDevices.mode = "never"\n')
     assert main(["doctor", "--config", str(config)]) == 1
     assert "x86-64 machines only" in capsys.readouterr().out
+
+
+def test_doctor_names_a_journal_that_was_set_aside(config, tmp_path, capsys):
+    folder = tmp_path / "state"
+    folder.mkdir()
+    with config.open("a") as file:
+        file.write(f"\nget_config().SchedulerService.state_dir = {str(folder)!r}\n")
+    assert main(["doctor", "--config", str(config)]) == 0
+    assert "journal" not in capsys.readouterr().out
+    aside = folder / "suspensions.json.damaged"
+    aside.touch()
+    assert main(["doctor", "--config", str(config), "-o", "json"]) == 0
+    last = json.loads(capsys.readouterr().out)["abilities"][-1]
+    assert (last["name"], last["state"]) == ("journal of suspensions", "missing")
+    assert f"was set aside as {aside}" in last["found"]
+
+
+def test_doctor_finds_the_devices_that_mps_was_started_without(tmp_path):
+    driver, folder = FakeDriver(devices=3), tmp_path / "mps"
+    folder.mkdir()
+    settings = Config()
+    settings.LocalBackend.mps_devices = ["GPU-0", "GPU-1", "GPU-7"]
+    settings.LocalBackend.mps_dir = str(folder)
+    found = find_limits(settings, driver)
+    assert (found.mps_absent, found.mps_lacking) == (("GPU-7",), ()), "the daemon will be started with all of them"
+    (folder / "devices").write_text("GPU-0\n")
+    assert find_limits(settings, driver).mps_lacking == ("GPU-1",)

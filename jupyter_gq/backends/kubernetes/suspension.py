@@ -56,6 +56,11 @@ class PodSuspension:
         """Whether a share can be resumed on another device: never, because its container sees only its own."""
         return False
 
+    @property
+    def trouble(self) -> str:
+        """The troubles of the journals on the nodes, as sentences for administrators; "" if there are none."""
+        return " ".join(self.agents.list_journal_troubles())
+
     def describe_refusal(self, workload: str, run: int) -> str:
         """Return why the share of a run can never be suspended, as a sentence; "" if an attempt is worthwhile."""
         key = (workload, run)
@@ -105,7 +110,7 @@ class PodSuspension:
             sentence = f"The GPU memory of this notebook cannot come back at present. {why}"
         share = self.orders.state(pod.uid)
         if not sentence and share is None:
-            sentence = self.agents.explain_unfinished_recovery(pod.node)
+            sentence = self.agents.trouble(pod.node, pod.uid)
         return (
             seen if (share, sentence) == (seen.share, seen.sentence) else replace(seen, share=share, sentence=sentence)
         )

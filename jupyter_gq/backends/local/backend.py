@@ -38,6 +38,7 @@ from jupyter_gq.devices.control_group import RUN_GROUP
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.devices.processes import ProcessId, boot_id
 from jupyter_gq.devices.run_shares import RunShares
+from jupyter_gq.devices.share_state import SharePhase
 from jupyter_gq.devices.signals import send_signal
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.cluster import Device, Node
@@ -56,6 +57,7 @@ from .ports import find_free_port
 from .results import Result, combine_results
 from .secrets import LocalSecrets
 from .size_changes import SizeChanges, make_elasticity
+from .standstill import Standstill
 from .suspension import RunSuspension
 from .task_results import TaskResults
 
@@ -126,6 +128,7 @@ class LocalRuns:
         )
         self._tables = ProcessTableCache(clock.awake)
         self._observer = RunObserver()
+        self._standstill = Standstill(awake=clock.awake)
         self._devices: tuple[Device, ...] = ()
         #: Child processes that were not reaped yet, and the exit codes of those that were.
         self._children: set[int] = set()
@@ -362,7 +365,15 @@ class LocalRuns:
             closed=self._is_closed(run, gone),
             sentence="" if run.elastic is None else run.elastic.closed,
         )
-        return self._suspension.watch(seen, table)
+        return self._tell_standstill(run, self._suspension.watch(seen, table), table)
+
+    def _tell_standstill(self, run: Run, seen: Observation, table: ProcessTable) -> Observation:
+        """Return the observation of a live run, with a sentence if it stands still and nobody has suspended it."""
+        if seen.share is not None and seen.share.phase is not SharePhase.IN_USE:
+            self._standstill.forget(run.key)
+            return seen
+        sentence = self._standstill.describe(run, table)
+        return replace(seen, sentence=" ".join(filter(None, [seen.sentence, sentence]))) if sentence else seen
 
     def _is_closed(self, run: Run, gone: Sequence[int]) -> bool:
         """Return whether no task can join the run: its work is done in part, it stops, or a task could not join."""
@@ -387,6 +398,7 @@ class LocalRuns:
         )
         self._ended[run.key] = ended
         self._suspension.remove(run.key)
+        self._standstill.forget(run.key)
         self._remove_group(run)
         log.info("run ended: job=%s run=%d outcome=%s", *run.key, result.outcome, extra=run.log_fields)
         return ended

@@ -1,6 +1,5 @@
 """Settings of the local backend."""
 
-import os
 import socket
 import sys
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from jupyter_gq.backends.machine_clock import MachineClock
 from jupyter_gq.backends.memory_limits import DriverLimits, clear_left_limits
 from jupyter_gq.backends.mps import MpsDevices
 from jupyter_gq.devices.choose import choose_limiter
-from jupyter_gq.devices.mps import MpsDaemon
+from jupyter_gq.devices.mps import MpsDaemon, default_folder, locate_folder
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.devices.run_shares import RunShares
 from jupyter_gq.domain.amount import parse_cpus, parse_memory
@@ -127,7 +126,7 @@ class LocalBackend(LoggingConfigurable):
 
     @default("mps_dir")
     def _default_mps_dir(self) -> str:
-        return "/run/jupyter-gq-mps" if os.geteuid() == 0 else ""
+        return default_folder()
 
     @validate("mps_devices")
     def _check_mps_devices(self, proposal: Bunch) -> list[str]:
@@ -201,8 +200,8 @@ class LocalBackend(LoggingConfigurable):
             clear_left_limits(limiter, present, find_parent_folder(own))
         devices, mps = self._present_mps_devices(probe), None
         if devices:
-            folder = Path(self.mps_dir) if self.mps_dir else state_dir.resolve() / "mps"
-            mps = MpsDevices(daemon=MpsDaemon(folder=folder, devices=devices), awake=awake, on_change=on_change)
+            daemon = MpsDaemon(folder=locate_folder(self.mps_dir, state_dir), devices=devices)
+            mps = MpsDevices(daemon=daemon, awake=awake, on_change=on_change)
         return Enforcers(limits=limits, mps=mps)
 
     def _present_mps_devices(self, probe: DeviceProbe) -> tuple[str, ...]:

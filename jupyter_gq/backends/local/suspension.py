@@ -46,6 +46,11 @@ class RunSuspension:
         """Whether a run can be resumed on another device of the same model; False until that is known."""
         return self._shares is not None and self._shares.can_move
 
+    @property
+    def trouble(self) -> str:
+        """The trouble with the journal of suspensions, as a sentence for administrators; "" if there is none."""
+        return "" if self._shares is None else self._shares.trouble
+
     def describe_refusal(self, workload: str, run: int) -> str:
         """Return why the run can never be suspended, as a sentence; "" if an attempt is worthwhile."""
         return "" if self._shares is None else self._shares.describe_refusal(workload, run)

@@ -2,8 +2,10 @@
 
 The backend is told too which programs use the devices: only the watchdog holds a program that evades the limits.
 
-Devices that are shared by MPS have none: below such limits, MPS may end one program to make room for another.
-See docs/decisions/0205-let-the-driver-limit-control-groups.md.
+Clients of MPS have none: below such limits, MPS may end one program to make room for another. A share whose programs
+all run outside of MPS keeps the driver's limit, such as one that was started before MPS shared its device.
+See docs/decisions/0205-let-the-driver-limit-control-groups.md and
+docs/decisions/0253-let-the-driver-limit-what-runs-outside-of-mps.md.
 """
 
 from collections import Counter
@@ -33,7 +35,9 @@ def want_limits(context: Context) -> None:
         if devices is None:
             devices = {device.id: device for node in context.nodes() for device in node.devices}
         limits = _limits_of(workload, devices)
-        by_driver = {id: limit for id, limit in limits.items() if mps is None or not mps.serves([id])}
+        clients = context.list_clients(workload)
+        is_outside = bool(clients) and not any(clients)
+        by_driver = {id: limit for id, limit in limits.items() if mps is None or is_outside or not mps.serves([id])}
         port.want(workload.id, workload.run, by_driver)
         if (users := _find_users(context, workload)) is not None:
             port.note_users(workload.id, workload.run, users)

@@ -57,6 +57,7 @@ class ServiceStatus:
                 *self.names.warnings,
                 *self._list_lost_queues(),
                 *self._list_mps_troubles(),
+                *self._list_journal_troubles(),
             ],
             set_aside=set_aside,
         )
@@ -76,6 +77,11 @@ class ServiceStatus:
     def _list_mps_troubles(self) -> list[str]:
         """Return what is wrong with MPS, each sentence once."""
         ports = (each.capabilities.partitioning for each in self.context.backends)
+        return list(dict.fromkeys(port.trouble for port in ports if port is not None and port.trouble))
+
+    def _list_journal_troubles(self) -> list[str]:
+        """Return what is wrong with the journals of suspensions, each sentence once."""
+        ports = (each.capabilities.suspension for each in self.context.backends)
         return list(dict.fromkeys(port.trouble for port in ports if port is not None and port.trouble))
 
     def _list_set_aside(self) -> list[str]:

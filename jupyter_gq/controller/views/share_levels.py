@@ -14,6 +14,10 @@ _OUTSIDE_MPS = (
     "A program of the share uses the GPU outside MPS, so that neither its memory nor its part of the processors is "
     "limited. {remedy}"
 )
+_LIMITED_OUTSIDE_MPS = (
+    "The programs of the share use the GPU outside MPS: the driver limits their memory, and nothing their part of the "
+    "processors. {remedy}"
+)
 _REMEDIES = {
     Kind.NOTEBOOK: "Restart its kernel; if that does not help, restart the server.",
     Kind.TRAINING: "Let the job start it without removing the variables of MPS, or send the job again.",
@@ -39,7 +43,7 @@ def level_of(context: Context, workload: Workload, devices: Mapping[str, Device]
     )
     limits = _limits_of(context, workload)
     limited = bool(held) and {device.id for device in held} <= limits.confirmed
-    clients = _clients(context, workload)
+    clients = _clients_of_mps(context, workload)
     return decide_level(replace(found, limited=limited, through_mps=bool(clients) and all(clients)))
 
 
@@ -49,16 +53,24 @@ def describe_missing_limit(context: Context, workload: Workload) -> str:
     trouble = "" if port is None or not _is_part(workload) else port.describe_trouble(_devices_of(workload))
     if port is None or not _is_shared_by_mps(port, workload):
         return " ".join(filter(None, [trouble, _limits_of(context, workload).trouble]))
-    outside = "" if all(_clients(context, workload)) else _OUTSIDE_MPS.format(remedy=_REMEDIES[workload.kind])
-    return " ".join(filter(None, [trouble, outside]))
+    return " ".join(filter(None, [trouble, *_describe_outside(context, workload)]))
 
 
-def _clients(context: Context, workload: Workload) -> list[bool]:
-    """Return whether each program on the devices of a share uses MPS; empty unless all of them shall, or if unknown."""
-    port, use = context.backend_of(workload.kind).capabilities.partitioning, context.usage.get(workload.id)
-    if port is None or use is None or not _is_shared_by_mps(port, workload):
+def _describe_outside(context: Context, workload: Workload) -> list[str]:
+    """Return what is not limited of programs outside of MPS that shall use it, as sentences."""
+    clients, limits = _clients_of_mps(context, workload), _limits_of(context, workload)
+    if all(clients):
         return []
-    return [process.through_mps for device in use.devices for process in device.processes or ()]
+    remedy = _REMEDIES[workload.kind]
+    if limits.confirmed.issuperset(_devices_of(workload)):
+        return [_LIMITED_OUTSIDE_MPS.format(remedy=remedy)]
+    return [_OUTSIDE_MPS.format(remedy=remedy), limits.trouble]
+
+
+def _clients_of_mps(context: Context, workload: Workload) -> list[bool]:
+    """Return whether each program on the devices of a share uses MPS; empty unless all of them shall, or if unknown."""
+    port = context.backend_of(workload.kind).capabilities.partitioning
+    return [] if port is None or not _is_shared_by_mps(port, workload) else context.list_clients(workload)
 
 
 def _is_shared_by_mps(port: Partitioning, workload: Workload) -> bool:

@@ -76,6 +76,14 @@ def test_agent_that_is_to_suspend_and_cannot_says_what_to_do(machine):
         assert (found.state, found.advice) == expected
 
 
+def test_agent_names_the_trouble_of_its_journal(machine):
+    assert "journal of suspensions" not in abilities(machine)
+    machine.node = replace(machine.node, find_journal_trouble=lambda: "It was set aside.")
+    found = abilities(machine)["journal of suspensions"]
+    assert (found.state, found.found) == ("missing", "It was set aside.")
+    assert machine.node.observe([]).missing["journal"] == "It was set aside."
+
+
 def test_kubelet_that_does_not_answer_is_missing(machine):
     assert "kubelet" in abilities(machine)["devices of pods"].advice
 

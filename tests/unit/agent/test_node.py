@@ -59,6 +59,7 @@ class Machine:
                 probe, Places(proc=folder, sys=folder), runs_program=processes.runs_program, monotonic=lambda: self.time
             ),
             explain_no_suspension=lambda devices: OFF_SUSPENDING,
+            find_journal_trouble=lambda: "",
             proc=folder,
         )
 

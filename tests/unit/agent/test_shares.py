@@ -210,9 +210,16 @@ async def test_agent_tries_again_what_the_driver_refused_after_its_start(node):
     def missing():
         return node.shares.add_suspensions(AgentReport(probe="OK", missing={"signal": "No."})).missing
 
+    def told_of(uids):
+        report = AgentReport(probe="OK", shares=[AgentShare(pod_uid=uid) for uid in uids])
+        return node.shares.add_suspensions(report).model_dump()["shares"]
+
     told = await eventually(lambda: missing().get("recovery"), "the failure of the recovery")
     assert told.startswith("The GPU driver has not brought the GPU memory of 1 pods to rest")
     assert node.told() is None, "a phase would be a guess"
+    own, other = told_of([UID, "other"])
+    assert own["trouble"].startswith("After a restart, the GPU driver has not brought")
+    assert "trouble" not in other, "services of release 0.1.0 refuse the field"
     node.driver.processes[KERNEL].fails = {}
     node.shares.recover()
     assert missing().keys() == {"signal", "recovery"}, "it is not due"

@@ -131,6 +131,18 @@ def test_what_a_pod_sees_is_news_once(agents):
     assert hear(agents, shares=[AgentShare(pod_uid="u", visible=[])])
 
 
+def test_what_is_wrong_with_a_share_is_news_once(agents):
+    hear(agents)
+    assert hear(agents, shares=[AgentShare(pod_uid="u", trouble="It stands still.")])
+    assert not hear(agents, shares=[AgentShare(pod_uid="u", trouble="It stands still.")])
+    assert hear(agents, shares=[AgentShare(pod_uid="u")])
+
+
+def test_trouble_belongs_to_one_share(agents):
+    hear(agents, shares=[AgentShare(pod_uid="u", trouble="It stands still."), AgentShare(pod_uid="v")])
+    assert [agents.trouble("n", uid) for uid in ("u", "v", "w")] == ["It stands still.", "", ""]
+
+
 def test_what_the_kubelet_said_stays_known_while_it_cannot_be_asked(agents, clock):
     hear(agents)
     heard_at = clock.now()

@@ -282,6 +282,40 @@ async def test_group_that_is_made_again_meanwhile_is_not_removed_under_its_new_r
     assert (machine.driver.calls, machine.group.exists()) == ([("b", None)], True)
 
 
+@pytest.mark.parametrize("ends", ["while its limit is set", "later"])
+async def test_slow_driver_clears_nothing_of_a_run_that_was_launched_again(machine, ends):
+    machine.limits.enter(KEY, str(machine.group))
+    begun, set_limit, read_limit = threading.Event(), machine.driver.set_limit, machine.driver.read_limit
+
+    def slowly(call):
+        def wait(*arguments):
+            begun.set()
+            machine.driver.answers.wait()
+            return call(*arguments)
+
+        return wait
+
+    if ends == "later":
+        await machine.settle(a=100)
+    machine.driver.answers.clear()
+    machine.driver.set_limit, machine.driver.read_limit = slowly(set_limit), slowly(read_limit)
+    if ends != "later":
+        machine.limits.want(*KEY, {"a": 100})
+    machine.limits.leave(KEY, str(machine.group))
+    machine.limits.enter(KEY, str(machine.group))
+    await eventually(begun.is_set, "the call of the driver")
+    machine.driver.set_limit, machine.driver.read_limit = set_limit, read_limit
+    machine.limits.want(*KEY, {"a": 200})
+    assert not machine.limits._runs[KEY].busy, "nothing is set before the limit of the run before is cleared"
+    assert machine.state.confirmed == frozenset()
+    machine.driver.answers.set()
+    (machine.group / "process").touch()  # the group is in use, and stays
+    await machine.settle(a=200)
+    assert machine.driver.limits[("a", str(machine.group))] == 200
+    assert machine.state.confirmed == frozenset({"a"})
+    assert not machine.limits._left
+
+
 async def test_limits_of_the_group_that_a_run_had_before_are_cleared(machine, tmp_path):
     await machine.settle(a=1000)
     machine.limits.enter(KEY, str(tmp_path / "other"))

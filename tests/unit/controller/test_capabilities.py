@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,4 +75,19 @@ class LimitsNothing(FakeBackend):
 async def test_health_tells_administrators_what_keeps_jobs_within_their_requests(tmp_path):
     world = World(tmp_path, backend=LimitsNothing)
     assert world.controller.status.check_health().limits == "Nothing limits the memory of jobs."
+    world.close()
+
+
+class JournalSetAside:
+    """The suspension of a backend whose journal was damaged."""
+
+    trouble = "The journal was set aside."
+
+
+@pytest.mark.asyncio
+async def test_health_tells_administrators_of_a_journal_that_was_set_aside(tmp_path):
+    world = World(tmp_path)
+    for backend in (world.servers, world.backend):
+        backend.capabilities = replace(backend.capabilities, suspension=JournalSetAside())
+    assert world.controller.status.check_health().warnings == ["The journal was set aside."]
     world.close()

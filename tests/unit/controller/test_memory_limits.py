@@ -239,3 +239,52 @@ async def test_owner_on_a_device_that_the_daemon_lacks_is_not_told_to_restart_th
         "watched",
         f"{ShareLevel.WATCHED.meaning} MPS does not share it yet.",
     )
+
+
+class BothWorld(MpsWorld):
+    """A machine whose driver can limit memory, and on which the first device is shared by MPS."""
+
+    def _service(self):
+        controller, self.limits = super()._service(), Limits()
+        for backend in (self.servers, self.backend):
+            backend.capabilities = replace(backend.capabilities, memory_limits=self.limits)
+        return controller
+
+
+@pytest.fixture
+def both(tmp_path):
+    made = BothWorld(tmp_path)
+    yield made
+    made.close()
+
+
+async def test_share_that_was_started_before_mps_keeps_the_limit_of_the_driver(both):
+    ticket = await both.start_server(ANN, "0.5")
+    one, two = two_kernels(both)
+    both.probe.held = {one: 10}
+    both.limits.answer = LimitState(confirmed=frozenset({"GPU-sim-box-0"}))
+    await both.see(10)
+    assert both.limits.told == {(ticket.id, 1): {"GPU-sim-box-0": HALF}}
+    found = both.notebook(ANN)
+    assert found.enforcement == "driver"
+    assert "the driver limits their memory, and nothing their part of the processors" in found.enforcement_sentence
+
+    both.probe.held, both.probe.clients = {one: 10, two: 10}, {two}
+    both.limits.answer = LimitState()
+    await both.see(5)
+    assert both.limits.told == {(ticket.id, 1): {}}, "MPS may end a client below such a limit"
+    assert both.notebook(ANN).enforcement == "watched"
+
+    both.probe.held = {two: 10}
+    await both.see(5)
+    assert both.notebook(ANN).enforcement == "mps"
+
+
+async def test_owner_is_told_why_the_driver_does_not_limit_what_runs_outside_mps(both):
+    await both.start_server(ANN, "0.5")
+    both.probe.held = {two_kernels(both)[0]: 10}
+    both.limits.answer = LimitState(trouble="Only root may.")
+    await both.see(10)
+    found = both.notebook(ANN)
+    assert (found.enforcement, found.enforcement_sentence.endswith("Only root may.")) == ("watched", True)
+    assert "neither its memory" in found.enforcement_sentence

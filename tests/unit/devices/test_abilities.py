@@ -81,6 +81,16 @@ def test_mps_says_whether_it_is_switched_on(world):
     assert "c.LocalBackend.mps_devices" in world.find()["MPS"].advice
 
 
+def test_each_device_that_mps_does_not_share_is_named_with_what_to_do(world):
+    world.limits = LimitFindings(mps_devices=("GPU-1", "GPU-2", "GPU-9"), mps_absent=("GPU-9",), mps_lacking=("GPU-2",))
+    found = world.find()["MPS"]
+    assert found.state is MISSING
+    assert found.found.endswith("It is switched on for GPU-1, GPU-2, GPU-9. It does not share GPU-2, GPU-9.")
+    assert "GPU-9: this machine has no such GPU. Correct c.LocalBackend.mps_devices" in found.advice
+    assert "GPU-2: the daemon was started without it, so its programs run without MPS." in found.advice
+    assert "when the notebooks and jobs on GPU-1 are ended." in found.advice
+
+
 def test_simulation_is_verified(world):
     found = world.find(simulated=True)["suspend"]
     assert (found.state, found.advice) == (WORKS, "")

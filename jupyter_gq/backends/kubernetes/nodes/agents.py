@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from jupyter_gq.backends.capabilities import AttestationResult
-from jupyter_gq.client.agents import AgentAllocation, AgentReport, AgentShare
+from jupyter_gq.client.agents import AgentAllocation, AgentReport, AgentShare, AgentSuspension
 from jupyter_gq.devices.meter import DeviceUse, ProcessUse, ShareUse
 from jupyter_gq.devices.processes import ProcessId
 from jupyter_gq.domain.amount import MiB
@@ -33,8 +33,8 @@ _UUIDS = (_WHOLE, "MIG-")
 _VISIBLE = "visible"
 #: Key of `AgentReport.missing`: the right and the ability to signal processes.
 _SIGNAL = "signal"
-#: Key of `AgentReport.missing`: the end of suspensions that an earlier agent was about.
-_RECOVERY = "recovery"
+#: Key of `AgentReport.missing`: the journal of suspensions.
+_JOURNAL = "journal"
 #: Key of `AgentReport.missing`: the right and the ability to suspend shares.
 _SUSPEND = "suspend"
 #: Seconds for which the memory of single processes counts.
@@ -143,8 +143,8 @@ class Agents:
         last = self._reports.get(node)
         if last is None or self._now() - last.at > self._silent_after:
             return True
-        seen = {share.pod_uid: (share.visible, share.suspension) for share in last.report.shares}
-        if any((share.visible, share.suspension) != seen.get(share.pod_uid, (None, None)) for share in report.shares):
+        seen = {share.pod_uid: _facts(share) for share in last.report.shares}
+        if any(_facts(share) != seen.get(share.pod_uid, _NO_FACTS) for share in report.shares):
             return True
         # What a node can do is shown to people, and decides nothing.
         shown = {"shares": report.shares, "abilities": report.abilities}
@@ -301,12 +301,18 @@ class Agents:
         why = self._reports[node].report.missing.get(_SUSPEND, "")
         return f"{node}: {why}" if why else ""
 
-    def explain_unfinished_recovery(self, node: str) -> str:
-        """Return what the agent of the node says of suspensions that it could not finish or undo.
+    def trouble(self, node: str, uid: str) -> str:
+        """Return what the agent of the node says is wrong with the share of a pod whose phase it does not know.
 
-        "" if it says nothing, or is silent now.
+        "" if it says nothing of this pod, or is silent now.
         """
-        return self._reports[node].report.missing.get(_RECOVERY, "") if self.is_reporting(node) else ""
+        shares = self._reports[node].report.shares if self.is_reporting(node) else ()
+        return next((share.trouble for share in shares if share.pod_uid == uid), "")
+
+    def list_journal_troubles(self) -> list[str]:
+        """Return what agents said last of their journals of suspensions, a sentence for each node in trouble."""
+        said = {node: last.report.missing.get(_JOURNAL, "") for node, last in sorted(self._reports.items())}
+        return [f"{node}: {sentence}" for node, sentence in said.items() if sentence]
 
     def takes_share_orders(self, node: str) -> bool:
         """Return whether the agent of the node said last that it can suspend shares.
@@ -332,6 +338,15 @@ class Agents:
         for node in gone:
             self._reports.pop(node, None)
         self._uses = {uid: use for uid, use in self._uses.items() if use[0] not in gone}
+
+
+#: What decides of a share, or is told to its owner.
+_Facts = tuple[list[str] | None, AgentSuspension | None, str]
+_NO_FACTS: _Facts = (None, None, "")
+
+
+def _facts(share: AgentShare) -> _Facts:
+    return share.visible, share.suspension, share.trouble
 
 
 def _update_check(

@@ -205,15 +205,27 @@ async def test_owner_is_told_what_the_agent_says_is_wrong(notebook):
 
 
 async def test_owner_is_told_that_the_agent_cannot_finish_what_an_earlier_one_began(notebook):
-    notebook.paper.report(shares={notebook.uid: {}}, missing={"recovery": "It is tried again."})
+    notebook.paper.report(shares={notebook.uid: {"trouble": "It is tried again."}})
     assert (await notebook.seen()).sentence == "It is tried again."
     notebook.told()
     assert (await notebook.seen()).sentence == ""
 
 
+async def test_owner_is_not_told_what_the_agent_counts_of_all_shares(notebook):
+    notebook.paper.report(shares={notebook.uid: {}}, missing={"recovery": "One share stands still."})
+    assert (await notebook.seen()).sentence == ""
+
+
 async def test_owner_is_not_told_for_ever_what_a_silent_agent_said_of_its_recovery(notebook):
-    notebook.paper.report(shares={notebook.uid: {}}, missing={"recovery": "It is tried again."})
+    notebook.paper.report(shares={notebook.uid: {"trouble": "It is tried again."}})
     notebook.paper.clock.at += 61
+    assert (await notebook.seen()).sentence == ""
+
+
+async def test_what_an_agent_says_of_its_journal_is_for_administrators(notebook):
+    assert notebook.port.trouble == ""
+    notebook.paper.report(shares={notebook.uid: {}}, missing={"journal": "It was set aside."})
+    assert notebook.port.trouble == "n1: It was set aside."
     assert (await notebook.seen()).sentence == ""
 
 

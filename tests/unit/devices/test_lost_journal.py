@@ -1,0 +1,172 @@
+"""After the journal of suspensions was damaged, the driver says what is suspended: nothing is lost or given twice."""
+
+from dataclasses import replace
+
+import pytest
+
+from jupyter_gq.devices.checkpointer import CheckpointProblem, CheckpointState
+from jupyter_gq.devices.share_state import SharePhase
+from jupyter_gq.devices.suspension import SuspensionTarget
+from jupyter_gq.devices.suspension_journal import FileJournal
+from jupyter_gq.domain.states import State
+from tests.builders import a_notebook, running
+from tests.patience import eventually
+
+from .share_machine import KERNEL, KEY, NOTEBOOK, Machine, comes_to, recovered
+
+pytestmark = pytest.mark.asyncio
+
+SUSPENDED = replace(NOTEBOOK, state=State.SUSPENDED)
+LATER = replace(running(a_notebook("bob", "2"), "GPU-1"), state=State.SUSPENDED)
+
+
+@pytest.fixture
+def machine(tmp_path):
+    return Machine(tmp_path / "journal")
+
+
+def damage(machine):
+    machine.path.write_text('{"boot": "boot", "sha')
+
+
+async def suspended(machine):
+    shares = await recovered(machine)
+    shares.suspend(*KEY)
+    return await comes_to(shares, SharePhase.SUSPENDED)
+
+
+async def attempt(machine, shares, seconds=1):
+    """Call `recover` every second, as the loop does."""
+    for _ in range(seconds):
+        shares.recover()
+        await eventually(lambda: not shares._recovery._busy, "the end of the attempt")
+        machine.clock.forward(1)
+
+
+async def test_suspended_share_stays_so_and_comes_back_after_its_journal_was_damaged(machine):
+    await suspended(machine)
+    damage(machine)
+    shares = await recovered(machine, SharePhase.SUSPENDED, SUSPENDED)
+    assert machine.driver.states()[KERNEL] is CheckpointState.CHECKPOINTED
+    assert [each.name for each in FileJournal(machine.path, boot="boot").entries()] == [NOTEBOOK.id]
+    shares.resume(*KEY)
+    await comes_to(shares, SharePhase.IN_USE)
+    assert machine.driver.states()[KERNEL] is CheckpointState.RUNNING
+    assert machine.driver.used("GPU-0") == 1000
+
+
+async def test_program_that_was_locked_goes_on_after_the_journal_was_damaged(machine):
+    machine.driver.processes[KERNEL].state = CheckpointState.LOCKED
+    damage(machine)
+    await recovered(machine)
+    assert machine.driver.states()[KERNEL] is CheckpointState.RUNNING
+    assert FileJournal(machine.path, boot="boot").entries() == ()
+
+
+async def test_share_comes_back_only_with_room_for_the_most_that_it_can_have_had(machine):
+    await suspended(machine)
+    damage(machine)
+    shares = await recovered(machine, SharePhase.SUSPENDED, SUSPENDED)
+    neighbour = 3
+    machine.driver.start(neighbour, machine.driver.total["GPU-0"] - 1500)
+    shares.resume(*KEY)
+    await eventually(lambda: "cannot come back yet" in shares.state(*KEY).failure, "the refusal")
+    assert "1628 MiB on GPU-0" in shares.state(*KEY).failure
+    assert machine.driver.states()[KERNEL] is CheckpointState.CHECKPOINTED, "a restore would have destroyed it"
+    machine.driver.end(neighbour)
+    shares.resume(*KEY)
+    await comes_to(shares, SharePhase.IN_USE)
+
+
+async def test_share_with_more_host_memory_than_its_device_comes_back_to_the_free_device(machine):
+    machine.driver.processes[KERNEL].memory = machine.driver.total["GPU-0"] - 200
+    await suspended(machine)
+    damage(machine)
+    shares = await recovered(machine, SharePhase.SUSPENDED, SUSPENDED)
+    shares.resume(*KEY)
+    await comes_to(shares, SharePhase.IN_USE)
+
+
+async def test_shares_that_were_not_suspended_keep_the_phase_of_their_record(machine):
+    machine.driver.processes[KERNEL].memory = 0
+    damage(machine)
+    await recovered(machine, SharePhase.SUSPENDED, SUSPENDED)
+    assert FileJournal(machine.path, boot="boot").entries() == ()
+    await recovered(machine)
+
+
+async def test_share_that_is_known_only_later_is_found_too(machine):
+    """An agent knows the pods once the service names them."""
+    await suspended(machine)
+    damage(machine)
+    shares = machine.shares(SUSPENDED)
+    shares.remove(*KEY)
+    await attempt(machine, shares)
+    shares.add(SUSPENDED, lambda: [process.id for process in machine.driver.processes.values()])
+    shares.resume(*KEY)
+    assert machine.driver.states()[KERNEL] is CheckpointState.CHECKPOINTED
+    await attempt(machine, shares)
+    shares.resume(*KEY)
+    await comes_to(shares, SharePhase.IN_USE)
+    assert machine.driver.states()[KERNEL] is CheckpointState.RUNNING
+
+
+@pytest.mark.parametrize("fails", ["blind", "broken"])
+async def test_share_of_which_nothing_is_told_is_left_alone_until_it_is(machine, fails):
+    await suspended(machine)
+    damage(machine)
+    shares = machine.shares(SUSPENDED)
+    machine.driver.blind = fails == "blind"
+    machine.driver.processes[KERNEL].fails = {"state": CheckpointProblem.BROKEN} if fails == "broken" else {}
+    await attempt(machine, shares)
+    shares.resume(*KEY)
+    assert "cannot come back yet" in shares.state(*KEY).failure
+    machine.driver.blind, machine.driver.processes[KERNEL].fails = False, {}
+    await attempt(machine, shares, 10)
+    shares.resume(*KEY)
+    await comes_to(shares, SharePhase.IN_USE)
+    assert machine.driver.used("GPU-0") == 1000
+
+
+async def test_job_that_stood_still_does_so_again(machine):
+    """Its processes are real ones, since they are stopped."""
+    await suspended(machine)
+    damage(machine)
+    shares, frozen = machine.shares(SUSPENDED), []
+    shares.remove(*KEY)
+    target = SuspensionTarget(
+        name="job", devices=("GPU-0",), find_processes=lambda: [machine.driver.processes[KERNEL].id]
+    )
+    shares.add_job(("job", 1), target, frozen.append)
+    await attempt(machine, shares)
+    assert frozen == [False, True], "it goes on while the driver is asked, and no longer"
+    assert FileJournal(machine.path, boot="boot").find("job").suspension().processes == tuple(target.find_processes())
+
+
+async def test_journal_that_can_never_be_read_is_set_aside_and_said(machine):
+    await suspended(machine)
+    machine.path.unlink()
+    machine.path.mkdir()  # reading a folder fails with an OSError
+    shares = machine.shares(SUSPENDED)
+    await attempt(machine, shares, 70)
+    assert f"{machine.path}, cannot be read: Is a directory" in shares.trouble
+    shares.resume(*KEY)
+    assert "cannot come back yet" in shares.state(*KEY).failure
+    await attempt(machine, shares, 10)
+    aside = machine.path.with_name("journal.damaged")
+    assert aside.is_dir()
+    assert f"was set aside as {aside}" in shares.trouble
+    shares.resume(*KEY)
+    await comes_to(shares, SharePhase.IN_USE)
+    shares.suspend(*KEY)
+    await comes_to(shares, SharePhase.SUSPENDED)
+    aside.rmdir()
+    assert shares.trouble == ""
+
+
+async def test_second_damaged_journal_does_not_replace_the_first(machine):
+    for content in ("first", "second"):
+        machine.path.write_text(content)
+        await recovered(machine)
+    assert machine.path.with_name("journal.damaged").read_text() == "first"
+    assert machine.path.with_name("journal.damaged-2").read_text() == "second"
