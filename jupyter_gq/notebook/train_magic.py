@@ -116,13 +116,15 @@ def describe_train(line: str) -> None:
 
 
 def list_jobs(line: str) -> Table | None:
-    """Return the jobs of the user that have not ended, those that run first; None if the line asks for help, which is printed.
+    """Return the jobs of the user that have not ended; None if the line asks for help, which is printed.
 
-    In the line, `--all` adds jobs that have ended, and `--group GROUP` leaves out the jobs of other groups. In a job,
-    which replays such a cell, the table is empty and says so. Raises IPython's `UsageError` for another line, or if
-    the jobs cannot be read.
+    Those that run come first. In the line, `--all` adds jobs that have ended, and `--group GROUP` leaves out the jobs
+    of other groups. In a job, which replays such a cell, the table is empty and says so. Raises IPython's `UsageError`
+    for another line, or if the jobs cannot be read.
     """
-    parser = UsageParser(prog="%gq_jobs", description="List your jobs: first those that run, then those that wait; newest first.")
+    parser = UsageParser(
+        prog="%gq_jobs", description="List your jobs: first those that run, then those that wait; newest first."
+    )
     parser.add_argument("--all", action="store_true", help="list jobs that have ended too")
     parser.add_argument("--group", help="only jobs of this group, such as a sweep")
     options = parser.parse(line)
@@ -145,7 +147,7 @@ def list_jobs(line: str) -> Table | None:
 
 
 def _rank(job: Mapping[str, object]) -> int:
-    """Return the place of a job in the list by its phase: what runs comes first, what has ended last, as in the panel."""
+    """Return the place of a job in the list by its phase, as in the panel: what runs is first, what has ended last."""
     phase = job.get("phase")
     return _PHASES.index(phase) if phase in _PHASES else len(_PHASES)
 

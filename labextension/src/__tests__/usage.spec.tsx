@@ -190,7 +190,7 @@ describe('a job that uses no GPU', () => {
     expect(told()).toHaveLength(1);
   });
 
-  it('is told where the browser keeps nothing for the page', async () => {
+  it('is told where the browser keeps nothing for the page', () => {
     const refuse = jest.spyOn(Storage.prototype, 'setItem').mockImplementation(() => {
       throw new Error('full');
     });

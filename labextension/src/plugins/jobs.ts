@@ -33,9 +33,7 @@ export const jobs = definePlugin({
       });
       owned.add(command);
     };
-    addCommand(CommandIDs.cancelJob, trans.__('Cancel Job'), job =>
-      cancel(training, tracker, job, trans)
-    );
+    addCommand(CommandIDs.cancelJob, trans.__('Cancel Job'), job => cancel(training, tracker, job, trans));
     addCommand(CommandIDs.holdJob, trans.__('Hold or Pause Job'), job =>
       changeJob(training, job.id, { held: true })
     );
