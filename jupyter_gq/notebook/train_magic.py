@@ -118,7 +118,7 @@ def describe_train(line: str) -> None:
 def list_jobs(line: str) -> Table | None:
     """Return the jobs of the user that have not ended; None if the line asks for help, which is printed.
 
-    Those that run come first. In the line, `--all` adds jobs that have ended, and `--group GROUP` leaves out the jobs
+    Running jobs come first. In the line, `--all` adds jobs that have ended, and `--group GROUP` leaves out the jobs
     of other groups. In a job, which replays such a cell, the table is empty and says so. Raises IPython's `UsageError`
     for another line, or if the jobs cannot be read.
     """
