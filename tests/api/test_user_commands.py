@@ -113,6 +113,14 @@ async def test_explain_says_after_what_time_an_ended_job_had_ended(people, bundl
     assert next(explain(job, [], now=9000.0)) == f"{describe_job(job)} was cancelled, 50 s after it was sent."
 
 
+async def test_explain_tells_no_pause_that_is_under_way_as_the_last_one(people, bundle):
+    job = await send(people, bundle)
+    paused = models.Eviction(reason="RECLAIMED", sentence="Paused: nlp needed its 1 GPU back.", by=None, at=0.0)
+    changes = {"phase": "pausing", "sentence": "Pausing: nlp needed its 1 GPU back.", "eviction": paused}
+    told = "\n".join(explain(job.model_copy(update=changes), [], 0.0))
+    assert ("Pausing: nlp" in told, "Paused: nlp" in told) == (True, False)
+
+
 async def test_a_job_is_named_by_a_unique_beginning_or_as_the_last_one(say, people, bundle):
     first = await send(people, bundle, name="first")  # ids are counted here: job-1, job-2
     last = await send(people, bundle, name="second")
