@@ -23,7 +23,7 @@ interface IAsked {
 }
 
 /** Open a dialog; return what it asks and sends. */
-async function open(start: IStart = NEW_JOB): Promise<IAsked> {
+async function open(start: IStart = NEW_JOB, patternNotes: string[] = []): Promise<IAsked> {
   const asked: IAsked = { checked: [], sent: [], requests: [] };
   const me = aMe({ queues: [aQueue()] });
   const options: ISendOptions = {
@@ -39,7 +39,8 @@ async function open(start: IStart = NEW_JOB): Promise<IAsked> {
     trans: ENGLISH,
     check: (_, files) => {
       asked.checked.push(files);
-      return Promise.resolve(aPlan({ files: { going: GOING, staying: STAYING, notes: ['Runs alone.'] } }));
+      const notes = { notes: ['Runs alone.'], pattern_notes: patternNotes };
+      return Promise.resolve(aPlan({ files: { going: GOING, staying: STAYING, ...notes } }));
     },
     slowChanged: new Signal<unknown, boolean>({}),
     preview: () => Promise.resolve({ starts_now: true, sentence: 'Starts now.', alternatives: [] } as never),
@@ -75,6 +76,12 @@ describe('the files in the dialog', () => {
     await perform(() => section().querySelector('button')?.click());
     expect(details().hidden).toBe(false);
     expect(words(details())).toContain('Runs alone.');
+  });
+
+  it('have a note at the patterns that take none along, which is not folded away', async () => {
+    await open(NEW_JOB, ['“*.yam” matches no file.']);
+    const notes = (): string[] => all('.jp-gq-field [role=status]', details()).map(words);
+    expect([details().hidden, notes()]).toEqual([false, ['“*.yam” matches no file.']]);
   });
 
   it('are sent as the ticks, the patterns and the live folder say', async () => {

@@ -9,6 +9,7 @@ import * as React from 'react';
 
 import { isCancellable, listUnbegun } from '../jobs';
 import type { ILiveState } from '../live/state';
+import { listOtherQueues } from '../queues';
 import type { JobSummary } from '../wire';
 import { Filters } from './filters';
 import type { IJobQuery } from './listing';
@@ -59,6 +60,7 @@ export function Jobs(props: IJobsProps): React.JSX.Element {
       <SelectionBar
         chosen={found.filter(job => chosen.has(job.id) && isCancellable(job))}
         choosable={found.filter(isCancellable)}
+        queues={state.queues}
         many={props.many}
         onChoose={jobs => setChosen(new Set(jobs.map(job => job.id)))}
         trans={trans}
@@ -77,6 +79,7 @@ export function Jobs(props: IJobsProps): React.JSX.Element {
             now={props.now}
             open={open.has(job.id)}
             chosen={chosen.has(job.id)}
+            movable={listOtherQueues(state.queues, [job]).length > 0}
             onChoose={choose}
             onToggle={props.onToggle}
             actions={props.actions}
