@@ -1,4 +1,8 @@
-/** A section of the send dialog that is folded until the user opens it, or until something in it is wrong. */
+/**
+ * A section of the send dialog that is folded until the user opens it, or until something in it is wrong.
+ *
+ * See docs/decisions/0266-keep-what-is-wrong-in-sight.md.
+ */
 
 import * as React from 'react';
 
