@@ -150,8 +150,8 @@ class Run:
         if reported is not None:
             return reported[0], self._mask.hide(reported[1])
         if self._target is None:
-            count = len(self._job.bundle.replayed)
-            return (None, f"Runs cell {self._replays} of {count} before the one that was sent.") if self._replays else None
+            place = f"{self._replays} of {len(self._job.bundle.replayed)}"
+            return (None, f"Runs cell {place} before the one that was sent.") if self._replays else None
         # The service keeps the last text, so a target without bars takes back the one on the replayed cells.
         otherwise = (None, "") if self._replays else None
         try:
