@@ -4,8 +4,7 @@ import { METADATA_KEY } from '../attach/metadata';
 import { send } from '../plugins/send';
 import type { ICellOutputs, IRunHistory } from '../tokens';
 import { CommandIDs } from '../tokens';
-import type { JobPhase } from '../jobs';
-import type { JobView, SendRequest } from '../wire';
+import type { SendRequest } from '../wire';
 import { aJob, aMe, aPlan, aPool, aQueue, WOULD_WAIT } from './builders';
 import { FakeApp, FakeTraining, settle } from './fakes';
 import { FakePanel, FakeTracker } from './notebooks';
@@ -303,36 +302,6 @@ describe('the dialog', () => {
     expect(sent().priority).toBe(-5);
   });
 
-  it('leads to the field with the problem when sending is refused, and does not fold it away', async () => {
-    await choose();
-    const folded = (): boolean => all('#jp-gq-send-more')[0].hidden;
-    const into = jest.spyOn(Element.prototype, 'scrollIntoView');
-    expect(folded()).toBe(true);
-    for (const [name, wrong, right] of [
-      ['priority', 'high', '0'],
-      ['expected_seconds', 'long', '1 h']
-    ]) {
-      await enter(field(name), wrong);
-      await pause(300);
-      await press('More');
-      button('Send to training').focus();
-      await submit();
-      expect([folded(), document.activeElement?.id]).toEqual([false, `jp-gq-send-${name}`]);
-      expect(into.mock.contexts.at(-1)).toBe(field(name).closest('.jp-gq-field'));
-      expect(field(name).getAttribute('aria-describedby')).toContain(`jp-gq-send-${name}-problem`);
-      await enter(field(name), right);
-      expect([folded(), field(name).getAttribute('aria-invalid')]).toEqual([false, 'false']);
-    }
-  });
-
-  it('leads to the field that the service refuses', async () => {
-    training.server.answer('POST send', { code: 'taken', message: 'Not this name.', field: 'name' }, 422);
-    await choose();
-    button('Send to training').focus();
-    await submit();
-    expect([document.activeElement?.id, alerts()]).toEqual(['jp-gq-send-name', ['Not this name.']]);
-  });
-
   it('asks for no preview any more once it is closed', async () => {
     const { result } = await choose();
     await enter(field('gpus'), '2');
@@ -476,43 +445,6 @@ describe('a cell that is in training already', () => {
     expect(await result).toBe('new');
     await settle();
     expect(training.server.asked.slice(-2)).toEqual(['POST send', 'DELETE jobs/old']);
-  });
-
-  describe('by a sweep', () => {
-    const swept = (at: number, phase: JobPhase): JobView =>
-      aJob({ id: `job-${at}`, name: `digits lr=0.${at}`, group: 'sweep-1', phase });
-    const now = (...phases: JobPhase[]): void =>
-      training.server.answer('GET jobs', { jobs: phases.map((phase, at) => swept(at, phase)), next: null });
-
-    beforeEach(() => {
-      const targets = [{ cell_id: notebook.cells[1].id, source_hash: '', seconds: null }];
-      training.state = { ...training.state, jobs: [{ ...swept(2, 'waiting'), targets }] };
-      training.server.answer('POST cancel', { jobs: [], refused: [] });
-      now('done', 'running', 'waiting', 'waiting');
-    });
-
-    it('is said with the name of the sweep and the states of its jobs', async () => {
-      await choose();
-      expect(dialog()).toContain('The sweep “digits” in vision, 4 jobs: 1 done, 1 running, 2 waiting.');
-      expect(dialog()).toContain('Replacing it cancels the 3 jobs that are left.');
-    });
-
-    it('can be replaced as a whole: all its jobs that have not ended by then are cancelled', async () => {
-      await choose();
-      await press('Replace it');
-      await pause();
-      now('done', 'done', 'running', 'waiting');
-      await submit();
-      await settle();
-      expect(training.server.asked.at(-1)).toBe('POST cancel');
-      expect(training.server.bodies.at(-1)).toEqual({ jobs: ['job-2', 'job-3'] });
-    });
-
-    it('is named from what the page knows if the server cannot say', async () => {
-      training.server.answer('GET jobs', { code: 'service_unavailable', message: 'Later.' }, 503);
-      await choose();
-      expect(dialog()).toContain('1 job: 1 waiting. Replacing it cancels the 1 job that is left.');
-    });
   });
 
   it('is kept beside the new job by Enter', async () => {

@@ -51,6 +51,7 @@ export function Jobs(props: IJobsProps): React.JSX.Element {
     return <NoJobs trans={trans} />;
   }
   const waiting = listUnbegun(state.jobs).length;
+  const shared = { now: props.now, onToggle: props.onToggle, actions: props.actions, trans };
   return (
     <>
       {state.disk && <p className="jp-gq-disk">{trans.__('Files on disk: %1', state.disk)}</p>}
@@ -74,16 +75,13 @@ export function Jobs(props: IJobsProps): React.JSX.Element {
       <ul className="jp-gq-list" aria-label={trans.__('Jobs')}>
         {found.slice(0, shown).map(job => (
           <JobRow
+            {...shared}
             key={job.id}
             job={job}
-            now={props.now}
             open={open.has(job.id)}
             chosen={chosen.has(job.id)}
             movable={listOtherQueues(state.queues, [job]).length > 0}
             onChoose={choose}
-            onToggle={props.onToggle}
-            actions={props.actions}
-            trans={trans}
           />
         ))}
       </ul>
