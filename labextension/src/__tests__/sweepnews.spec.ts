@@ -118,6 +118,18 @@ describe('a sweep', () => {
     expect(told()).toEqual(['“digits”: 3 jobs: 3 done.']);
   });
 
+  it('is told once if it was sent from this page and most of its jobs still wait when the first ones end', async () => {
+    const phases = Array<JobPhase>(60).fill('waiting');
+    phases.forEach((phase, at) => training.recordSent(swept(at, phase)));
+    for (const at of phases.keys()) {
+      phases[at] = 'done';
+      serverKnows(...phases);
+      training.recordJob(swept(at, 'done'));
+      await settle();
+      expect(told()).toHaveLength(at === 59 ? 1 : 0);
+    }
+  });
+
   it('is asked for once while many of its jobs end, and once more for those that ended meanwhile', async () => {
     const end = (...ends: number[]): void => ends.forEach(at => training.recordJob(swept(at, 'done')));
     serverKnows('done', 'done', 'done', 'running');
