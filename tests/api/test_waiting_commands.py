@@ -91,7 +91,7 @@ async def test_a_proxy_that_answers_in_place_of_the_service_is_named_at_the_end(
 
 async def test_a_command_does_not_wait_for_an_address_without_https(say, people):
     code, _, err = await say("jobs", "--url", people["ann"].url.replace("http:", "https:"))
-    assert (code, "write its address with http://" in err, "waits" in err) == (4, True, False)
+    assert (code, "write its address with http://" in err, "tries again" in err) == (4, True, False)
 
 
 @pytest.mark.usefixtures("say")

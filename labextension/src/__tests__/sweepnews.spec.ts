@@ -72,6 +72,10 @@ describe('a sweep', () => {
       tell: ({ describe }) => void describe().then(text => others.push(text))
     });
     feed.listen({ isWanted: () => false, tell: () => others.push('not wanted') });
+    feed.listen({
+      isWanted: () => Promise.reject(new Error('no settings')),
+      tell: () => others.push('cannot say')
+    });
     serverKnows('done');
     training.server.answer('GET jobs/job-0/results', result(0.9));
     await runs('done');

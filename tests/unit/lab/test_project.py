@@ -251,6 +251,12 @@ def test_a_line_of_the_ignore_file_with_many_stars_ignores_at_least_what_it_name
     assert going(folder, "load('runs')") == []
 
 
+def test_a_comment_of_the_ignore_file_with_many_stars_ignores_nothing(folder):
+    write(folder, "helpers.py")
+    write(folder, ".jupyter-gq-ignore", "# ******** data ********\n#*******\n")
+    assert going(folder, "import helpers") == ["helpers.py"]
+
+
 @pytest.mark.parametrize("pattern", ["**/a/" * 12 + "b", "*a*/" * 12 + "b", "**/*a*/" * 12 + "b"])
 def test_a_pattern_of_many_costly_names_does_no_harm(folder, pattern):
     """Without a bound over all names, the first file would be matched for years."""
