@@ -18,7 +18,7 @@ from jupyter_gq.backends.servers import ServersBackend
 from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.client.state import LiveState, read_state
-from jupyter_gq.commands.connection import ask_service
+from jupyter_gq.commands.connection import add_wait_argument, ask_service
 from jupyter_gq.controller.settings.config import Settings, build_settings
 from jupyter_gq.controller.settings.config_file import ConfigFileError
 from jupyter_gq.controller.settings.last_good import LastGood
@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--state", type=Path, metavar="SNAPSHOT.json", help="compare with this state, written by `jupyter-gq snapshot`"
     )
     parser.add_argument("--url", help="compare with the running service at this address")
+    add_wait_argument(parser)
     parser.epilog = (
         "Without --state and --url the file is checked by itself. With --url, the token of an administrator is read as "
         "by `jupyter-gq jobs`. The exit code is 1 if the file cannot be used."

@@ -24,6 +24,7 @@ const esm = [
 /** @type {import('jest').Config} */
 module.exports = {
   testEnvironment: 'jsdom',
+  testTimeout: 60000, // a thousand rows take their time on a slow machine
   setupFiles: ['<rootDir>/jest.setup.js'],
   testMatch: ['<rootDir>/src/**/__tests__/*.spec.ts?(x)'],
   moduleFileExtensions: ['ts', 'tsx', 'js', 'json'],

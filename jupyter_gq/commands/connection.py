@@ -37,12 +37,17 @@ def add_service_arguments(parser: argparse.ArgumentParser, *, admin: bool = Fals
         help="address of the service, such as https://hub.example.org/services/jupyter-gq, or of the Hub "
         f"(default: ${_URL}, else that of `jupyter-gq login`)",
     )
+    add_wait_argument(parser)
+    parser.epilog = f"The token{' of an administrator' if admin else ''} {_PLACES}"
+
+
+def add_wait_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--no-wait`, which `ask_service` reads."""
     parser.add_argument(
         "--no-wait",
         action="store_true",
-        help=f"end at once if the service does not answer (default: wait up to {MOMENT:.0f} s, since it may restart)",
+        help=f"end at once if the service does not answer (default: try again for {MOMENT:.0f} s: it may restart)",
     )
-    parser.epilog = f"The token{' of an administrator' if admin else ''} {_PLACES}"
 
 
 def ask_service(arguments: argparse.Namespace, question: Callable[[PatientClient], Awaitable[Answer]]) -> Answer:

@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     if parts.scheme == "http" and parts.hostname not in _THIS_MACHINE:
         print(f"The connection to {parts.hostname} is not encrypted: others may read your token.", file=sys.stderr)
     login = Login(url=url, token=_ask_token(url))
-    me = ask_as(login, ServiceClient.me)
+    me = ask_as(login, ServiceClient.me, no_wait=True)  # an address that was just typed may be wrong
     path = write_login(login)
     print(f"You are {me.user} at {url}. The token is stored in {path}.")
     for name in TOKEN_VARIABLES:

@@ -1,7 +1,8 @@
 """The waiting of a command while the service does not answer, such as while it restarts.
 
 Each request is repeated by itself, at the pace of `notebook.pace`. A request that was carried out although its answer
-was lost is harmless when repeated: a job is sent with a key, and a change says what shall be.
+was lost is harmless when repeated: a job is sent with a key, and a change says what shall be. A repeated cancel, drain
+or undrain may be told that it is done already.
 
 See docs/decisions/0247-let-each-command-wait-for-a-restart.md.
 """
@@ -10,6 +11,7 @@ import asyncio
 import re
 import secrets
 import socket
+import ssl
 import sys
 from collections.abc import Callable, Mapping
 
@@ -20,19 +22,23 @@ from jupyter_gq.notebook.pace import INTERVAL, Pace
 
 from .clock import monotonic
 
-#: Seconds that a command waits for an answer to one request.
+#: Seconds after the beginning of a request within which it is tried again; the last try may take longer.
 MOMENT = 15.0
 #: What a failed connection says if a server that speaks plain HTTP is asked for HTTPS.
 NOT_HTTPS = re.compile("TLS handshake|WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|HTTP_REQUEST")
 #: The code of a socket at which another program listens.
 _UNTRUSTED = "untrusted_service"
+#: Codes with which the service says what will not pass in a moment, or what a repetition makes worse.
+_LASTING = frozenset({"backend_error", "statement_cancelled"})
+#: Failures of a connection that mean a wrong address, or a certificate that is not trusted.
+_WRONG = (socket.gaierror, ssl.SSLCertVerificationError)
 
 
 class Patience:
     """How long the requests of a command wait for an answer, and whom they tell of it. All of them share one."""
 
     def __init__(self, longest: float | None) -> None:
-        """Let each request wait `longest` seconds; None = until somebody answers."""
+        """Let each request be tried again for `longest` seconds; None = until somebody answers."""
         self.longest = longest
         #: Shows that the service has gone away (False), or that it has come back (True).
         self.show: Callable[[bool], None] = self._print
@@ -43,7 +49,9 @@ class Patience:
 
         Before the first answer, the address may also be wrong, or another program may listen there.
         """
-        wrong = isinstance(error.__cause__, socket.gaierror) or NOT_HTTPS.search(error.problem.message) is not None
+        if error.problem.code in _LASTING:
+            return False
+        wrong = isinstance(error.__cause__, _WRONG) or NOT_HTTPS.search(error.problem.message) is not None
         return self._has_answered or not (wrong or error.problem.code == _UNTRUSTED)
 
     async def wait(self, began: float, pause: float) -> bool:
@@ -66,7 +74,7 @@ class Patience:
 
     def _print(self, available: bool) -> None:
         """Print on standard error that the service has gone away or has come back."""
-        waits = f"The service does not answer; this command waits up to {self.longest:.0f} s."
+        waits = f"The service cannot answer now; this command tries again for {self.longest:.0f} s."
         print_plain("The service answers again." if available else waits, sys.stderr)
         sys.stderr.flush()
 

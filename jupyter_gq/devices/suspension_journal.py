@@ -37,10 +37,10 @@ log = logging.getLogger(__name__)
 class Step(StrEnum):
     """The steps of a share in the journal."""
 
-    LOCKING = "LOCKING"  # its processes are being locked; no memory has moved
-    CHECKPOINTING = "CHECKPOINTING"  # their GPU memory is moving to the host
-    SUSPENDED = "SUSPENDED"  # all of it is in host memory
-    RESTORING = "RESTORING"  # it is moving back, and the processes are being unlocked
+    LOCKING = "LOCKING"  # the processes are being locked; no memory has moved
+    CHECKPOINTING = "CHECKPOINTING"  # GPU memory is moving to the host
+    SUSPENDED = "SUSPENDED"  # all GPU memory is in host memory
+    RESTORING = "RESTORING"  # GPU memory is moving back, and the processes are being unlocked
     UNSUSPENDABLE = "UNSUSPENDABLE"  # the share runs, and is not tried again
 
 

@@ -49,6 +49,8 @@ _PYTHON_PROXY = "jupyter_gq.hub.proxy"
 _STATE_DIR = "jupyter-gq-state"
 #: Milliseconds in which a server has to begin its answer to the pure-Python proxy: an hour instead of 20 s.
 _PROXY_TIMEOUT = "3600000"
+#: Threads that touch users' files come and go, and an arena of malloc keeps what its thread once had: two are enough.
+_MALLOC = {"MALLOC_ARENA_MAX": "2"}
 #: Ports for the service, below those that Linux gives to outgoing connections (32768 and up).
 _PORTS = range(20_000, 32_000)
 #: Attempts at the last port while an earlier service ends, and seconds between two of them.
@@ -164,6 +166,7 @@ def _set_service(c: Config, port: int, folder: Path, place: SocketPlace) -> None
         "command": [*_keep_running_command(), "-m", "jupyter_gq.app", "service", "--config", str(file)],
         "cwd": str(Path.cwd()),
         "environment": {
+            **_MALLOC,
             **read_variables({file, _find_caller()}),
             **{name: os.environ[name] for name in ("HOME", "TZ") if name in os.environ},
             SOCKET_VARIABLE: str(place.path),

@@ -11,16 +11,17 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-#: Beginning of the names that the Hub sets for each program that it starts.
-_OF_THE_HUB = "JUPYTERHUB_"
+#: Beginnings of names that are not passed on: the Hub sets the first ones for each program that it starts, and jobs
+#: would inherit the others from the service by default, which name folders of the administrator.
+_LEFT_OUT = ("JUPYTERHUB_", "XDG_", "JUPYTER_PATH", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "TMPDIR")
 
 
 def read_variables(files: Iterable[Path]) -> dict[str, str]:
-    """Return the variables of this process that the files name; those of the Hub itself are left out.
+    """Return the variables of this process that the files name, without those of `_LEFT_OUT`.
 
     A file that cannot be read or parsed names none.
     """
-    names = {name for file in files for name in _names_in(_parse(file)) if not name.startswith(_OF_THE_HUB)}
+    names = {name for file in files for name in _names_in(_parse(file)) if not name.startswith(_LEFT_OUT)}
     return {name: os.environ[name] for name in sorted(names) if name in os.environ}
 
 

@@ -4,6 +4,7 @@ Rules
 -----
 - A literal is a number, a text, True, False or None on one line. An f-string, a list or an expression is none.
 - Only the literal is replaced, by its position in the syntax tree: formatting and comments of the cell stay.
+- `lr, depth = 0.1, 3` assigns a literal to each of the names.
 - A name varies in every cell that assigns a literal to it: the replayed cells then agree with the target.
 
 See docs/decisions/0136-vary-literals-by-their-position.md.
@@ -50,13 +51,12 @@ def find_assignments(source: str) -> list[Assignment]:
     content = source.encode("utf-8", "surrogatepass")
     lines = [0, *(match.end() for match in _LINE_END.finditer(content))]
     found = []
-    for node in tree.body:
-        target, value = _read_assignment(node)
-        if target is None or value is None or not _is_literal(value):
+    for target, value in itertools.chain.from_iterable(map(_list_pairs, tree.body)):
+        if not (isinstance(target, ast.Name) and _is_literal(value)):
             continue
         start, end = lines[value.lineno - 1] + value.col_offset, lines[value.lineno - 1] + (value.end_col_offset or 0)
         text = content[start:end].decode("utf-8", "surrogatepass")
-        found.append(Assignment(name=target, text=text, line=value.lineno, start=start, end=end))
+        found.append(Assignment(name=target.id, text=text, line=value.lineno, start=start, end=end))
     return found
 
 
@@ -129,13 +129,17 @@ def _parse(source: str) -> ast.Module | None:
     return None
 
 
-def _read_assignment(node: ast.stmt) -> tuple[str | None, ast.expr | None]:
-    """Return the name and the value of an assignment to one name; None for every other statement."""
-    if not isinstance(node, (ast.Assign, ast.AnnAssign)):
-        return None, None
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    target = targets[0]
-    return (target.id, node.value) if isinstance(target, ast.Name) and len(targets) == 1 else (None, None)
+def _list_pairs(node: ast.stmt) -> list[tuple[ast.expr, ast.expr]]:
+    """Return each target of an assignment with its value; none for `a = b = 1` and for every other statement."""
+    if isinstance(node, ast.AnnAssign):
+        return [] if node.value is None else [(node.target, node.value)]
+    if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+        return []
+    [target], value = node.targets, node.value
+    if not isinstance(target, (ast.Tuple, ast.List)) or not isinstance(value, (ast.Tuple, ast.List)):
+        return [(target, value)]
+    is_plain = not any(isinstance(each, ast.Starred) for each in (*target.elts, *value.elts))
+    return list(zip(target.elts, value.elts, strict=True)) if is_plain and len(target.elts) == len(value.elts) else []
 
 
 def _is_literal(node: ast.expr) -> bool:

@@ -2,13 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
-from jupyter_gq.domain.plain_text import quoted
-
 from .bundle import sends_itself
 from .cells import make_title
 from .history import RanCell
-from .project.ignored import match_patterns
-from .requests import CellWarning, FilesPlan
+from .requests import CellWarning
 
 #: Most cells that a sentence names.
 _MOST_CELLS = 5
@@ -45,13 +42,6 @@ def describe_failed(ran: Sequence[RanCell], target: str) -> list[str]:
     if not names:
         return []
     return [f"{_name_cells(names)} ended with an error and does not run in the job: what it did is missing there."]
-
-
-def describe_unmatched(patterns: Iterable[str], files: FilesPlan) -> list[str]:
-    """Return a sentence on each pattern of the user that none of the planned files fits."""
-    paths = [*(file.path for file in files.going), *(file.path for file in files.staying)]
-    unused = [pattern for pattern in patterns if not any(match_patterns([pattern]).match_files(paths))]
-    return [f"No file that can go along fits {quoted(pattern)}." for pattern in unused]
 
 
 def _name_cell(cell: RanCell) -> str:

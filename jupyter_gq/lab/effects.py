@@ -127,7 +127,8 @@ def _find_in_call(call: ast.Call, names: Names) -> Iterable[Effect]:
     elif name in _RUNS:
         yield from _judge_command(_read_command(_get_argument(call, 0)))
     elif name == "jupyter_gq.result":
-        if read_text(_get_argument(call, 0, "job")) == LAST:
+        job = _get_argument(call, 0, "job")
+        if isinstance(job, ast.Constant) and job.value == LAST:
             yield Effect("names_last_job")
     else:
         yield from _find_writes(call, name, names)

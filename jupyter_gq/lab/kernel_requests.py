@@ -18,7 +18,7 @@ from jupyter_gq.client.outputs import Fold
 from jupyter_gq.domain.job_names import CALL_CELL, LAST, SETUP_CELL
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
-from .cell_notes import describe_failed, describe_unmatched, describe_warnings
+from .cell_notes import describe_failed, describe_warnings
 from .history import KernelHistory
 from .refusal import RefusedRequest
 from .requests import CellsRequest, JobFields, Plan, PrefixCell, SendRequest, parse
@@ -186,7 +186,7 @@ class KernelRequests:
         plan = await self._connection.describe(request)
         notes = describe_warnings(plan.warnings, before, target)
         notes += [f"{file.path}: {file.message}." for file in plan.files.staying if not file.reached]
-        notes += describe_unmatched(asked.file_patterns, plan.files)
+        notes += plan.files.pattern_notes
         notes += describe_failed(history.cells, target) if asked.replay else []
         if asked.replay and not (history.complete and is_known):
             notes.append("Not everything that ran in this kernel is known, so the job may lack some of it.")

@@ -231,6 +231,9 @@ class FilesPlan(BaseModel):
     going: list[PlannedFile]
     staying: list[StayingFile]
     notes: list[str] = Field(description="Sentences on the folder in which the job runs.")
+    pattern_notes: list[str] = Field(
+        default_factory=list, description="Sentences on the patterns in `file_patterns` that name no file."
+    )
 
 
 class PlannedKernel(BaseModel):

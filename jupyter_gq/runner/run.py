@@ -100,6 +100,8 @@ class Run:
         self._shown = ShownOutputs(run=job.folder.run)
         #: The target that runs or has run last; None before the first.
         self._target: CellToRun | None = None
+        #: How many replayed cells have begun.
+        self._replays = 0
         #: What the kernel says about the variables that the job returns.
         self._variables = refuse_variables(job.bundle.returns, UNFINISHED)
         self._saved_state: object = None
@@ -145,19 +147,22 @@ class Run:
     def _progress(self) -> tuple[float | None, str] | None:
         """Return (fraction, text) as the user's code reports it, otherwise as the bars of the present target show it.
 
-        None if there is neither.
+        Before the first target, the text names the replayed cell that runs. None if there is nothing to say.
         """
         reported = self._job.folder.progress()
         if reported is not None:
             return reported[0], self._mask.hide(reported[1])
         if self._target is None:
-            return None
+            place = f"{self._replays} of {len(self._job.bundle.replayed)}"
+            return (None, f"Runs cell {place} before the one that was sent.") if self._replays else None
+        # The service keeps the last text, so a target without bars takes back the one on the replayed cells.
+        otherwise = (None, "") if self._replays else None
         try:
-            return find_progress(self._recorder.outputs(self._target.id))
+            return find_progress(self._recorder.outputs(self._target.id)) or otherwise
         except Exception:
             # A guess from the output of any library must end neither the heartbeats nor the job.
             log.exception("The bars in the output could not be read.")
-            return None
+            return otherwise
 
     def _wake_on_stop(self) -> None:
         """Let the event loop call `_on_stop` soon; safe in a signal handler, between any two instructions."""
@@ -321,6 +326,8 @@ class Run:
         about = {"op": "cell", "cell": cell.id, "role": cell.role}
         if cell.role == "target":
             self._target = cell
+        else:
+            self._replays += 1
         self._shipper.emit([{**about, "state": "start", "execution_count": None}])
         if self._recorder.outputs(cell.id):  # an earlier run left them
             self._divide_outputs(cell)

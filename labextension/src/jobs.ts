@@ -3,7 +3,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { formatGpus } from './amounts';
-import { formatClock, formatEstimate, formatMinutes, formatSpan } from './times';
+import { formatClock, formatEstimate, formatMinutes, formatSpan, showLocalTimes } from './times';
 import type { JobSummary, JobView, NotebookView, QueueView } from './wire';
 
 export type JobPhase = JobSummary['phase'];
@@ -215,7 +215,7 @@ export function describeJob(job: JobSummary, now: number, trans: TranslationBund
   const hasPlace = job.position !== null && job.phase !== 'paused';
   const parts = [
     hasPlace ? trans.__('%1 in line.', formatOrdinal(job.position ?? 0, trans)) : '',
-    job.sentence,
+    showLocalTimes(job.sentence, now),
     hasPaused(job) ? describePauseCost(job, now, trans) : '',
     describeExpectedStart(job, now, trans)
   ];
@@ -323,9 +323,13 @@ export function describeUnused(job: JobSummary, now: number, trans: TranslationB
   return trans.__('No GPU used for %1, although the job holds %2.', time, formatAmount(job, trans));
 }
 
-/** Return the service's sentence of a job, without that on unused GPUs: its time goes on, as `describeUnused` says. */
-export function omitUnused(job: JobSummary): string {
-  return job.unused_gpu ? job.sentence.replace(job.unused_gpu.sentence, '').trim() : job.sentence;
+/**
+ * Return the service's sentence of a job with times as here, without that on unused GPUs: its time goes on, as
+ * `describeUnused` says.
+ */
+export function omitUnused(job: JobSummary, now: number): string {
+  const sentence = job.unused_gpu ? job.sentence.replace(job.unused_gpu.sentence, '').trim() : job.sentence;
+  return showLocalTimes(sentence, now);
 }
 
 /** Return a sentence such as "Probably starts within 5 min, almost surely within 15 min."; "" if nothing is known. */

@@ -71,8 +71,8 @@ export class NewsFeed implements INewsFeed, IDisposable {
   /** Return the listeners that want news at present. */
   async findListeners(): Promise<IListener[]> {
     const listeners = [...this._listeners];
-    const wanted = await Promise.all(listeners.map(async listener => listener.isWanted()));
-    return listeners.filter((_, at) => wanted[at]);
+    const wanted = await Promise.all(listeners.map(wantsNews));
+    return listeners.filter((listener, at) => wanted[at] && this._listeners.has(listener));
   }
 
   private _take(job: JobSummary): void {
@@ -99,6 +99,15 @@ export class NewsFeed implements INewsFeed, IDisposable {
   private readonly _connection: IDisposable;
   private readonly _listeners = new Set<IListener>();
   private readonly _phases = new Map<string, JobPhase>();
+}
+
+/** Tell whether a listener wants news; one that cannot say gets none. */
+async function wantsNews(listener: IListener): Promise<boolean> {
+  try {
+    return await listener.isWanted();
+  } catch {
+    return false;
+  }
 }
 
 function makeJobNews(job: JobSummary, trans: TranslationBundle): INews {

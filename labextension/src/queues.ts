@@ -2,7 +2,7 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import type { Bounds, QueueView } from './wire';
+import type { Bounds, JobSummary, QueueView } from './wire';
 
 /** Return the GPU totals of a queue, such as "0.5 guaranteed, 1 in use, at most 4, 2 waiting". */
 export function describeGpuUsage(queue: QueueView, trans: TranslationBundle): string {
@@ -35,6 +35,17 @@ function describeMemory({ quota, limit, used }: Bounds, trans: TranslationBundle
     return trans.__('%1 of %2 of memory', used, quota);
   }
   return limit === null ? '' : trans.__('%1 of at most %2 of memory', used, limit);
+}
+
+/** Return the names of the queues to which the user can move all of these jobs. */
+export function listOtherQueues(
+  queues: readonly QueueView[],
+  jobs: readonly Pick<JobSummary, 'queue'>[]
+): string[] {
+  const present = new Set(jobs.map(job => job.queue));
+  return listMemberQueues(queues)
+    .map(queue => queue.name)
+    .filter(name => present.size !== 1 || !present.has(name));
 }
 
 /** Return the queues that the user can send a job to: leaves of the tree that the user is a member of. */

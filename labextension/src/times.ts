@@ -108,6 +108,17 @@ export function formatClock(instant: number, now: number): string {
   return `${date.toLocaleDateString([], { day: 'numeric', month: 'short' })}, ${time}`;
 }
 
+/** A time as the service writes it, such as "2026-11-27 06:12 UTC". */
+const SERVICE_TIME = /\b(\d{4}-\d\d-\d\d) (\d\d:\d\d) UTC\b/g;
+
+/** Return a sentence of the service with its times as a clock here shows them. */
+export function showLocalTimes(sentence: string, now: number): string {
+  return sentence.replace(SERVICE_TIME, (written, day: string, time: string) => {
+    const instant = Date.parse(`${day}T${time}Z`) / 1000;
+    return Number.isNaN(instant) ? written : formatClock(instant, now);
+  });
+}
+
 /** Return an instant with date and time, for a tooltip. */
 export function formatInstant(instant: number): string {
   return new Date(instant * 1000).toLocaleString();

@@ -270,6 +270,8 @@ export interface components {
             staying: components["schemas"]["StayingFile"][];
             /** @description Sentences on the folder in which the job runs. */
             notes: string[];
+            /** @description Sentences on the patterns in `file_patterns` that name no file. */
+            pattern_notes: string[];
         };
         /** @description A warning that an idle notebook will lose its share. */
         IdleWarning: {

@@ -56,7 +56,7 @@ async def test_a_command_that_begins_while_the_service_restarts_waits_and_says_s
     told = {"out": "", "err": ""}
     address = ["--url", f"http://127.0.0.1:{port}{PREFIX}"]
     listing = asyncio.create_task(asyncio.to_thread(main, ["jobs", *address]))
-    says = "The service does not answer; this command waits up to 15 s.\n"
+    says = "The service cannot answer now; this command tries again for 15 s.\n"
     await eventually(lambda: has_printed(capsys, told, "err", says), lambda: told)
     server, _ = listen(port)
     assert await listing == 0
@@ -83,7 +83,7 @@ async def test_a_proxy_that_answers_in_place_of_the_service_is_named_at_the_end(
     server.add_sockets(sockets)
     code, _, err = await say("jobs", "--url", f"http://127.0.0.1:{sockets[0].getsockname()[1]}")
     first, last = err.splitlines()
-    assert (code, first) == (4, "The service does not answer; this command waits up to 0 s.")
+    assert (code, first) == (4, "The service cannot answer now; this command tries again for 0 s.")
     assert "does not answer; a proxy did, with status 503. The service may be restarting" in last
     assert len(asked) > 1
     await stop(server)
@@ -91,7 +91,7 @@ async def test_a_proxy_that_answers_in_place_of_the_service_is_named_at_the_end(
 
 async def test_a_command_does_not_wait_for_an_address_without_https(say, people):
     code, _, err = await say("jobs", "--url", people["ann"].url.replace("http:", "https:"))
-    assert (code, "write its address with http://" in err, "waits" in err) == (4, True, False)
+    assert (code, "write its address with http://" in err, "tries again" in err) == (4, True, False)
 
 
 @pytest.mark.usefixtures("say")

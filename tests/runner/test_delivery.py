@@ -153,6 +153,17 @@ def test_heartbeats_carry_the_progress_of_a_bar(job, service, bars):
     assert not [beat for beat in service.beats() if (beat["progress"] or {}).get("fraction") == 1], "a replayed bar"
 
 
+def test_heartbeats_name_the_replayed_cell_that_runs_until_the_target_begins(job, service):
+    job.prefix("x = 1")
+    job.prefix("import pathlib, time\nwhile not pathlib.Path('go').exists(): time.sleep(0.05)", cell_id="second")
+    job.target("import time\ntime.sleep(3600)")
+    job.start()
+    said = {"fraction": None, "text": "Runs cell 2 of 2 before the one that was sent."}
+    eventually(lambda: service.beats() and service.beats()[-1]["progress"] == said)
+    (job.cwd / "go").touch()
+    eventually(lambda: service.beats()[-1]["progress"] == {"fraction": None, "text": ""})
+
+
 def test_reported_progress_counts_more_than_a_bar(job, service):
     job.prefix("import jupyter_gq\nfrom tqdm import tqdm")
     job.target("for _ in tqdm(range(4)): jupyter_gq.progress(1, 10, 'mine')")

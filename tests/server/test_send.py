@@ -348,6 +348,18 @@ async def test_files_whose_names_are_not_utf8_are_named(on_hub, service, fetch, 
     assert "it is not valid text" in staying["message"]
 
 
+async def test_patterns_that_take_no_file_along_are_told_before_the_job_is_sent(on_hub, service, fetch, jp_root_dir):
+    (jp_root_dir / "work").mkdir()
+    (jp_root_dir / "work" / "a.csv").write_text("1")
+    _, plan = await fetch("POST", "check", body=a_request(file_patterns=["*.csv", "*.yaml", "../*.ipynb", "~/a"]))
+    outside = "is outside of the notebook's folder, and only files in this folder go along"
+    assert [note.partition(". ")[0] for note in plan["files"]["pattern_notes"]] == [
+        "'*.yaml' matches no file in the notebook's folder; ignored folders are not searched.",
+        f"'../*.ipynb' {outside}",
+        f"'~/a' {outside}",
+    ]
+
+
 @pytest.mark.parametrize(
     "document",
     [

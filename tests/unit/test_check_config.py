@@ -10,6 +10,7 @@ import pytest
 from jupyter_gq.app import main
 from jupyter_gq.backends.local import describe_unwritable
 from jupyter_gq.controller.settings.policy_file import PolicyFile
+from jupyter_gq.demo.processes import free_port
 from tests.fakes import a_node
 from tests.unit.controller.world import ANN, BOB, World
 
@@ -264,3 +265,11 @@ def test_names_of_queues_that_look_the_same_are_listed(check):
 def test_a_missing_file_is_said_to_be_missing(tmp_path, capsys):
     assert main(["check-config", str(tmp_path / "missing.py")]) == 1
     assert "missing.py: there is no such file that can be read. Check the path" in capsys.readouterr().out
+
+
+def test_a_service_that_does_not_answer_is_told_in_a_sentence(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("JUPYTER_GQ_TOKEN", "a-token")
+    (tmp_path / "config.py").write_text(NOW)
+    address = f"http://127.0.0.1:{free_port()}/services/jupyter-gq"
+    assert main(["check-config", str(tmp_path / "config.py"), "--url", address, "--no-wait"]) == 4
+    assert capsys.readouterr().err.startswith("jupyter-gq check-config: ")

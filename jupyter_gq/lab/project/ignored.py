@@ -108,7 +108,7 @@ def _widen(line: str) -> str:
     If the given line is too costly, its last names are replaced by everything in the folders that the first ones name.
     """
     names = line[:_LONGEST].split("/")
-    if line.startswith("!") or not _is_costly(names):
+    if line.startswith(("!", "#")) or not _is_costly(names):
         return line
     while names and _is_costly([*names, "**"]):
         names.pop()

@@ -76,6 +76,8 @@ class Needed:
     staying: dict[str, StayingFile] = field(default_factory=dict)
     #: Paths that the cells write and do not read, and that do not go along.
     written: list[str] = field(default_factory=list)
+    #: Patterns of the user that name no file; unknown, and so empty, if the search ended early.
+    unmatched: list[str] = field(default_factory=list)
     #: Whether the search ended early.
     cut_short: bool = False
     #: Why `.jupyter-gq-ignore` is not followed, as a clause; "" if it is, or if there is none.
@@ -177,13 +179,17 @@ class _Search:
     def add_patterns(self, patterns: Sequence[str]) -> None:
         """Add the files that the user's patterns name, also ignored ones, but no secrets.
 
-        Folders that are ignored are not searched.
+        Folders that are ignored are not searched. Patterns that name no file are noted.
         """
         wanted = match_patterns(patterns)
+        unmatched = {pattern: match_patterns([pattern]) for pattern in patterns if not pattern.startswith("!")}
         if patterns:
             for path in self._walk(""):
+                for pattern in [pattern for pattern, names in unmatched.items() if names.match_file(path)]:
+                    del unmatched[pattern]
                 if wanted.match_file(path):
                     self._add_file(path, "pattern", path)
+        self.found.unmatched = list(unmatched)
 
     def _add_module(self, imported: Import, package: tuple[str, ...]) -> None:
         """Add the files of a module if it lies in the folder: of a package all modules, else its one file."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from jupyter_gq.client.frozen_files import MOST_FILES, explain_unsafe_path
 from jupyter_gq.client.models import FileStore, FrozenFile
 from jupyter_gq.client.problems import ServiceError
+from jupyter_gq.domain.plain_text import quoted
 from jupyter_gq.lab.cells import parse_cell
 from jupyter_gq.lab.effects import find_effects
 from jupyter_gq.lab.refusal import RefusedRequest
@@ -60,6 +61,7 @@ class Project:
             ],
             staying=[self._describe_staying(file) for file in self.needed.staying.values()],
             notes=self._describe_folder(),
+            pattern_notes=[_describe_unmatched(pattern) for pattern in self.needed.unmatched],
         )
 
     async def send(self, service: FileService) -> list[FrozenFile]:
@@ -118,6 +120,15 @@ class Project:
             f"The file {IGNORE_FILE} cannot be followed: {self.needed.ignore_problem}. Mend or delete it, or use the "
             "live folder: it is not known which files shall stay."
         )
+
+
+def _describe_unmatched(pattern: str) -> str:
+    if pattern.startswith("~") or ".." in pattern.split("/"):
+        return (
+            f"{quoted(pattern)} is outside of the notebook's folder, and only files in this folder go along. Copy the "
+            "files there, or name them by their full path in the cell."
+        )
+    return f"{quoted(pattern)} matches no file in the notebook's folder; ignored folders are not searched."
 
 
 async def find_project(

@@ -1,5 +1,6 @@
 import { Signal } from '@lumino/signaling';
 
+import { RequestError } from '../client';
 import type { IStart } from '../send/opening';
 import { NEW_JOB } from '../send/opening';
 import type { ISendOptions } from '../send/widget';
@@ -8,7 +9,7 @@ import type { IFileChoice } from '../send/files';
 import { describeChoice } from '../send/files';
 import { proposeValues } from '../send/values';
 import { ENGLISH, aJob, aMe, aPlan, aQueue } from './builders';
-import { all, clearScreen, enter, perform, press, words } from './screen';
+import { all, button, clearScreen, enter, perform, press, words } from './screen';
 
 const GOING = [{ path: 'net.py', bytes: 10, why: 'imported' as const }];
 const STAYING = [{ path: '/x.csv', bytes: 5, message: 'is not reachable', reached: false }];
@@ -23,7 +24,11 @@ interface IAsked {
 }
 
 /** Open a dialog; return what it asks and sends. */
-async function open(start: IStart = NEW_JOB): Promise<IAsked> {
+async function open(
+  start: IStart = NEW_JOB,
+  patternNotes: string[] = [],
+  refusal: Error | null = null
+): Promise<IAsked> {
   const asked: IAsked = { checked: [], sent: [], requests: [] };
   const me = aMe({ queues: [aQueue()] });
   const options: ISendOptions = {
@@ -39,14 +44,15 @@ async function open(start: IStart = NEW_JOB): Promise<IAsked> {
     trans: ENGLISH,
     check: (_, files) => {
       asked.checked.push(files);
-      return Promise.resolve(aPlan({ files: { going: GOING, staying: STAYING, notes: ['Runs alone.'] } }));
+      const notes = { notes: ['Runs alone.'], pattern_notes: patternNotes };
+      return Promise.resolve(aPlan({ files: { going: GOING, staying: STAYING, ...notes } }));
     },
     slowChanged: new Signal<unknown, boolean>({}),
     preview: () => Promise.resolve({ starts_now: true, sentence: 'Starts now.', alternatives: [] } as never),
     send: (request, _prefix, returns, environment, files) => {
       asked.requests.push({ ...request, returns, ...environment });
       asked.sent.push(files);
-      return Promise.resolve(aJob());
+      return refusal === null ? Promise.resolve(aJob()) : Promise.reject(refusal);
     }
   };
   await perform(() => {
@@ -77,6 +83,12 @@ describe('the files in the dialog', () => {
     expect(words(details())).toContain('Runs alone.');
   });
 
+  it('have a note at the patterns that take none along, which is not folded away', async () => {
+    await open(NEW_JOB, ['“*.yam” matches no file.']);
+    const notes = (): string[] => all('.jp-gq-field [role=status]', details()).map(words);
+    expect([details().hidden, notes()]).toEqual([false, ['“*.yam” matches no file.']]);
+  });
+
   it('are sent as the ticks, the patterns and the live folder say', async () => {
     const { checked, sent } = await open();
     await perform(() => all('[aria-label="Take net.py along"]')[0].click());
@@ -87,6 +99,39 @@ describe('the files in the dialog', () => {
     expect(describeChoice(checked[checked.length - 1])).toEqual(chosen);
     await press('Send to training');
     expect(sent.map(describeChoice)).toEqual([chosen]);
+  });
+});
+
+describe('a refusal to send', () => {
+  const field = (name: string): HTMLElement => all(`#jp-gq-send-${name}`)[0];
+  const folded = (): boolean => all('#jp-gq-send-more')[0].hidden;
+
+  it.each([
+    ['priority', 'high', '0'],
+    ['expected_seconds', 'long', '1 h']
+  ])('leads to the field with the problem, which is not folded away: %s', async (name, wrong, right) => {
+    await open();
+    const into = jest.spyOn(Element.prototype, 'scrollIntoView');
+    expect(folded()).toBe(true);
+    await enter(field(name), wrong);
+    await perform(() => jest.advanceTimersByTimeAsync(300));
+    await press('More');
+    button('Send to training').focus();
+    await press('Send to training');
+    expect([folded(), document.activeElement?.id]).toEqual([false, `jp-gq-send-${name}`]);
+    expect(into.mock.contexts).toContain(field(name).closest('.jp-gq-field'));
+    expect(field(name).getAttribute('aria-describedby')).toContain(`jp-gq-send-${name}-problem`);
+    await enter(field(name), right);
+    expect([folded(), field(name).getAttribute('aria-invalid')]).toEqual([false, 'false']);
+  });
+
+  it('leads to the field that the service refuses', async () => {
+    const refusal = new RequestError(422, { code: 'taken', message: 'Not this name.', field: 'name' });
+    await open(NEW_JOB, [], refusal);
+    button('Send to training').focus();
+    await press('Send to training');
+    expect(document.activeElement?.id).toBe('jp-gq-send-name');
+    expect(field('name').getAttribute('aria-invalid')).toBe('true');
   });
 });
 

@@ -8,7 +8,13 @@ const GOING = [
   { path: 'conf/a.yaml', bytes: 500, why: 'pattern' as const }
 ];
 const LARGE = { path: 'data.csv', bytes: 2_100_000_000, message: 'stays', reached: true };
-const plan = (given: Partial<FilesPlan>): FilesPlan => ({ going: [], staying: [], notes: [], ...given });
+const plan = (given: Partial<FilesPlan>): FilesPlan => ({
+  going: [],
+  staying: [],
+  notes: [],
+  pattern_notes: [],
+  ...given
+});
 
 describe('the files that go along', () => {
   it('are summed up in one line, with what stays', () => {

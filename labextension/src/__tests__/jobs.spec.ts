@@ -10,6 +10,7 @@ import {
   isCancellable,
   describeJob,
   describePauseCost,
+  omitUnused,
   listActiveJobs,
   formatMemory,
   mergeJobs,
@@ -18,6 +19,7 @@ import {
   summarizeJob
 } from '../jobs';
 import { listMemberQueues, describeGpuUsage } from '../queues';
+import { formatClock } from '../times';
 import { listDetails } from '../panel/facts';
 import { ENGLISH, aJob, aNotebook, aQueue, aSummary } from './builders';
 
@@ -150,6 +152,17 @@ describe('the words of a job', () => {
       '2 to 4 tasks × 1 GPU'
     ]);
     expect(formatAmount(aJob({ gpus: '2' }), ENGLISH)).toBe('2 GPUs');
+  });
+});
+
+describe('the times in the words of the service', () => {
+  it('are shown as a clock here shows them', () => {
+    const instant = Date.UTC(2026, 10, 27, 6, 12) / 1000;
+    const sentence = 'Held by you since 2026-11-27 06:12 UTC. Go on.';
+    const job = aJob({ phase: 'waiting', held_since: instant, sentence });
+    const shown = `Held by you since ${formatClock(instant, instant)}. Go on.`;
+    expect([describeJob(job, instant, ENGLISH), omitUnused(job, instant)]).toEqual([shown, shown]);
+    expect(describeJob({ ...job, sentence: 'At 2026-99-99 06:12 UTC.' }, instant, ENGLISH)).toContain('UTC');
   });
 });
 

@@ -255,6 +255,18 @@ describe('the GPUs and tasks of a job', () => {
     expect(training.server.bodies.slice(1)).toEqual([{ tasks: 4, min_tasks: 4 }]);
   });
 
+  it('are not sent if the number of GPUs is missing, which is said', async () => {
+    await list(aJob({ id: 'job-0', phase: 'waiting', tasks: 2 }));
+    await ask('job-0');
+    await enter(field('gpus'), ' ');
+    await press('Change');
+    expect(all('.jp-Dialog [role=alert]').map(words)).toEqual([
+      'Write a number of GPUs, such as 0, 0.25 or 1, or GPU memory such as 12 GB.'
+    ]);
+    expect(training.server.bodies).toEqual([]);
+    await press('Cancel');
+  });
+
   it('are not sent if nothing has changed, or if a text is no number of tasks', async () => {
     await list(aJob({ id: 'job-0', phase: 'waiting', tasks: 2 }));
     await ask('job-0');
@@ -327,6 +339,20 @@ describe('the GPUs and tasks of a job', () => {
     const offered = (id: string): string[] => all('button', all(`[data-job=${id}]`)[0]).map(words);
     expect(offered('a')).not.toContain('Move…');
     expect(offered('b')).toEqual(expect.arrayContaining(['Move…', 'Change…']));
+  });
+
+  it('stay in their queue if there is no other one, which the button says', async () => {
+    const move = (): HTMLButtonElement => button('Move… run 0');
+    await list(...someJobs(2));
+    panel.reveal('job-0');
+    await choose('run 0');
+    await draw(panel);
+    expect([move().disabled, move().title]).toEqual([true, 'There is no other queue that you may use.']);
+    expect(all('[aria-label="Move… 1 chosen job"]')).toEqual([]);
+    training.state = { ...training.state, queues: [aQueue(), aQueue({ name: 'nlp' })] };
+    await draw(panel);
+    expect(move().disabled).toBe(false);
+    expect(all('[aria-label="Move… 1 chosen job"]')).toHaveLength(1);
   });
 });
 

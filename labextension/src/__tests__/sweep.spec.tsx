@@ -7,7 +7,7 @@ import { SweepRenderer } from '../attach/sweeptable';
 import { NEW_JOB } from '../send/opening';
 import type { ISendOptions } from '../send/widget';
 import { SendDialog } from '../send/dialog';
-import { countJobs, listGrid, makeSweep, NO_SWEEP, splitValues } from '../send/sweep';
+import { countJobs, describeSweep, listGrid, makeSweep, NO_SWEEP, splitValues } from '../send/sweep';
 import { proposeValues } from '../send/values';
 import { CommandIDs } from '../tokens';
 import type { SentSweep } from '../wire';
@@ -33,7 +33,8 @@ const SWEEP: SentSweep = {
 describe('the values of a sweep', () => {
   it.each([
     ['0.1, 0.01', ['0.1', '0.01']],
-    [' 1,,2 , ', ['1', '2']],
+    [' 1,,2 , , ', ['1', '', '2']],
+    [',', []],
     [`"a, b", 'c\\', d', rb"e,"`, ['"a, b"', `'c\\', d'`, 'rb"e,"']],
     ['', []],
     ['True', ['True']],
@@ -55,9 +56,20 @@ describe('the values of a sweep', () => {
     [choose({ n: '1' }, '0'), '“0” is not a number of jobs.'],
     [choose({ n: '1, oops(' }), '“oops(” is not a number, a text in quotes, True, False or None.'],
     [choose({ n: '1 2' }), '“1 2” is not a number'],
-    [choose({ n: 'true' }), '“true” is not a number']
+    [choose({ n: 'true' }), '“true” is not a number'],
+    [choose({ n: '1,,2' }), 'A value is missing before or between commas.']
   ])('that cannot be sent are a problem', (choice, message) => {
     expect(makeSweep(choice, trans)).toMatchObject({ message: expect.stringContaining(message) as string });
+  });
+
+  it.each([
+    [choose({ n: '1' }), 'Sends 1 job.'],
+    [
+      choose({ n: '1, 2, 1' }),
+      'Sends 3 jobs as one group. n has the value 1 twice, so that some of the jobs are equal. As many run at the same time as the queue lets run.'
+    ]
+  ])('are described by what is sent', (choice, said) => {
+    expect(describeSweep(choice, trans)).toBe(said);
   });
 
   it.each(['1', '-0.5', '+ 3', '1_000', '1e-3', '2.', '.5E+2', '0xfF', '0b1', 'None', "f'{x}'", '"a" "b"'])(

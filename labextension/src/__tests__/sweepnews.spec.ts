@@ -72,6 +72,10 @@ describe('a sweep', () => {
       tell: ({ describe }) => void describe().then(text => others.push(text))
     });
     feed.listen({ isWanted: () => false, tell: () => others.push('not wanted') });
+    feed.listen({
+      isWanted: () => Promise.reject(new Error('no settings')),
+      tell: () => others.push('cannot say')
+    });
     serverKnows('done');
     training.server.answer('GET jobs/job-0/results', result(0.9));
     await runs('done');
@@ -116,6 +120,18 @@ describe('a sweep', () => {
     [0, 1, 2].forEach(at => training.recordJob(swept(at, 'done')));
     await settle();
     expect(told()).toEqual(['“digits”: 3 jobs: 3 done.']);
+  });
+
+  it('is told once if it was sent from this page and most of its jobs still wait when the first ones end', async () => {
+    const phases = Array<JobPhase>(60).fill('waiting');
+    phases.forEach((phase, at) => training.recordSent(swept(at, phase)));
+    for (const at of phases.keys()) {
+      phases[at] = 'done';
+      serverKnows(...phases);
+      training.recordJob(swept(at, 'done'));
+      await settle();
+      expect(told()).toHaveLength(at === 59 ? 1 : 0);
+    }
   });
 
   it('is asked for once while many of its jobs end, and once more for those that ended meanwhile', async () => {

@@ -30,8 +30,8 @@ export function openFields(job: JobSummary): IChangeFields {
 
 /**
  * Return the change of the job that the fields ask for, or the problem of a text that is no number of tasks or no
- * priority on offer; null if nothing would change. An empty field for GPUs changes nothing, and the priority that the
- * job has may stay, however high it is.
+ * priority on offer, or of an empty field for GPUs; null if nothing would change. The priority that the job has may stay,
+ * however high it is.
  */
 export function readChange(
   job: JobSummary,
@@ -39,6 +39,11 @@ export function readChange(
   offer: Pick<IOffer, 'maxPriority'>,
   trans: TranslationBundle
 ): JobChange | Problem | null {
+  const devices = fields.devices.trim();
+  if (devices === '') {
+    const message = trans.__('Write a number of GPUs, such as 0, 0.25 or 1, or GPU memory such as 12 GB.');
+    return { code: 'missing_gpus', field: 'gpus', message };
+  }
   const numbers = readTaskFields(fields, trans);
   if (isProblem(numbers)) {
     return numbers;
@@ -48,11 +53,10 @@ export function readChange(
   if (typeof priority !== 'number') {
     return priority;
   }
-  const devices = fields.devices.trim();
   const most = numbers.tasks ?? 1;
   const least = numbers.min_tasks ?? most;
   const change: JobChange = {
-    ...(devices === '' || devices === openFields(job).devices ? {} : readDevices(devices)),
+    ...(devices === openFields(job).devices ? {} : readDevices(devices)),
     ...(most === job.tasks && least === (job.min_tasks ?? job.tasks)
       ? {}
       : { tasks: most, min_tasks: least }),

@@ -9,6 +9,7 @@ import * as React from 'react';
 
 import { isCancellable, listUnbegun } from '../jobs';
 import type { ILiveState } from '../live/state';
+import { listOtherQueues } from '../queues';
 import type { JobSummary } from '../wire';
 import { Filters } from './filters';
 import type { IJobQuery } from './listing';
@@ -50,6 +51,7 @@ export function Jobs(props: IJobsProps): React.JSX.Element {
     return <NoJobs trans={trans} />;
   }
   const waiting = listUnbegun(state.jobs).length;
+  const shared = { now: props.now, onToggle: props.onToggle, actions: props.actions, trans };
   return (
     <>
       {state.disk && <p className="jp-gq-disk">{trans.__('Files on disk: %1', state.disk)}</p>}
@@ -59,6 +61,7 @@ export function Jobs(props: IJobsProps): React.JSX.Element {
       <SelectionBar
         chosen={found.filter(job => chosen.has(job.id) && isCancellable(job))}
         choosable={found.filter(isCancellable)}
+        queues={state.queues}
         many={props.many}
         onChoose={jobs => setChosen(new Set(jobs.map(job => job.id)))}
         trans={trans}
@@ -72,15 +75,13 @@ export function Jobs(props: IJobsProps): React.JSX.Element {
       <ul className="jp-gq-list" aria-label={trans.__('Jobs')}>
         {found.slice(0, shown).map(job => (
           <JobRow
+            {...shared}
             key={job.id}
             job={job}
-            now={props.now}
             open={open.has(job.id)}
             chosen={chosen.has(job.id)}
+            movable={listOtherQueues(state.queues, [job]).length > 0}
             onChoose={choose}
-            onToggle={props.onToggle}
-            actions={props.actions}
-            trans={trans}
           />
         ))}
       </ul>

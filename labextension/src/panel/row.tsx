@@ -49,6 +49,8 @@ export interface IJobRowProps {
   open: boolean;
   /** Whether the job is among those on which the user acts at once. */
   chosen: boolean;
+  /** Whether there is another queue in which the job may wait. */
+  movable: boolean;
   onChoose: (job: JobSummary) => void;
   onToggle: (job: JobSummary) => void;
   actions: IJobActions;
@@ -56,7 +58,7 @@ export interface IJobRowProps {
 }
 
 function Row(props: IJobRowProps): React.JSX.Element {
-  const { job, now, open, onToggle, actions, trans } = props;
+  const { job, now, open, onToggle, trans } = props;
   const look = lookOf(job, trans);
   const name = job.name || trans.__('Unnamed job');
   const notebook = formatNotebook(job);
@@ -98,7 +100,7 @@ function Row(props: IJobRowProps): React.JSX.Element {
           <ProgressBar fraction={job.progress?.fraction ?? null} label={trans.__('Progress of %1', name)} />
         )}
       </button>
-      {open && <Details job={job} now={now} actions={actions} trans={trans} />}
+      {open && <Details {...props} />}
     </li>
   );
 }
@@ -109,10 +111,11 @@ export const JobRow = React.memo(Row);
 function Details({
   job,
   now,
+  movable,
   actions,
   trans
-}: Pick<IJobRowProps, 'job' | 'now' | 'actions' | 'trans'>): React.JSX.Element {
-  const sentence = omitUnused(job);
+}: Pick<IJobRowProps, 'job' | 'now' | 'movable' | 'actions' | 'trans'>): React.JSX.Element {
+  const sentence = omitUnused(job, now);
   return (
     <div className="jp-gq-details">
       {!describeJob(job, now, trans).includes(sentence) && (
@@ -141,7 +144,7 @@ function Details({
         onOpen={path => actions.openFile(job, path)}
         trans={trans}
       />
-      <Actions job={job} actions={actions} trans={trans} />
+      <Actions job={job} movable={movable} actions={actions} trans={trans} />
     </div>
   );
 }
@@ -149,9 +152,10 @@ function Details({
 /** The buttons of a job. */
 function Actions({
   job,
+  movable,
   actions,
   trans
-}: Pick<IJobRowProps, 'job' | 'actions' | 'trans'>): React.JSX.Element {
+}: Pick<IJobRowProps, 'job' | 'movable' | 'actions' | 'trans'>): React.JSX.Element {
   const name = job.name || trans.__('unnamed job');
   return (
     <div className="jp-gq-details-actions">
@@ -173,7 +177,7 @@ function Actions({
         onClick={() => actions.openResult(job)}
       />
       {isCancellable(job) && <HoldAction job={job} actions={actions} trans={trans} />}
-      {isWaiting(job.phase) && <WaitingActions job={job} actions={actions} trans={trans} />}
+      {isWaiting(job.phase) && <WaitingActions job={job} movable={movable} actions={actions} trans={trans} />}
       {isFinal(job.phase) && (
         <Action
           label={nameAgain(job.phase, trans)}
@@ -218,9 +222,10 @@ function HoldAction({
 /** The buttons of a job that waits. */
 function WaitingActions({
   job,
+  movable,
   actions,
   trans
-}: Pick<IJobRowProps, 'job' | 'actions' | 'trans'>): React.JSX.Element {
+}: Pick<IJobRowProps, 'job' | 'movable' | 'actions' | 'trans'>): React.JSX.Element {
   const name = job.name || trans.__('unnamed job');
   return (
     <>
@@ -233,7 +238,12 @@ function WaitingActions({
       <Action
         label={trans.__('Move…')}
         about={name}
-        title={trans.__('Let the job wait in another queue.')}
+        disabled={!movable}
+        title={
+          movable
+            ? trans.__('Let the job wait in another queue.')
+            : trans.__('There is no other queue that you may use.')
+        }
         onClick={() => actions.move(job)}
       />
     </>

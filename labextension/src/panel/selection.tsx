@@ -4,7 +4,8 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { isWaiting } from '../jobs';
-import type { JobSummary } from '../wire';
+import { listOtherQueues } from '../queues';
+import type { JobSummary, QueueView } from '../wire';
 import { Action } from './parts';
 
 /** The acts on several jobs. Each asks the user if that is needed, and says which jobs were refused. */
@@ -19,19 +20,21 @@ export interface ISelectionBarProps {
   chosen: readonly JobSummary[];
   /** The listed jobs that can be chosen. */
   choosable: readonly JobSummary[];
+  queues: readonly QueueView[];
   many: IManyActions;
   onChoose: (jobs: readonly JobSummary[]) => void;
   trans: TranslationBundle;
 }
 
 export function SelectionBar(props: ISelectionBarProps): React.JSX.Element | null {
-  const { chosen, choosable, many, onChoose, trans } = props;
+  const { chosen, choosable, queues, many, onChoose, trans } = props;
   if (choosable.length < 2) {
     return null;
   }
   const held = chosen.filter(job => job.held_since !== null);
   const free = chosen.filter(job => job.held_since === null);
-  const movable = chosen.filter(job => isWaiting(job.phase));
+  const waiting = chosen.filter(job => isWaiting(job.phase));
+  const movable = listOtherQueues(queues, waiting).length === 0 ? [] : waiting;
   const isAll = chosen.length === choosable.length;
   return (
     <div className="jp-gq-selection" role="group" aria-label={trans.__('Chosen jobs')}>

@@ -6,7 +6,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { actOnJob, cancelAll, changeJob, tellProblems } from '../acts';
 import { describeError, isProblem } from '../client';
 import { warnOfMove } from '../jobs';
-import { listMemberQueues } from '../queues';
+import { listOtherQueues } from '../queues';
 import { definePlugin } from '../lifetime';
 import type { IRefusedChange, IWrittenChange } from '../panel/changeform';
 import { ChangeForm } from '../panel/changeform';
@@ -72,10 +72,7 @@ async function cancel(training: ITraining, trans: TranslationBundle, ids: string
 /** Ask the user for a queue, then move the jobs there. */
 async function move(training: ITraining, trans: TranslationBundle, ids: string[]): Promise<void> {
   const jobs = training.state.jobs.filter(job => ids.includes(job.id));
-  const present = new Set(jobs.map(job => job.queue));
-  const names = listMemberQueues(training.state.queues)
-    .map(queue => queue.name)
-    .filter(name => present.size !== 1 || !present.has(name));
+  const names = listOtherQueues(training.state.queues, jobs);
   if (names.length === 0) {
     Notification.warning(trans.__('There is no other queue that you may use.'), { autoClose: 5000 });
     return;

@@ -7,12 +7,12 @@ import { IStateDB } from '@jupyterlab/statedb';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { UUID } from '@lumino/coreutils';
 
-import { cancelAll, cancelJob } from '../acts';
+import { cancelAll } from '../acts';
 import { METADATA_KEY, readBinding } from '../attach/metadata';
 import { readContent } from '../bundle/content';
 import { describeError } from '../client';
 import { trainIcon } from '../icons';
-import { findJobOfCell, listActiveJobs, lookOfPhase } from '../jobs';
+import { findJobOfCell, listActiveJobs } from '../jobs';
 import { listMemberQueues } from '../queues';
 import { connect, definePlugin } from '../lifetime';
 import type { IEnvironmentNames } from '../send/environment';
@@ -25,6 +25,7 @@ import type { IChosenCells } from '../send/carry';
 import { SendDialog } from '../send/dialog';
 import { describeVariables } from '../send/carry';
 import { focusNotebook } from '../send/focus';
+import { askAboutPresentWork, cancelPresentWork, findPresentWork } from '../send/present';
 import type { IFileChoice } from '../send/files';
 import { describeChoice } from '../send/files';
 import type { Targets } from '../send/targets';
@@ -131,13 +132,14 @@ class Sender implements ISender {
     const old = targets.models
       .map(model => findJobOfCell(active, model.id))
       .find((job): job is JobView => job !== null);
-    const choice = old === undefined ? 'both' : await askAboutRunning(old, this._trans);
+    const present = old === undefined ? null : await findPresentWork(this._training, old);
+    const choice = present === null ? 'both' : await askAboutPresentWork(present, this._trans);
     if (choice === null) {
       return null;
     }
     const sent = await this._openDialog(panel, targets, me, origin);
-    if (sent !== null && old !== undefined && choice === 'replace') {
-      await this._cancel(old);
+    if (sent !== null && present !== null && choice === 'replace') {
+      await cancelPresentWork(this._training, present, this._trans);
     }
     return sent;
   }
@@ -277,16 +279,6 @@ class Sender implements ISender {
     await showDialog({ title, body, buttons });
   }
 
-  private async _cancel(job: JobView): Promise<void> {
-    try {
-      await cancelJob(this._training, job.id);
-    } catch (reason) {
-      const problem = describeError(reason);
-      const message = this._trans.__('%1 could not be cancelled. %2', quoteName(job.name), problem);
-      Notification.error(fitToast(message), { autoClose: 8000 });
-    }
-  }
-
   private _last: IRememberedValues | null = null;
   private _asking = false;
 }
@@ -322,31 +314,6 @@ function prepareRequest(
       key
     })
   };
-}
-
-/** Ask what to do with a job of the same cell: keep both, or replace the old job by the new one. */
-async function askAboutRunning(job: JobView, trans: TranslationBundle): Promise<'both' | 'replace' | null> {
-  const { word } = lookOfPhase(job.phase, trans);
-  const result = await showDialog({
-    title: trans.__('This cell is already in training'),
-    body: trans.__(
-      '“%1” in %2: %3. Once another job takes over the cell, the output of this job is in the panel only.',
-      job.name,
-      job.queue,
-      word
-    ),
-    buttons: [
-      Dialog.cancelButton({ label: trans.__('Cancel') }),
-      Dialog.createButton({ label: trans.__('Keep both'), accept: true, actions: ['both'] }),
-      Dialog.warnButton({ label: trans.__('Replace it'), accept: true, actions: ['replace'] })
-    ],
-    // Enter keeps the job that runs: by default it would press the last button.
-    defaultButton: 1
-  });
-  if (!result.button.accept) {
-    return null;
-  }
-  return result.button.actions.includes('replace') ? 'replace' : 'both';
 }
 
 /** Return notes that only this page can make: whether a target cell is running here. */

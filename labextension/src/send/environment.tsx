@@ -7,6 +7,7 @@ import { Caret } from '../panel/parts';
 import type { PlannedEnvironment, PlannedVariable, Problem } from '../wire';
 import type { ISecretRow, ISecrets } from './secrets';
 import { listSecrets, takeSecrets } from './secrets';
+import { useUnfolded } from './section';
 
 /** What the user chose for the environment of the job. */
 export interface IEnvironmentChoice {
@@ -95,13 +96,8 @@ export function summarizeEnvironment(
 
 export function Environment(props: IEnvironmentProps): React.JSX.Element {
   const { planned, choice, problem, trans } = props;
-  const [open, setOpen] = React.useState(false);
   const own = problem !== null && ENVIRONMENT_FIELDS.includes(problem.field ?? '') ? problem : null;
-  React.useEffect(() => {
-    if (own !== null) {
-      setOpen(true);
-    }
-  }, [own]);
+  const [open, toggle] = useUnfolded(own !== null);
   return (
     <section className="jp-gq-extras" aria-label={trans.__('Environment')}>
       <button
@@ -109,7 +105,7 @@ export function Environment(props: IEnvironmentProps): React.JSX.Element {
         className="jp-gq-extras-head"
         aria-expanded={open}
         aria-controls="jp-gq-send-environment"
-        onClick={() => setOpen(!open)}
+        onClick={toggle}
       >
         <Caret open={open} />
         {trans.__('Environment')}

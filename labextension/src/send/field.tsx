@@ -12,6 +12,17 @@ export interface IFieldProps {
   children: React.ReactNode;
 }
 
+/** Return the attributes of a control that tell its problem and its hint to a screen reader. */
+export function describeField(
+  id: string,
+  problem: Problem | null,
+  hint = ''
+): { 'aria-invalid': boolean; 'aria-describedby': string | undefined } {
+  const wrong = problem?.field === id;
+  const parts = [hint, wrong ? `jp-gq-send-${id}-problem` : ''].filter(part => part !== '');
+  return { 'aria-invalid': wrong, 'aria-describedby': parts.join(' ') || undefined };
+}
+
 export function Field({ id, label, problem, children }: IFieldProps): React.JSX.Element {
   const own = problem !== null && problem.field === id ? problem : null;
   return (
@@ -29,6 +40,8 @@ export function Field({ id, label, problem, children }: IFieldProps): React.JSX.
 
 export interface ITextFieldProps extends Omit<IFieldProps, 'children'> {
   hint: string;
+  /** What the user should know about the text in the field. */
+  notes?: readonly string[];
   placeholder?: string;
   /** Most characters; 40 if it is not given. */
   maxLength?: number;
@@ -47,6 +60,7 @@ export const TAKES_ENTER = 'jp-gq-mod-takes-enter';
 /** A field for a short text, with a hint beside it. */
 export function TextField({
   hint,
+  notes = [],
   placeholder,
   maxLength = 40,
   value,
@@ -57,7 +71,6 @@ export function TextField({
   ...field
 }: ITextFieldProps): React.JSX.Element {
   const id = `jp-gq-send-${field.id}`;
-  const wrong = field.problem?.field === field.id;
   return (
     <Field {...field}>
       <input
@@ -69,8 +82,7 @@ export function TextField({
         autoComplete="off"
         placeholder={placeholder}
         value={value}
-        aria-invalid={wrong}
-        aria-describedby={wrong ? `${id}-hint ${id}-problem` : `${id}-hint`}
+        {...describeField(field.id, field.problem, `${id}-hint`)}
         onChange={event => onChange(event.target.value)}
         onBlur={onDone}
         onKeyDown={takesEnter ? event => event.key === 'Enter' && onDone?.() : undefined}
@@ -78,6 +90,11 @@ export function TextField({
       <span className="jp-gq-hint" id={`${id}-hint`}>
         {hint}
       </span>
+      {notes.map(note => (
+        <span className="jp-gq-note" role="status" key={note}>
+          {note}
+        </span>
+      ))}
     </Field>
   );
 }

@@ -9,6 +9,7 @@ import type { FilesPlan, PlannedFile, Problem } from '../wire';
 import { TextField } from './field';
 import type { IFileChoice } from './files';
 import { listUnreached, summarizeFiles, toggleFile } from './files';
+import { useUnfolded } from './section';
 
 export interface IFilesProps {
   /** What the server proposes; null until it has answered. */
@@ -22,7 +23,9 @@ export interface IFilesProps {
 
 export function Files(props: IFilesProps): React.JSX.Element | null {
   const { files, fileChoice, problem, onFiles, trans } = props;
-  const [open, setOpen] = React.useState(false);
+  // An earlier release of the server does not send the notes on patterns.
+  const notes = files?.pattern_notes ?? [];
+  const [open, toggle] = useUnfolded(problem?.field === 'file_patterns' || notes.length > 0);
   if (files === null) {
     return null;
   }
@@ -33,7 +36,7 @@ export function Files(props: IFilesProps): React.JSX.Element | null {
         className="jp-gq-extras-head"
         aria-expanded={open}
         aria-controls="jp-gq-send-files"
-        onClick={() => setOpen(!open)}
+        onClick={toggle}
       >
         <Caret open={open} />
         {trans.__('Files')}
@@ -55,6 +58,7 @@ export function Files(props: IFilesProps): React.JSX.Element | null {
             maxLength={1000}
             value={fileChoice.patterns}
             problem={problem}
+            notes={notes}
             onChange={patterns => onFiles({ ...fileChoice, patterns })}
           />
         </div>

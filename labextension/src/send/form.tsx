@@ -13,7 +13,7 @@ import type { Plan, PoolView, Problem, QueueView } from '../wire';
 import { addUnit, describeMade, describeOffer, findPool, parseNames } from './values';
 import type { IEnvironmentChoice } from './environment';
 import { Environment, ENVIRONMENT_FIELDS } from './environment';
-import { Field, TextField } from './field';
+import { describeField, Field, TextField } from './field';
 import type { INotes } from './notes';
 import type { ISecrets } from './secrets';
 import type { ISoftware } from './software';
@@ -26,6 +26,7 @@ import { selectReplayed } from './carry';
 import { More, MORE_FIELDS } from './more';
 import type { IOutlookProps } from './outlook';
 import { Outlook } from './outlook';
+import { useFocusOnRefusal } from './section';
 import type { ISweepChoice } from './sweep';
 import { isSweepField, SweepSection } from './sweepfields';
 
@@ -56,6 +57,8 @@ export interface IFormProps
   assignments: Plan['assignments'];
   /** The words of the section for sweeps; null if no sweep can be sent. */
   sweepWords: TranslationBundle | null;
+  /** How often sending was refused; after each time the field with the problem gets the focus. */
+  refusals: number;
   onSweep: (choice: ISweepChoice) => void;
   onReturns: (names: string) => void;
   onEnvironment: (choice: IEnvironmentChoice) => void;
@@ -65,8 +68,9 @@ export interface IFormProps
 export function SendForm(props: IFormProps): React.JSX.Element {
   const queue = props.queues.find(known => known.name === props.values.queue);
   const refusal = props.problem ?? props.fault;
+  const form = useFocusOnRefusal(props.refusals);
   return (
-    <div className="jp-gq-send" aria-busy={props.sending}>
+    <div className="jp-gq-send" ref={form} aria-busy={props.sending}>
       <div className="jp-gq-send-fields">
         <NameField {...props} />
         <QueueField {...props} />
@@ -130,6 +134,7 @@ function NameField({ values, problem, onValues, trans }: IFormProps): React.JSX.
         className="jp-mod-styled"
         type="text"
         maxLength={100}
+        {...describeField('name', problem)}
         value={values.name}
         onChange={event => onValues({ ...values, name: event.target.value })}
       />
@@ -144,7 +149,7 @@ function QueueField({ values, queues, problem, onValues, trans }: IFormProps): R
       <HTMLSelect
         id="jp-gq-send-queue"
         value={values.queue}
-        aria-describedby="jp-gq-send-queue-totals"
+        {...describeField('queue', problem, 'jp-gq-send-queue-totals')}
         onChange={event => onValues({ ...values, queue: event.target.value })}
       >
         {queues.map(queue => (
@@ -169,6 +174,7 @@ function GpusField({ values, largest, problem, onValues, trans }: IFormProps): R
     <Field id="gpus" label={trans.__('GPUs')} problem={problem}>
       <HTMLSelect
         id="jp-gq-send-gpus"
+        {...describeField('gpus', problem)}
         value={values.gpus}
         disabled={byMemory}
         onChange={event => onValues({ ...values, gpus: event.target.value })}

@@ -7,17 +7,11 @@ import * as React from 'react';
 import { Caret } from '../panel/parts';
 import type { PoolView, Problem, QueueView } from '../wire';
 import type { IFormValues, IOffer } from './values';
-import {
-  formatDefault,
-  canChooseModel,
-  describePriority,
-  formatHint,
-  MIN_PRIORITY,
-  summarizeValues
-} from './values';
-import { Field, TextField } from './field';
+import { formatDefault, canChooseModel, describePriority, formatHint, summarizeValues } from './values';
+import { describeField, Field, TextField } from './field';
 import type { ISoftware } from './software';
 import { addChosen } from './software';
+import { useUnfolded } from './section';
 
 export interface IMoreProps {
   values: IFormValues;
@@ -46,13 +40,7 @@ export const MORE_FIELDS = [
 
 export function More(props: IMoreProps): React.JSX.Element {
   const { values, offer, problem, trans } = props;
-  const [open, setOpen] = React.useState(false);
-  const wrong = MORE_FIELDS.includes(problem?.field ?? '');
-  React.useEffect(() => {
-    if (wrong) {
-      setOpen(true);
-    }
-  }, [wrong]);
+  const [open, toggle] = useUnfolded(MORE_FIELDS.includes(problem?.field ?? ''));
   const short = summarizeValues(values, offer, trans);
   return (
     <section className="jp-gq-extras" aria-label={trans.__('More')}>
@@ -61,7 +49,7 @@ export function More(props: IMoreProps): React.JSX.Element {
         className="jp-gq-extras-head"
         aria-expanded={open}
         aria-controls="jp-gq-send-more"
-        onClick={() => setOpen(!open)}
+        onClick={toggle}
       >
         <Caret open={open} />
         {trans.__('More')}
@@ -149,29 +137,18 @@ function Amounts({ values, queue, pool, problem, onValues, trans }: IMoreProps):
   );
 }
 
-/** A field for the priority, which offers no more than the service accepts from this user. */
+/** A field for the priority. The browser does not check it: the dialog says what is wrong, as of all fields. */
 function PriorityField({ values, offer, problem, onValues, trans }: IMoreProps): React.JSX.Element {
-  const wrong = problem?.field === 'priority';
   return (
-    <Field id="priority" label={trans.__('Priority')} problem={problem}>
-      <input
-        id="jp-gq-send-priority"
-        className="jp-mod-styled jp-gq-mod-short"
-        type="number"
-        min={MIN_PRIORITY}
-        max={offer.maxPriority}
-        placeholder="0"
-        value={values.priority}
-        aria-invalid={wrong}
-        aria-describedby={
-          wrong ? 'jp-gq-send-priority-hint jp-gq-send-priority-problem' : 'jp-gq-send-priority-hint'
-        }
-        onChange={event => onValues({ ...values, priority: event.target.value })}
-      />
-      <span className="jp-gq-hint" id="jp-gq-send-priority-hint">
-        {describePriority(offer, trans)}
-      </span>
-    </Field>
+    <TextField
+      id="priority"
+      label={trans.__('Priority')}
+      hint={describePriority(offer, trans)}
+      placeholder="0"
+      value={values.priority}
+      problem={problem}
+      onChange={priority => onValues({ ...values, priority })}
+    />
   );
 }
 
@@ -180,13 +157,11 @@ function ModelField({ values, offer, problem, onValues, trans }: IMoreProps): Re
   if (!canChooseModel(values, models)) {
     return null;
   }
-  const wrong = problem?.field === 'gpu_model';
   return (
     <Field id="gpu_model" label={trans.__('GPU model')} problem={problem}>
       <HTMLSelect
         id="jp-gq-send-gpu_model"
-        aria-invalid={wrong}
-        aria-describedby={wrong ? 'jp-gq-send-gpu_model-problem' : undefined}
+        {...describeField('gpu_model', problem)}
         value={models.includes(values.model) ? values.model : ''}
         onChange={event => onValues({ ...values, model: event.target.value })}
       >
@@ -207,15 +182,13 @@ function SoftwareField({ values, software, problem, onValues, trans }: IMoreProp
   if (choices.length === 0) {
     return null;
   }
-  const wrong = problem?.field === 'software';
   const hint = 'jp-gq-send-software-hint';
   return (
     <Field id="software" label={trans.__('Software')} problem={problem}>
       <HTMLSelect
         id="jp-gq-send-software"
         className="jp-gq-mod-wide"
-        aria-invalid={wrong}
-        aria-describedby={wrong ? `${hint} jp-gq-send-software-problem` : hint}
+        {...describeField('software', problem, hint)}
         value={values.software}
         onChange={event => onValues({ ...values, software: event.target.value })}
       >

@@ -32,9 +32,13 @@ export const MOST_JOBS = 200;
 /** A literal in quotes, or text without a comma. */
 const VALUE = /\s*((?:[a-zA-Z]{0,2}(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|[^,])*)\s*(?:,|$)/gy;
 
-/** Return the values in a field; a comma in quotes separates nothing. */
+/** Return the values in a field, "" for one that is missing; a comma in quotes separates nothing, nor one at the end. */
 export function splitValues(text: string): string[] {
-  return Array.from(text.matchAll(VALUE), match => match[1].trim()).filter(value => value !== '');
+  const values = Array.from(text.matchAll(VALUE), match => match[1].trim());
+  while (values[values.length - 1] === '') {
+    values.pop();
+  }
+  return values;
 }
 
 /** Return the values by name, without names for which the field is empty. */
@@ -66,10 +70,10 @@ export function makeSweep(choice: ISweepChoice, trans: TranslationBundle): Sweep
   for (const [name, values] of Object.entries(grid)) {
     const wrong = values.find(value => !mayBeLiteral(value));
     if (wrong !== undefined) {
-      const message = trans.__(
-        '“%1” is not a number, a text in quotes, True, False or None.',
-        wrong.slice(0, 60)
-      );
+      const message =
+        wrong === ''
+          ? trans.__('A value is missing before or between commas. Write it, or delete a comma.')
+          : trans.__('“%1” is not a number, a text in quotes, True, False or None.', wrong.slice(0, 60));
       return { code: 'invalid_grid', field: fieldOf(name), message };
     }
   }
@@ -100,7 +104,11 @@ export function describeSweep(choice: ISweepChoice, trans: TranslationBundle): s
   if (sweep === null || isProblem(sweep)) {
     return '';
   }
-  const jobs = trans._n('Sends %1 job.', 'Sends %1 jobs as one group.', countJobs(choice));
+  const count = countJobs(choice);
+  const jobs = trans._n('Sends %1 job.', 'Sends %1 jobs as one group.', count);
+  if (count === 1) {
+    return jobs;
+  }
   const parallel = choice.parallel.trim();
   const cap =
     parallel === ''
@@ -110,5 +118,20 @@ export function describeSweep(choice: ISweepChoice, trans: TranslationBundle): s
           'At most %1 of them run at the same time; the others wait for their turn.',
           Number(parallel)
         );
-  return `${jobs} ${cap}`;
+  return [jobs, describeRepeats(choice, trans), cap].filter(part => part !== '').join(' ');
+}
+
+/** Return a sentence about a value that a name has twice; "" if there is none. */
+function describeRepeats(choice: ISweepChoice, trans: TranslationBundle): string {
+  for (const [name, values] of Object.entries(listGrid(choice))) {
+    const twice = values.find((value, at) => values.indexOf(value) < at);
+    if (twice !== undefined) {
+      return trans.__(
+        '%1 has the value %2 twice, so that some of the jobs are equal.',
+        name,
+        twice.slice(0, 60)
+      );
+    }
+  }
+  return '';
 }

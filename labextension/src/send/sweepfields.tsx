@@ -8,6 +8,7 @@ import { Caret } from '../panel/parts';
 import { isProblem } from '../client';
 import type { Plan, Problem } from '../wire';
 import { Field, TextField } from './field';
+import { useUnfolded } from './section';
 import type { ISweepChoice } from './sweep';
 import { describeSweep, fieldOf, listGrid, makeSweep } from './sweep';
 
@@ -33,14 +34,12 @@ export function SweepSection(given: ISweepProps): React.JSX.Element | null {
   const sweep = makeSweep(choice, trans);
   const problem = isProblem(sweep) ? sweep : given.problem;
   const props = { ...given, problem };
-  const wrong = isSweepField(problem?.field ?? '');
-  const [open, setOpen] = React.useState(false);
+  const [isOpen, toggle] = useUnfolded(isSweepField(problem?.field ?? ''));
   const said = describeSweep(choice, trans);
   if (assignments.length === 0) {
     return null;
   }
   const varies = Object.keys(listGrid(choice)).length > 0;
-  const isOpen = open || wrong;
   return (
     <section className="jp-gq-extras" aria-label={trans.__('Send as sweep')}>
       <button
@@ -48,7 +47,7 @@ export function SweepSection(given: ISweepProps): React.JSX.Element | null {
         className="jp-gq-extras-head"
         aria-expanded={isOpen}
         aria-controls="jp-gq-send-sweep"
-        onClick={() => setOpen(!isOpen)}
+        onClick={toggle}
       >
         <Caret open={isOpen} />
         {trans.__('Send as sweep')}

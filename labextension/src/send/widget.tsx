@@ -117,6 +117,8 @@ interface IFormState {
   readonly fileChoice: IFileChoice;
   readonly carry: ICarry;
   readonly sending: boolean;
+  /** How often sending was refused. */
+  readonly refusals: number;
   /** Whether the user has cancelled while the job was being sent. */
   readonly withdrawn: boolean;
   /** Whether the answer to a request is slow to come. */
@@ -147,6 +149,7 @@ export class SendFormWidget extends ReactWidget {
       fileChoice: NO_CHOICE,
       carry: REPLAYED,
       sending: false,
+      refusals: 0,
       withdrawn: false,
       slow: false
     };
@@ -210,7 +213,7 @@ export class SendFormWidget extends ReactWidget {
     const wrong = [request, sweep].find(isProblem);
     if (isProblem(request) || isProblem(sweep)) {
       // What the sweep varies does not change the forecast of a job.
-      this._set({ preview: isProblem(request) ? null : this._state.preview, problem: wrong ?? null });
+      this._refuse(wrong ?? null, isProblem(request) ? null : this._state.preview);
       return false;
     }
     this._set({ sending: true, problem: null });
@@ -239,7 +242,7 @@ export class SendFormWidget extends ReactWidget {
       }
       return true;
     } catch (reason) {
-      this._set({ sending: false, problem: toProblem(reason) });
+      this._refuse(toProblem(reason));
       return false;
     }
   }
@@ -253,7 +256,7 @@ export class SendFormWidget extends ReactWidget {
     const { carry, withdrawn } = this._state;
     const problem = carry.wanted ? findRefusal(carry, isSeen, this._options.trans) : null;
     if (problem !== null || withdrawn) {
-      this._set({ sending: false, problem });
+      this._refuse(problem);
     }
     return problem === null && !withdrawn;
   }
@@ -418,6 +421,12 @@ export class SendFormWidget extends ReactWidget {
   private _makeSweep(): SweepFields | Problem | null {
     const { sweep } = this._options;
     return sweep === undefined ? null : makeSweep(this._state.sweep, sweep.trans);
+  }
+
+  /** Show why nothing was sent, and lead the user to the field. */
+  private _refuse(problem: Problem | null, preview = this._state.preview): void {
+    const refusals = this._state.refusals + (problem === null ? 0 : 1);
+    this._set({ sending: false, problem, preview, refusals });
   }
 
   private _set(change: Partial<IFormState>): void {

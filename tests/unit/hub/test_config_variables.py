@@ -31,6 +31,7 @@ def test_a_variable_that_the_file_names_is_found_however_it_is_read(tmp_path, mo
         '# os.environ["GQ_SECRET"]',
         'import os\nx = os.environ["JUPYTERHUB_API_TOKEN"]',
         'import os\nx = os.environ["GQ_NOT_SET"]',
+        'import os\nx = os.environ.get("XDG_CACHE_HOME", "/tmp")',
         "this is no Python",
         "x = '\0'",
     ],
@@ -38,5 +39,6 @@ def test_a_variable_that_the_file_names_is_found_however_it_is_read(tmp_path, mo
 def test_nothing_else_is_passed_on(tmp_path, monkeypatch, code):
     monkeypatch.setenv("GQ_SECRET", "the-secret")
     monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "the token of another program")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/root/.cache")
     (tmp_path / "config.py").write_text(code)
     assert read_variables([tmp_path / "config.py", tmp_path / "missing.py"]) == {}

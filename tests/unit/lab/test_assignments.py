@@ -52,6 +52,25 @@ def test_top_level_assignments_of_a_literal_can_vary() -> None:
 
 
 @pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("lr, depth = 0.1, 3", [("lr", "0.1"), ("depth", "3")]),
+        ("(lr, depth) = [0.1, n]", [("lr", "0.1")]),
+        ("lr, *rest = 0.1, 3", []),
+        ("lr, depth = *a, 3", []),
+        ("lr, depth = 0.1, 3, 4", []),
+        ("lr, depth = pair", []),
+    ],
+)
+def test_names_that_are_assigned_together_vary_one_by_one(source, names) -> None:
+    assert [(name, text) for name, text, _ in found(source)] == names
+
+
+def test_one_of_two_names_that_are_assigned_together_is_replaced() -> None:
+    assert replace_literals("lr, depth = 0.1, 3", {"depth": "5"}) == "lr, depth = 0.1, 5"
+
+
+@pytest.mark.parametrize(
     "source", ["%%bash\nlr = 0.1", "lr = ", "lr = (\n0.1,)", "\0", "lr = 1j", "lr = b'1'", "del lr"]
 )
 def test_what_is_no_python_or_no_literal_cannot_vary(source) -> None:

@@ -48,6 +48,7 @@ def test_the_word_for_the_newest_job_is_found_since_a_job_refuses_it(source):
         "%gq_load job-4f1c last",
         "%gq_load",
         "import jupyter_gq\njupyter_gq.result('job-4f1c', 'last')",
+        "import jupyter_gq\nids = {'last': 'job-4f1c'}\njupyter_gq.result(ids.get('last'), 'm')",
         "result('last')",
     ],
 )

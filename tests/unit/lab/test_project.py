@@ -145,6 +145,13 @@ def test_a_notebook_in_the_root_folder_takes_nothing_of_the_machine_along():
     assert {each.why for each in needed.staying.values()} == {"it belongs to the machine"}
 
 
+def test_patterns_that_name_no_file_are_told(folder):
+    for path in ("conf/a.yaml", "venv/e.csv"):
+        write(folder, path)
+    patterns = ("*.yaml", "conf/", "*.csv", "../../*.ipynb", "!b.yaml", "[")
+    assert find(folder, patterns=patterns).unmatched == ["*.csv", "../../*.ipynb", "["]
+
+
 def test_patterns_add_files_and_the_ignore_file_takes_imports_and_folders_away(folder):
     for path in ("conf/a.yaml", "conf/deep/b.yaml", "conf/c.txt", ".git/d.yaml", "notes.md", "old.py", "venv/e.yaml"):
         write(folder, path)
@@ -242,6 +249,12 @@ def test_a_line_of_the_ignore_file_with_many_stars_ignores_at_least_what_it_name
     write(folder, "runs/a-b-c-d-e.csv")
     write(folder, ".jupyter-gq-ignore", "runs/*a*b*c*d*\n")
     assert going(folder, "load('runs')") == []
+
+
+def test_a_comment_of_the_ignore_file_with_many_stars_ignores_nothing(folder):
+    write(folder, "helpers.py")
+    write(folder, ".jupyter-gq-ignore", "# ******** data ********\n#*******\n")
+    assert going(folder, "import helpers") == ["helpers.py"]
 
 
 @pytest.mark.parametrize("pattern", ["**/a/" * 12 + "b", "*a*/" * 12 + "b", "**/*a*/" * 12 + "b"])

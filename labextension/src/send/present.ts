@@ -1,0 +1,105 @@
+/**
+ * The work that a cell already has in training: one job, or all jobs of a sweep.
+ *
+ * See docs/decisions/0265-replace-a-sweep-as-a-whole.md.
+ */
+
+import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import { cancelAll, cancelJob } from '../acts';
+import { describeStates, nameSweep } from '../attach/sweep';
+import { describeError } from '../client';
+import { isCancellable, lookOfPhase } from '../jobs';
+import { fitToast, quoteName } from '../toasts';
+import type { ITraining } from '../tokens';
+import type { JobSummary, JobView } from '../wire';
+
+/** A job whose output goes to a cell, with the jobs of its sweep; none if it belongs to no sweep. */
+export interface IPresentWork {
+  readonly job: JobView;
+  readonly sweep: readonly JobSummary[];
+}
+
+/** Return the work to which the job belongs. If the server cannot tell the jobs of its sweep, those known here count. */
+export async function findPresentWork(training: ITraining, job: JobView): Promise<IPresentWork> {
+  return { job, sweep: job.group === '' ? [] : await listSweep(training, job.group) };
+}
+
+async function listSweep(training: ITraining, group: string): Promise<readonly JobSummary[]> {
+  const known = training.state.jobs.filter(job => job.group === group);
+  return training.client.listGroup(group).catch(() => known);
+}
+
+/** Ask what to do with the work of the same cell: keep both, or replace it by the new job; null if the user cancels. */
+export async function askAboutPresentWork(
+  work: IPresentWork,
+  trans: TranslationBundle
+): Promise<'both' | 'replace' | null> {
+  const result = await showDialog({
+    title: trans.__('This cell is already in training'),
+    body: work.sweep.length > 0 ? describeSweepWork(work.sweep, trans) : describeJobWork(work.job, trans),
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Cancel') }),
+      Dialog.createButton({ label: trans.__('Keep both'), accept: true, actions: ['both'] }),
+      Dialog.warnButton({ label: trans.__('Replace it'), accept: true, actions: ['replace'] })
+    ],
+    // Enter keeps what runs: by default it would press the last button.
+    defaultButton: 1
+  });
+  if (!result.button.accept) {
+    return null;
+  }
+  return result.button.actions.includes('replace') ? 'replace' : 'both';
+}
+
+function describeJobWork(job: JobView, trans: TranslationBundle): string {
+  return trans.__(
+    '“%1” in %2: %3. Once another job takes over the cell, the output of this job is in the panel only.',
+    job.name,
+    job.queue,
+    lookOfPhase(job.phase, trans).word
+  );
+}
+
+function describeSweepWork(jobs: readonly JobSummary[], trans: TranslationBundle): string {
+  const left = jobs.filter(isCancellable).length;
+  const said = trans.__(
+    'The sweep “%1” in %2, %3.',
+    nameSweep(jobs),
+    jobs[0].queue,
+    describeStates(jobs, trans)
+  );
+  const replaced = trans._n(
+    'Replacing it cancels the %1 job that is left.',
+    'Replacing it cancels the %1 jobs that are left.',
+    left
+  );
+  const taken = trans.__(
+    'Once another job takes over the cell, the jobs of this sweep are in the panel only.'
+  );
+  return `${said} ${replaced} ${taken}`;
+}
+
+/** Cancel the job, or all jobs of the sweep that have not ended by now; a failure is shown in one notification. */
+export async function cancelPresentWork(
+  training: ITraining,
+  { job, sweep }: IPresentWork,
+  trans: TranslationBundle
+): Promise<void> {
+  if (sweep.length > 0) {
+    const jobs = await listSweep(training, job.group);
+    await cancelAll(
+      training,
+      jobs.filter(isCancellable).map(({ id }) => id),
+      trans
+    );
+    return;
+  }
+  try {
+    await cancelJob(training, job.id);
+  } catch (reason) {
+    const message = trans.__('%1 could not be cancelled. %2', quoteName(job.name), describeError(reason));
+    Notification.error(fitToast(message), { autoClose: 8000 });
+  }
+}
