@@ -18,7 +18,8 @@ SECTIONS = {
 #: Magics of IPython, and what they do.
 MAGICS = {
     "%%train": "sends its cell to a training queue; `%train --help` lists the options",
-    "%gq_jobs": "lists your jobs that have not ended; `--all` lists the newest of all, `--group` those of a sweep",
+    "%gq_jobs": "lists your jobs that have not ended, first those that run; `--all` lists the newest of all, "
+    "`--group` those of a sweep",
     "%gq_load JOB [NAME ...]": "assigns variables that a job brought back; without names, all of them; "
     "`last` is the job that you sent last",
 }

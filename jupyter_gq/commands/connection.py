@@ -110,7 +110,7 @@ async def _ask(login: Login, question: Callable[[PatientClient], Awaitable[Answe
         raise ServiceAway(error.problem.message + _hint_at_http(error.problem.message)) from None
     except ServiceError as error:
         remedy = " Run `jupyter-gq login` to store another one." if error.status == 401 else ""
-        raise RefusedByService(f"{login.url} says: {error}{remedy}") from None
+        raise RefusedByService(error.problem.message + remedy) from None
     except ValidationError as error:
         raise CommandRefused(_describe_arguments(error)) from None
     finally:

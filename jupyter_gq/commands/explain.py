@@ -66,7 +66,7 @@ def explain(job: JobView, queues: Sequence[QueueView], now: float) -> Iterator[s
         yield f"It holds {job.over_quota} GPU above the quota of its queue, which others may take back."
     if job.phase not in ENDED:
         yield from (_describe_queue(queue) for queue in queues if queue.name == job.queue)
-    if job.eviction is not None and job.eviction.sentence != job.sentence:
+    if job.eviction is not None and job.phase != "pausing" and job.eviction.sentence != job.sentence:
         yield f"Its last pause: {job.eviction.sentence}"
     if job.phase == "failed":
         yield f"`jupyter-gq logs {job.id}` prints its output."

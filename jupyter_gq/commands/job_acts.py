@@ -49,5 +49,6 @@ async def _act_on_all(client: ServiceClient, arguments: argparse.Namespace, act:
         except (ServiceError, JobNotFound) as error:
             if isinstance(error, ServiceUnavailable) or getattr(error, "status", None) == 401:
                 raise
-            print(f"jupyter-gq {arguments.command}: {shorten(text)}: {error}", file=sys.stderr)
+            said = error.problem.message if isinstance(error, ServiceError) else error
+            print(f"jupyter-gq {arguments.command}: {shorten(text)}: {said}", file=sys.stderr)
     return changed

@@ -14,10 +14,18 @@ from .tables import format_duration, format_table
 
 _PREFIX = "job-"
 _PAGE = 200
+#: The state of a waiting or paused job that is held, as the table says it.
+HELD = "held"
 
 
 class JobNotFound(CommandRefused):
     """An error: no job, or more than one, has an id that begins with the given text."""
+
+    exit_code = ExitCode.REFUSED
+
+
+class QueueNotFound(CommandRefused):
+    """An error: the user may see no queue of the given name."""
 
     exit_code = ExitCode.REFUSED
 
@@ -117,10 +125,15 @@ def _describe_gpus(job: JobSummary) -> str:
     return f"{tasks} x {job.gpus}"
 
 
+def is_held(job: JobSummary) -> bool:
+    """Return whether the job stays in its queue until it is released."""
+    return job.held_since is not None and job.phase in {"waiting", "paused"}
+
+
 def describe_phase(job: JobSummary) -> str:
     """Return the state of a job in a word or two, with its place in the queue or its progress if they are known."""
-    if job.held_since is not None and job.phase in {"waiting", "paused"}:
-        return "held"
+    if is_held(job):
+        return HELD
     if job.phase == "waiting" and job.position is not None:
         return f"waiting, place {job.position}"
     if job.phase == "running" and job.progress is not None and job.progress.fraction is not None:

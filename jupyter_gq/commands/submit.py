@@ -27,7 +27,10 @@ from .refusal import CommandRefused, ExitCode
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq submit`."""
     parser.add_argument("file", type=Path, metavar="FILE", help="a notebook (.ipynb) or a Python script (.py)")
-    parser.add_argument("script_arguments", nargs="*", metavar="ARGUMENT", help="arguments of a script, after --")
+    # With a default, argparse does not name the arguments as required where the file is missing.
+    parser.add_argument(
+        "script_arguments", nargs="*", default=[], metavar="ARGUMENT", help="arguments of a script, after --"
+    )
     add_job_options(parser, named_after="file")
     software = parser.add_mutually_exclusive_group()
     software.add_argument("--kernel", help="name of the kernel (default: that of the notebook; python3 for a script)")

@@ -15,7 +15,7 @@ from jupyter_gq.client.problems import ServiceError
 from jupyter_gq.domain.plain_text import quoted
 
 from .hub_environment import HubEnvironment
-from .refusal import RefusedRequest
+from .refusal import RefusedRequest, find_problem
 
 if TYPE_CHECKING:
     from .service_connection import ServiceConnection
@@ -58,10 +58,14 @@ class GQHandler(ExtensionHandlerMixin, APIHandler):
         try:
             found = await ask(await self.extension.connect())
         except (RefusedRequest, ServiceError) as error:
-            problem = error.problem
-            self.respond_with_problem(error.status, problem.code, problem.message, problem.field)
+            self.respond_with_refusal(error)
         else:
             self.finish(_make_text(found), set_content_type=content_type)
+
+    def respond_with_refusal(self, error: RefusedRequest | ServiceError) -> None:
+        """Answer with the status and the problem of a refusal."""
+        problem = find_problem(error)
+        self.respond_with_problem(error.status, problem.code, problem.message, problem.field)
 
     def respond_with_problem(self, status: int, code: str, message: str, field: str | None = None) -> None:
         """Answer with this HTTP status and this problem as JSON."""

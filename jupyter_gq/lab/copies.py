@@ -29,7 +29,7 @@ from jupyter_gq.domain.json_types import JsonObject
 from .answers import CopiedFile, CopyConflict, CopyNews, ExistingFile
 from .jupyter_parts import ServerApp
 from .origin import remove_drive
-from .refusal import RefusedRequest
+from .refusal import RefusedRequest, find_problem
 from .requests import CopyRequest, KernelCopy, parse
 
 #: Tells the browser or the kernel how far the copies are.
@@ -170,5 +170,5 @@ def describe_refusal(error: RefusedRequest | ServiceError | CopyRefused) -> tupl
         return 409, asdict(CopyConflict(code=error.code, message=str(error), files=error.files))
     if isinstance(error, CopyRefused):
         return _STATUSES.get(error.code, 422), {"code": error.code, "message": str(error), "field": None}
-    problem = error.problem
+    problem = find_problem(error)
     return error.status, {"code": problem.code, "message": problem.message, "field": problem.field}

@@ -51,7 +51,7 @@ class DownloadHandler(GQHandler):
             if begun:
                 self.detach().close()
             else:
-                self.respond_with_problem(error.status, error.problem.code, error.problem.message)
+                self.respond_with_refusal(error)
         else:
             if not begun:
                 self._describe_download(name)
@@ -72,7 +72,7 @@ class CopiesHandler(GQHandler):
         try:
             connection, body = await self.extension.connect(), self.read_body()
         except (RefusedRequest, ServiceError) as error:
-            self.respond_with_problem(error.status, error.problem.code, error.problem.message)
+            self.respond_with_refusal(error)
             return
         end = await connection.copies.answer(self, lambda tell: connection.copies.copy_beside_notebook(job, body, tell))
         refused = self.get_status() >= HTTPStatus.BAD_REQUEST
@@ -144,7 +144,7 @@ class LogFileHandler(DownloadHandler):
         try:
             task = self.read_number("task")
         except RefusedRequest as error:
-            self.respond_with_problem(error.status, error.problem.code, error.problem.message, error.problem.field)
+            self.respond_with_refusal(error)
             return
         name = f"{job}.log" if task is None else f"{job}-task-{task}.log"
         await self.send_parts(name, lambda connection: self._read(connection, job, task))

@@ -29,7 +29,7 @@ from tornado.web import Application, HTTPError, RequestHandler
 
 from jupyter_gq.client.problems import ServiceError
 
-from .refusal import RefusedRequest
+from .refusal import RefusedRequest, find_problem
 
 if TYPE_CHECKING:
     from .service_connection import ServiceConnection
@@ -95,7 +95,8 @@ class _Handler(RequestHandler):
             self.finish(await ask(await self._connect(), name, self))
         except (RefusedRequest, ServiceError) as error:
             self.set_status(error.status)
-            self.finish(json.dumps({"code": error.problem.code, "message": error.problem.message}))
+            problem = find_problem(error)
+            self.finish(json.dumps({"code": problem.code, "message": problem.message}))
 
     get = post = patch = delete = _answer
 

@@ -1,7 +1,14 @@
-"""The refusal of a request without asking the service."""
+"""The refusal of a request without asking the service, and what the page is told of any refusal."""
 
-from jupyter_gq.client.problems import PlainProblem
+from jupyter_gq.client.problems import PlainProblem, ProblemLike, ServiceError
 from jupyter_gq.domain.errors import HttpRefusal
+
+#: The code of a failure to reach the service, whose own sentence has its address and the error of the connection.
+_AWAY = "service_unavailable"
+SERVICE_AWAY = (
+    "The GPU scheduler does not answer. It may be restarting: try again in a moment. Running jobs go on. If it stays "
+    "so, tell your administrator; the log of this server says more."
+)
 
 
 class RefusedRequest(HttpRefusal):
@@ -11,3 +18,10 @@ class RefusedRequest(HttpRefusal):
         super().__init__(message)
         self.status = status
         self.problem = PlainProblem(code=code, message=message, field=field)
+
+
+def find_problem(error: RefusedRequest | ServiceError) -> ProblemLike:
+    """Return the problem as the user is told: without the address of a service that is away."""
+    if isinstance(error, ServiceError) and error.problem.code == _AWAY:
+        return PlainProblem(code=_AWAY, message=SERVICE_AWAY)
+    return error.problem

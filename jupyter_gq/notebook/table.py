@@ -27,8 +27,14 @@ class Table:
         if not self.rows:
             return f"<p>{escape(self._empty)}</p>"
         head = "".join(f"<th>{escape(text)}</th>" for text in self.header)
-        body = "".join(f"<tr>{''.join(f'<td>{escape(_text(v))}</td>' for v in row)}</tr>" for row in self.rows)
+        body = "".join(f"<tr>{''.join(map(_make_cell, range(len(row)), row))}</tr>" for row in self.rows)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _make_cell(column: int, value: object) -> str:
+    """Return a value as a cell of HTML; the first column, with the names of the rows, is not broken into lines."""
+    style = "" if column else ' style="white-space: nowrap"'
+    return f"<td{style}>{escape(_text(value))}</td>"
 
 
 def _text(value: object) -> str:

@@ -20,6 +20,8 @@ from .table import Table
 #: Seconds between two looks at a job whose line is kept up to date.
 INTERVAL = 2.0
 _LISTED = ("id", "phase", "name", "queue", "gpus", "sentence")
+#: The phases of jobs that have not ended, in the order of the list.
+_PHASES = ("running", "starting", "pausing", "cancelling", "paused", "waiting")
 _NO_JOBS = "No job of yours waits or runs. `%gq_jobs --all` also lists jobs that have ended."
 
 
@@ -114,13 +116,15 @@ def describe_train(line: str) -> None:
 
 
 def list_jobs(line: str) -> Table | None:
-    """Return the jobs of the user that have not ended, newest first; None if the line asks for help, which is printed.
+    """Return the jobs of the user that have not ended; None if the line asks for help, which is printed.
 
-    In the line, `--all` adds jobs that have ended, and `--group GROUP` leaves out the jobs of other groups. In a job,
-    which replays such a cell, the table is empty and says so. Raises IPython's `UsageError` for another line, or if
-    the jobs cannot be read.
+    Running jobs come first. In the line, `--all` adds jobs that have ended, and `--group GROUP` leaves out the jobs
+    of other groups. In a job, which replays such a cell, the table is empty and says so. Raises IPython's `UsageError`
+    for another line, or if the jobs cannot be read.
     """
-    parser = UsageParser(prog="%gq_jobs", description="List your jobs, newest first.")
+    parser = UsageParser(
+        prog="%gq_jobs", description="List your jobs: first those that run, then those that wait; newest first."
+    )
     parser.add_argument("--all", action="store_true", help="list jobs that have ended too")
     parser.add_argument("--group", help="only jobs of this group, such as a sweep")
     options = parser.parse(line)
@@ -135,10 +139,17 @@ def list_jobs(line: str) -> Table | None:
         jobs = cast("list[Mapping[str, object]]", find_server().get("jobs", **query).get("jobs") or [])
     except JobError as error:
         raise UsageError(str(error)) from None
+    jobs.sort(key=_rank)  # the sort is stable: newest first within a rank
     rows = [[job.get(field) for field in _LISTED] for job in jobs if options.all or job.get("phase") not in ENDED]
     return Table(
         ["Job", "State", "Name", "Queue", "GPUs", "Reason"], rows, "You have no jobs." if options.all else _NO_JOBS
     )
+
+
+def _rank(job: Mapping[str, object]) -> int:
+    """Return the place of a job in the list by its phase, as in the panel: what runs is first, what has ended last."""
+    phase = job.get("phase")
+    return _PHASES.index(phase) if phase in _PHASES else len(_PHASES)
 
 
 def _make_train_parser() -> UsageParser:

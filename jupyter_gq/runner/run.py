@@ -19,6 +19,7 @@ from jupyter_client.asynchronous.client import AsyncKernelClient
 
 from jupyter_gq.client.bundle import CellToRun
 from jupyter_gq.client.executed import ShownOutputs, make_executed_notebook
+from jupyter_gq.client.outputs import make_notice
 from jupyter_gq.domain.json_types import JsonObject
 
 from .cells.carried import load_variables, restore_variables
@@ -75,6 +76,8 @@ UNDELIVERED_SENTENCE = (
 RESULT_RESERVE, END_RESERVE = 1.0, 3.0
 #: Seconds that the kernel may take to save the variables that the job returns.
 SAVE_TIMEOUT = 600.0
+#: What divides the outputs of two runs of a job; see docs/decisions/0269-divide-the-outputs-of-two-runs.md.
+STARTED_AGAIN = "The job started again here; what follows is from run {run}."
 UNFINISHED = "The job did not reach its end, so its variables were not saved."
 
 
@@ -326,6 +329,8 @@ class Run:
         else:
             self._replays += 1
         self._shipper.emit([{**about, "state": "start", "execution_count": None}])
+        if self._recorder.outputs(cell.id):  # an earlier run left them
+            self._divide_outputs(cell)
         result: RunResult | None = PAUSED  # holds if the task is cancelled
         try:
             result = await self._execute_cell(cells, cell)
@@ -338,6 +343,11 @@ class Run:
             ended = {**about, "state": "end", "execution_count": count, "finished": finished}
             self._shipper.emit([ended])
         return result
+
+    def _divide_outputs(self, cell: CellToRun) -> None:
+        """Add a line to the outputs of a cell that says that those of this run follow."""
+        notice = make_notice(STARTED_AGAIN.format(run=self._job.folder.run))
+        self._recorder.append(self._recorder.cell_output(cell.id, cell.role), notice, "display_data", None)
 
     async def _execute_cell(self, cells: CellClient, cell: CellToRun) -> RunResult | None:
         """Execute one cell; return the result that ends the run, or None if the next cell can run.

@@ -56,7 +56,9 @@ async def test_jobs_are_listed_with_state_queue_and_reason(say, people, world, b
     assert [job["id"] for job in json.loads((await say("jobs", "--state", "done", "-o", "json"))[1])["jobs"]] == [
         first.id
     ]
-    assert (await say("jobs", "--queue", "nlp"))[1] == "No job matches these options.\n"
+    assert (await say("jobs", "--queue", "vision", "--state", "failed"))[1] == "No job matches these options.\n"
+    code, out, err = await say("jobs", "--queue", "vision", "--queue", "visoin")
+    assert (code, out, "there is no queue 'visoin' that you may see" in err) == (3, "", True)
     document = json.loads((await say("jobs", "--all", "-o", "json"))[1])
     assert document["next"] is None
     assert models.JobList.model_validate(document).jobs == (await people["ann"].jobs()).jobs
@@ -111,6 +113,14 @@ async def test_explain_says_after_what_time_an_ended_job_had_ended(people, bundl
     assert next(explain(job, [], now=9000.0)) == f"{describe_job(job)} was cancelled, 50 s after it was sent."
 
 
+async def test_explain_tells_no_pause_that_is_under_way_as_the_last_one(people, bundle):
+    job = await send(people, bundle)
+    paused = models.Eviction(reason="RECLAIMED", sentence="Paused: nlp needed its 1 GPU back.", by=None, at=0.0)
+    changes = {"phase": "pausing", "sentence": "Pausing: nlp needed its 1 GPU back.", "eviction": paused}
+    told = "\n".join(explain(job.model_copy(update=changes), [], 0.0))
+    assert ("Pausing: nlp" in told, "Paused: nlp" in told) == (True, False)
+
+
 async def test_a_job_is_named_by_a_unique_beginning_or_as_the_last_one(say, people, bundle):
     first = await send(people, bundle, name="first")  # ids are counted here: job-1, job-2
     last = await send(people, bundle, name="second")
@@ -132,7 +142,8 @@ async def test_cancel_takes_several_jobs_and_goes_on_after_one_that_cannot(say, 
     await world.steps()
     assert {job.phase for job in (await people["ann"].jobs()).jobs} == {"cancelled"}
     code, _, err = await say("cancel", first.id)
-    assert (code, "409 conflict" in err) == (3, True)
+    refusal = "The job 'digits' was cancelled already; there is nothing to cancel."
+    assert (code, err) == (3, f"jupyter-gq cancel: {first.id}: {refusal}\n"), "no status and no code"
 
 
 async def test_cancel_gives_0_and_the_jobs_as_json(say, people, bundle):
@@ -145,7 +156,8 @@ async def test_an_invalid_token_and_a_service_that_is_away_have_codes_of_their_o
     monkeypatch.setenv("JUPYTER_GQ_TOKEN", "token-of-nobody")
     for arguments in (["jobs"], ["queues"], ["explain", "last"], ["cancel", "last"]):
         code, _, err = await say(*arguments)
-        assert (code, "401 invalid_token" in err, "jupyter-gq login" in err) == (3, True, True)
+        assert (code, "token" in err, "jupyter-gq login" in err) == (3, True, True)
+        assert not any(internal in err for internal in ("401", "invalid_token", "http")), "a sentence and no internals"
         assert "token-of-nobody" not in err
     code, _, err = await say("cancel", "last", "--url", "http://127.0.0.1:1", "--no-wait")
     assert (code, "does not answer" in err, "waits" in err) == (4, True, False)
@@ -162,7 +174,7 @@ async def test_a_login_is_verified_stored_used_and_deleted(say, people, bundle, 
         return await say("login", url.partition("/services/")[0])
 
     code, _, err = await log_in("token-of-nobody")
-    assert (code, "401 invalid_token" in err, find_login_file().exists()) == (3, True, False)
+    assert (code, "token" in err, find_login_file().exists()) == (3, True, False)
     assert await log_in("ann") == (0, f"You are ann at {url}. The token is stored in {find_login_file()}.\n", "")
     assert "digits" in (await say("jobs"))[1]
     code, out, _ = await say("logout")
@@ -240,7 +252,7 @@ async def test_submit_needs_a_queue_where_there_is_a_choice(say, people, tmp_pat
     assert (code, "Which queue? Name it with --queue." in err) == (2, True)
     monkeypatch.setenv("JUPYTER_GQ_TOKEN", "ann")
     code, _, err = await say("submit", str(script), "--queue", "nlp")
-    assert (code, "not_a_member" in err) == (3, True)
+    assert (code, "not a member of the queue 'nlp'" in err) == (3, True)
     code, _, err = await say("submit", str(script), "--tasks", "99")
     assert (code, "less than or equal to 64" in err) == (2, True)
     code, _, err = await say("submit", str(script), "--tasks", "2", "--min-tasks", "3")
@@ -394,8 +406,12 @@ async def test_jobs_are_held_and_released(say, people, world, bundle):
     assert (code, len(out.splitlines()), "nothing: No job of yours" in err) == (3, 2, True)
     assert all([(await people["ann"].job(job.id)).held_since for job in (first, second)])
     assert "  held  " in (await say("jobs"))[1]
+    third = await send(people, bundle)
+    shown = json.loads((await say("jobs", "--state", "held", "-o", "json"))[1])["jobs"]
+    assert [job["id"] for job in shown] == [second.id, first.id], "the state that the table says can be asked for"
+    await say("cancel", third.id)
     await world.steps()
-    assert {job.phase for job in (await people["ann"].jobs()).jobs} == {"waiting"}
+    assert {(await people["ann"].job(job.id)).phase for job in (first, second)} == {"waiting"}
     code, out, _ = await say("release", first.id, "-o", "json")
     assert (code, json.loads(out)["jobs"][0]["held_since"]) == (0, None)
     await world.steps()

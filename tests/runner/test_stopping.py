@@ -64,7 +64,9 @@ def test_updates_after_resuming_reach_the_right_output(job: Job, service: Servic
     job.cells[0] = ("setup", "prefix", "wait = False")
     job.run(run=2)
     shown = [output.get("text") or output["data"]["text/plain"] for output in service.outputs()]
-    assert shown == ["'updated'", "ready\n", "'updated'", "ready\n"]
+    again = "The job started again here; what follows is from run 2."
+    assert shown == ["'updated'", "ready\n", again, "'updated'", "ready\n"]
+    assert again in job.log(2), "the log says it too"
 
 
 def test_stop_before_the_target_pauses_at_once(job: Job, service: Service) -> None:

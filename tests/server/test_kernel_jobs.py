@@ -276,11 +276,15 @@ async def test_a_cell_with_a_syntax_error_is_not_sent(service, kernel):
 
 async def test_jobs_are_listed_and_ended_ones_on_request(service, kernel):
     await run(kernel, "%reload_ext jupyter_gq")
-    listed = [a_job(), a_job(id="job-old", name="before", phase="done")]
+    listed = [a_job(), a_job(id="job-old", name="before", phase="done"), a_job(id="job-runs", phase="running")]
     service.answers["GET", "jobs"] = (200, {"jobs": listed})
     said = await run(kernel, "jobs = %gq_jobs\nprint(jobs)")
-    assert "job-7f3  waiting  Digits  vision  1     1st in line." in said
+    assert "job-7f3   waiting  Digits  vision  1     1st in line." in said
     assert "job-old" not in said
+    assert said.index("job-runs") < said.index("job-7f3"), "what runs comes first"
+    assert '<td style="white-space: nowrap">job-7f3</td><td>waiting</td>' in await run(
+        kernel, "print(jobs._repr_html_())"
+    )
     assert "job-old" in await run(kernel, "jobs = %gq_jobs --all\nprint(jobs)")
 
 

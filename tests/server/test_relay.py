@@ -132,7 +132,8 @@ async def test_body_that_is_not_json_is_refused_with_a_problem(on_hub, jp_fetch)
 async def test_status_says_that_the_service_is_down(on_hub, fetch):
     status, problem = await fetch("GET", "me")
     assert (status, problem["code"]) == (503, "service_unavailable")
-    assert "try again" in problem["message"]
+    assert problem["message"].startswith("The GPU scheduler does not answer. It may be restarting: try again")
+    assert not any(internal in problem["message"] for internal in ("http", "Errno")), "these are in the log"
     status, answer = await fetch("GET", "status")
     assert (status, answer["available"], answer["hub"]) == (200, False, True)
     assert "cannot be reached" in answer["message"]

@@ -29,6 +29,12 @@ def describe_reclaim(victim: Workload, by: Workload) -> str:
     return f"Paused: {needed}. {_comes_back(victim)}"
 
 
+def tell_while_pausing(sentence: str) -> str:
+    """Return the sentence for a victim that has not stopped yet, and says so as long as it runs."""
+    told = sentence.removeprefix("Paused: ")
+    return sentence if told == sentence else f"Pausing: {told}"
+
+
 def describe_resettled(victim: Workload, by: Workload, nodes: Sequence[str]) -> str:
     """Return the sentence for the owner of `victim`, which is evicted for `by` and continues at `nodes`.
 

@@ -73,6 +73,19 @@ describe('to cancel a job', () => {
     expect(training.state.jobs[0].phase).toBe('cancelling');
   });
 
+  it('leaves the focus in the notebook if the line under a cell had it, whose button goes away', async () => {
+    const notebook = tracker.open(new FakePanel(['train()']));
+    document.body.append(notebook.node);
+    const line = notebook.node.appendChild(document.createElement('div'));
+    line.className = 'jp-gq-status-host';
+    const button = line.appendChild(document.createElement('button'));
+    button.focus();
+    await execute(CommandIDs.cancelJob, 'job-1');
+    await press('Cancel job');
+    expect(document.activeElement).toBe(notebook.content.node);
+    notebook.close();
+  });
+
   it('can be thought better of', async () => {
     await execute(CommandIDs.cancelJob, 'job-1');
     await press('Keep it');

@@ -230,6 +230,11 @@ describe('a row of the panel', () => {
     await draw(panel);
     expect(words(row('job-1'))).toContain('ValueError: bad batch');
     expect(words(row('job-1'))).toContain('Pausednlp needed its GPU back.');
+    const sentence = 'Pausing: nlp needed its GPU back.';
+    training.state = { ...training.state, jobs: [aJob({ phase: 'pausing', sentence, eviction })] };
+    await draw(panel);
+    expect(words(row('job-1'))).toContain(sentence);
+    expect(words(row('job-1'))).not.toContain('Pausednlp');
     panel.dispose();
   });
 

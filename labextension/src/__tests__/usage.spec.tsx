@@ -175,7 +175,29 @@ describe('a job that uses no GPU', () => {
     app.addForeignCommand(CommandIDs.showJob);
     await unused.activate(app.frontEnd, training);
   });
-  afterEach(() => unused.deactivate?.(app.frontEnd));
+  afterEach(async () => {
+    await unused.deactivate?.(app.frontEnd);
+    window.sessionStorage.clear();
+  });
+
+  it('is not told again when the page is loaded again', async () => {
+    training.recordJob(aJob({ unused_gpu: UNUSED }));
+    expect(told()).toHaveLength(1);
+    await unused.deactivate?.(app.frontEnd);
+    await unused.activate(app.frontEnd, training);
+    expect(told()).toEqual([]);
+    training.recordJob(aJob({ id: 'job-2', unused_gpu: UNUSED }));
+    expect(told()).toHaveLength(1);
+  });
+
+  it('is told where the browser keeps nothing for the page', () => {
+    const refuse = jest.spyOn(Storage.prototype, 'setItem').mockImplementation(() => {
+      throw new Error('full');
+    });
+    training.recordJob(aJob({ unused_gpu: UNUSED }));
+    expect(told()).toHaveLength(1);
+    refuse.mockRestore();
+  });
 
   it('says so in its line, with the time that goes on', () => {
     const job = aJob({ unused_gpu: UNUSED, sentence: `Running on 1 GPU. ${SENTENCE}` });

@@ -91,9 +91,12 @@ function asksForMoreThanGpus(job: JobSummary): boolean {
   );
 }
 
-/** Return why and when the job was paused last; null if it was not, or was ended at its maximum running time. */
-function describePause({ eviction }: JobSummary): string | null {
-  const paused = eviction !== null && eviction.reason !== 'RUN_TIME_LIMIT';
+/**
+ * Return why and when the job was paused last; null if it was not, or was ended at its maximum running time. A pause that is
+ * under way is told by the sentence of the job.
+ */
+function describePause({ eviction, phase }: JobSummary): string | null {
+  const paused = eviction !== null && phase !== 'pausing' && eviction.reason !== 'RUN_TIME_LIMIT';
   return paused ? `${eviction.sentence} (${formatInstant(eviction.at)})` : null;
 }
 

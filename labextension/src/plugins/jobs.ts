@@ -33,7 +33,7 @@ export const jobs = definePlugin({
       });
       owned.add(command);
     };
-    addCommand(CommandIDs.cancelJob, trans.__('Cancel Job'), job => cancel(training, job, trans));
+    addCommand(CommandIDs.cancelJob, trans.__('Cancel Job'), job => cancel(training, tracker, job, trans));
     addCommand(CommandIDs.holdJob, trans.__('Hold or Pause Job'), job =>
       changeJob(training, job.id, { held: true })
     );
@@ -60,7 +60,12 @@ export const jobs = definePlugin({
 });
 
 /** Ask the user, then cancel the job. */
-async function cancel(training: ITraining, job: JobView, trans: TranslationBundle): Promise<void> {
+async function cancel(
+  training: ITraining,
+  tracker: INotebookTracker | null,
+  job: JobView,
+  trans: TranslationBundle
+): Promise<void> {
   if (!isCancellable(job)) {
     return;
   }
@@ -73,7 +78,24 @@ async function cancel(training: ITraining, job: JobView, trans: TranslationBundl
     ]
   });
   if (answer.button.accept) {
+    leaveLine(tracker);
     await cancelJob(training, job.id);
+  }
+}
+
+/**
+ * Give the focus to the notebook if a button in the line under a cell has it: the button goes away with the cancel, and the
+ * keys of the notebook with it.
+ */
+function leaveLine(tracker: INotebookTracker | null): void {
+  const panel = tracker?.currentWidget ?? null;
+  const focused = document.activeElement;
+  if (panel !== null && focused instanceof HTMLElement && panel.node.contains(focused)) {
+    if (focused.closest('.jp-gq-status-host') !== null) {
+      // A button in the active cell counts as the cell's focus, which would stay there.
+      focused.blur();
+      panel.content.activate();
+    }
   }
 }
 

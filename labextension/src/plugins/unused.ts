@@ -22,7 +22,13 @@ export const unused = definePlugin({
   }
 });
 
-/** One notification about all such jobs, so that a large sweep does not fill the screen. Each job is told once. */
+/** The key in the storage of the browser session under which the jobs are that have been told. */
+const TOLD = 'jupyter-gq:unused-told';
+
+/**
+ * One notification about all such jobs, so that a large sweep does not fill the screen. Each job is told once in a session of
+ * the browser, also if the page is loaded again.
+ */
 class UnusedNotices {
   constructor(
     private readonly _commands: CommandRegistry,
@@ -36,10 +42,10 @@ class UnusedNotices {
   update(): void {
     const now = Date.now() / 1000;
     const jobs = this._training.state.jobs.filter(job => describeUnused(job, now, this._trans) !== '');
-    const keys = jobs.map(job => `${job.id} ${job.unused_gpu?.since}`);
-    const isNew = keys.some(key => !this._told.has(key));
-    this._told = new Set(keys);
-    if (isNew) {
+    const fresh = jobs.filter(job => !this._told.has(job.id));
+    if (fresh.length > 0) {
+      fresh.forEach(job => this._told.add(job.id));
+      storeTold(this._told);
       this._tell(jobs, now);
     } else if (jobs.length === 0) {
       this.shown.withdraw();
@@ -57,5 +63,22 @@ class UnusedNotices {
     this.shown.show(fitToast(message), 'warning', [{ label: trans.__('Show job'), callback: show }]);
   }
 
-  private _told: ReadonlySet<string> = new Set();
+  private readonly _told = readTold();
+}
+
+function readTold(): Set<string> {
+  try {
+    const stored: unknown = JSON.parse(window.sessionStorage.getItem(TOLD) ?? '[]');
+    return new Set(Array.isArray(stored) ? stored.filter(id => typeof id === 'string') : []);
+  } catch {
+    return new Set(); // the browser keeps nothing, or another program wrote there
+  }
+}
+
+function storeTold(told: ReadonlySet<string>): void {
+  try {
+    window.sessionStorage.setItem(TOLD, JSON.stringify([...told]));
+  } catch {
+    // The browser keeps nothing for this page: the next load tells the jobs again.
+  }
 }

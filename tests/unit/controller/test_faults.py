@@ -65,6 +65,7 @@ def test_a_run_that_ignores_the_stop_holds_its_device_and_is_told_again(tmp_path
         assert world.backend.stops[0][2] == pytest.approx(30, abs=1)
         await world.step(60)
         assert world.job(job).phase == "pausing"
+        assert world.job(job).sentence.startswith("Pausing: nlp needed its 0.5 GPU back."), "it has not stopped yet"
         assert world.job(other).phase == "waiting"
         assert "digits (1 GPU)" in reveal(world.job(other).sentence)
         assert len(world.backend.stops) > 2
