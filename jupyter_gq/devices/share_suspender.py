@@ -161,6 +161,9 @@ class ShareSuspender:
         For shares that `may_lack` names. A failure is logged, and the share is UNKNOWN.
         """
         try:
+            # A driver that cannot be used knows no process, which would look as if nothing had been suspended.
+            if not (support := self.support()).available:
+                raise SuspensionError(SuspensionProblem.UNAVAILABLE, support.detail)
             with self._alone(target.name):
                 entry = self._journal.find(target.name) or self._reconstruction.find_entry(target)
                 if entry is None:
