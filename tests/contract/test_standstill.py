@@ -3,18 +3,11 @@
 import ctypes
 import os
 import signal
-from dataclasses import replace
 
 import pytest
 
 from jupyter_gq.backends.protocol import Phase
 from jupyter_gq.devices.processes import read_process
-from jupyter_gq.devices.run_shares import UNFINISHED, RunShares
-from jupyter_gq.devices.share_suspender import ShareSuspender
-from jupyter_gq.devices.suspension_journal import FileJournal
-from jupyter_gq.devices.tree_steps import SuspensionLimits, Waiting
-from jupyter_gq.domain.workload import TaskPlacement
-from tests.fakes.driver import FakeDriver
 from tests.patience import eventually
 
 pytestmark = pytest.mark.asyncio
@@ -70,38 +63,3 @@ async def test_run_that_a_debugger_holds_is_not_said_to_be_stopped_by_a_signal(l
             assert (await local.observed(workload)).sentence == ""
     finally:
         ptrace(_DETACH, pid, None, None)
-
-
-async def test_job_that_the_service_stopped_while_its_recovery_is_unfinished_says_that(local):
-    """Its journal was damaged, and the driver cannot be used."""
-    workload = local.workload()
-    workload = replace(workload, placement=(TaskPlacement(node="box", devices=("GPU-0",)),))
-    await local.launch(workload, {"has kernel": True})
-    await local.running(workload)
-    pids = [local.leader(workload), local.kernel(workload)]
-    for pid in pids:
-        await send(pid, signal.SIGSTOP)  # by the service before
-    driver, journal = FakeDriver(), local.folder / "journal"
-    driver.available = False
-    journal.write_text("damaged")
-    local.shares = RunShares(
-        suspender=ShareSuspender(
-            checkpointer=driver,
-            probe=driver,
-            host=driver,
-            journal=FileJournal(journal, boot="boot"),
-            waiting=Waiting(monotonic=local.clock.awake, sleep=lambda seconds: None),
-            limits=SuspensionLimits(),
-        ),
-        now=local.clock.now,
-        awake=local.clock.awake,
-        on_change=lambda: None,
-    )
-    local.backend = local.new_backend()
-    await local.observed(workload)
-    assert (await local.observed(workload)).sentence in ("", UNFINISHED)
-    await eventually(lambda: local.shares.unfinished, "the end of the attempt")
-    for seconds in (0, 70, 70):
-        local.clock.ahead += seconds
-        await eventually(lambda: all(read_process(pid).stopped for pid in pids), "the stop of the job")
-        assert (await local.observed(workload)).sentence == UNFINISHED
