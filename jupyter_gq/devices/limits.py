@@ -37,7 +37,7 @@ def memory_quota(device: Device, milli: MilliGpu) -> MiB:
 def most_memory(total: MiB, milli: MilliGpu) -> MiB:
     """Return the most memory in MiB that a program of a share can have held on a device with `total` MiB.
 
-    It is the quota and the size of a CUDA context, so that a program counts that was a little above its limit.
+    That is the quota and the size of a CUDA context, so that a program which was a little above its limit counts.
     """
     return MiB(min(total, _part_of(total, milli) + CONTEXT_OVERHEAD))
 

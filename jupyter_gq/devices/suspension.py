@@ -57,7 +57,7 @@ class SuspensionTarget:
     devices: tuple[str, ...]
     #: Function that returns all processes of the share as they are now; called again after the checkpoint.
     find_processes: Callable[[], Collection[ProcessId]]
-    #: Its part of each device, in thousandths; a whole device if that is not known.
+    #: Part of each device that the share has, in thousandths; a whole device if that is not known.
     milli: MilliGpu = ONE_GPU
 
 

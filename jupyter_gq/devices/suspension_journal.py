@@ -19,7 +19,6 @@ import itertools
 import logging
 import os
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -142,11 +141,11 @@ _FILE = TypeAdapter(_File)
 class FileJournal:
     """The journal in a file, which each change replaces as a whole."""
 
-    def __init__(self, path: Path, *, boot: str, elapsed: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, path: Path, *, boot: str, elapsed: Callable[[], float] | None = None) -> None:
         """Choose the file, which is read at the first use; `boot` is the id of the machine's start.
 
-        `elapsed` returns seconds since a fixed moment. Entries of another start are dropped. A damaged file is set
-        aside as `<name>.damaged` and logged.
+        `elapsed` returns seconds since a fixed moment; with None, a file that cannot be read is never set aside.
+        Entries of another start are dropped. A damaged file is set aside as `<name>.damaged` and logged.
         """
         self._path, self._boot, self._elapsed = path, boot, elapsed
         #: Failed readings in a row that count, and the error of the last one.
@@ -233,8 +232,10 @@ class FileJournal:
 
     def _count(self, error: OSError) -> None:
         """Count a failed reading, unless another one counted just now or the error is not of the file."""
+        if self._elapsed is None or error.errno in _EXHAUSTED:
+            return
         now = self._elapsed()
-        if error.errno not in _EXHAUSTED and now - self._counted_at >= _READING_PAUSE:
+        if now - self._counted_at >= _READING_PAUSE:
             self._failures, self._counted_at = self._failures + 1, now
 
     def _set_aside(self, cause: Exception) -> None:

@@ -1,4 +1,4 @@
-"""A job on this machine whose entry was lost with a damaged journal; its processes are real, and the driver is a fake."""
+"""A job on this machine whose entry was lost with a damaged journal; only the driver is a fake."""
 
 import os
 import signal

@@ -197,25 +197,28 @@ async def test_share_stays_away_while_the_driver_cannot_be_used(machine):
     assert machine.driver.states()[KERNEL] is CheckpointState.RUNNING
 
 
-async def test_job_stands_still_again_while_the_driver_cannot_be_used(machine):
+@pytest.fixture
+def program():
+    """A real process, which can be stopped."""
+    with subprocess.Popen(["sleep", "600"]) as process:
+        yield identify(process.pid)
+        process.kill()
+
+
+async def test_job_stands_still_again_while_the_driver_cannot_be_used(machine, program):
     await suspended(machine)
     damage(machine)
     machine.driver.available = False
-    shares, stopped = machine.shares(SUSPENDED), subprocess.Popen(["sleep", "600"])
+    shares = machine.shares(SUSPENDED)
     shares.remove(*KEY)
-    found = identify(stopped.pid)
-    try:
-        os.kill(stopped.pid, signal.SIGSTOP)
-        await eventually(lambda: read_process(stopped.pid).stopped, "the stop")
-        target = SuspensionTarget(name="job", devices=("GPU-0",), find_processes=lambda: [found])
-        shares.add_job(("job", 1), target, lambda freeze: None)
-        await attempt(machine, shares)
-        assert read_process(stopped.pid).stopped
-        assert shares.state("job", 1) is None
-        assert shares.describe_trouble("job", 1) == UNFINISHED
-    finally:
-        stopped.kill()
-        stopped.wait()
+    os.kill(program.pid, signal.SIGSTOP)
+    await eventually(lambda: read_process(program.pid).stopped, "the stop")
+    target = SuspensionTarget(name="job", devices=("GPU-0",), find_processes=lambda: [program])
+    shares.add_job(("job", 1), target, lambda freeze: None)
+    await attempt(machine, shares)
+    assert read_process(program.pid).stopped
+    assert shares.state("job", 1) is None
+    assert shares.describe_trouble("job", 1) == UNFINISHED
 
 
 async def test_part_of_a_device_needs_no_more_than_that_to_come_back(machine):
