@@ -11,7 +11,8 @@ Rules
 - Removed in the loop: a backend makes the group of a run and starts its first program in one step of the loop, so that
   the group of a run that is launched again is never removed between the two.
 - One run at a time: a run that is launched again has the group of the one before. Nothing is set on a group as long as
-  a call for the run before is under way, since a slow driver would clear the limit of the new run.
+  a call for the run before is under way, since a slow driver would clear the limit of the new run. If that takes
+  long, the run has no limit meanwhile, and says so.
 - Left over: what an earlier service has set is not known, so that the first call for a run reads all devices, and the
   next ones too, until each device has told its limit. A limit that could not be cleared is tried again like one that
   could not be set.
@@ -42,6 +43,13 @@ log = logging.getLogger(__name__)
 #: Seconds after which the limits of a run are read again.
 _CHECK_INTERVAL = 30.0
 _NO_GROUP = "The run has no control group of its own: with systemd, set Delegate=yes in the unit of the Hub."
+#: Seconds for which a run waits for the end of the limits before it, until it says so.
+_LONG_WAIT = 30.0
+_WAITS = (
+    "The GPU driver has not answered for more than half a minute while it clears the memory limits that the control "
+    "group had before, so it does not limit the memory of this share yet. Look for its errors in the kernel's log "
+    "(dmesg)."
+)
 _OUTSIDE = (
     "A program that uses the GPU (process {pid}) has left the control group of the share, so the GPU driver does not "
     "limit its memory. Start it anew from the notebook or the job itself, without systemd-run."
@@ -62,6 +70,8 @@ class _Run:
     state: LimitState = field(default_factory=LimitState)
     #: Processes that use a device and are not in the group, or were not when they were seen before.
     outside: tuple[ProcessId, ...] = ()
+    #: Since when limits are wanted that cannot be set yet, because those before are being cleared; None = they can.
+    waits_since: float | None = None
     #: When the limits were read last.
     checked_at: float | None = None
     #: Whether a call of the driver is under way.
@@ -92,9 +102,12 @@ class DriverLimits:
     def want(self, workload: str, run: int, limits: Mapping[str, MiB]) -> None:
         """Begin to set these limits, by device, unless the run has them; see `capabilities.MemoryLimits`."""
         found = self._runs.get((workload, run))
-        if found is None or not found.group or self._left[found.group]:
+        if found is None or not found.group:
             return
-        found.wanted = dict(limits)
+        if self._left[found.group]:
+            self._wait(found, f"limits of {workload}", is_wanted=bool(limits))
+            return
+        found.wanted, found.waits_since = dict(limits), None
         due = found.checked_at is None or self.awake() - found.checked_at >= _CHECK_INTERVAL
         if not found.busy and (found.wanted != found.tried or ((found.wanted or found.set != {}) and due)):
             self._apply(found, f"limits of {workload}")
@@ -143,33 +156,43 @@ class DriverLimits:
         found = self._runs.pop(key, None)
         if found is not None and found.busy:
             found.ended = True
-            self._left[found.group] += 1
+            self._left[found.group] += 1  # until that call is over
         elif found is not None and found.set == {}:
             remove_group(group)
         else:
-            self._left[group] += 1
-            self._remove_later(group)
+            self._remove_later([group])
 
     def remove(self, groups: Sequence[str]) -> None:
         """Clear the limits of control groups that have no processes, whoever set them, then remove the groups."""
-
-        def work() -> None:
-            for group in filter(None, groups):
-                self._clear_all(group)
-                remove_group(group)
-
-        run_aside("remove control groups", work)
+        if existing := [group for group in groups if group]:
+            self._remove_later(existing)
 
     # --- inside
 
-    def _remove_later(self, group: str) -> None:
-        """Clear the limits of a group in `_left` in a thread, then remove the group in the loop."""
+    def _wait(self, found: _Run, name: str, *, is_wanted: bool) -> None:
+        """Let a run say that it has no limit, if it has waited long for the end of those that its group had before."""
+        now = self.awake()
+        found.waits_since = (now if found.waits_since is None else found.waits_since) if is_wanted else None
+        state = LimitState(trouble=_WAITS)
+        if found.waits_since is not None and now - found.waits_since >= _LONG_WAIT and found.state != state:
+            found.state = state
+            log.warning("%s: %s", name, _WAITS)
+            self.on_change()
+
+    def _remove_later(self, groups: Sequence[str]) -> None:
+        """Clear the limits of groups in a thread, then remove the groups in the loop; they are in `_left` meanwhile."""
+        self._left.update(groups)
+
+        def work() -> None:
+            for group in groups:
+                self._clear_all(group)
 
         def finish(_: None) -> None:
-            self._left -= Counter([group])  # which drops what comes to 0
-            remove_group(group)
+            self._left -= Counter(groups)  # which drops what comes to 0
+            for group in groups:
+                remove_group(group)
 
-        run_in_thread("clear memory limits", lambda: self._clear_all(group), finish)
+        run_in_thread("clear memory limits", work, finish)
 
     def _clear_all(self, group: str) -> None:
         """Clear the limits of a control group on all devices."""
@@ -186,7 +209,8 @@ class DriverLimits:
             found.busy, found.tried, found.checked_at = False, wanted, now
             found.set = None if left is None else {**left, **wanted}
             if found.ended:
-                self._remove_later(found.group)
+                self._remove_later([found.group])
+                self._left -= Counter([found.group])
                 return
             changed, found.state = state != found.state, state
             if changed:

@@ -74,7 +74,7 @@ def choose_suspender(
         checkpointer=choose_checkpointer(probe),
         probe=probe,
         host=SimulatedHostMemory() if isinstance(probe, SimulatedProbe) else host or LinuxHostMemory(),
-        journal=FileJournal(journal, boot=boot_id()),
+        journal=FileJournal(journal, boot=boot_id(), elapsed=elapsed),
         waiting=Waiting(monotonic=elapsed, sleep=time.sleep),
         limits=SuspensionLimits(most_suspended=limit),
     )

@@ -31,7 +31,15 @@ def memory_quota(device: Device, milli: MilliGpu) -> MiB:
 
     Above 1000, all counts.
     """
-    return MiB(device.memory * min(milli, ONE_GPU) // ONE_GPU)
+    return _part_of(device.memory, milli)
+
+
+def most_memory(total: MiB, milli: MilliGpu) -> MiB:
+    """Return the most memory in MiB that a program of a share can have held on a device with `total` MiB.
+
+    That is the quota and the size of a CUDA context, so that a program which was a little above its limit counts.
+    """
+    return MiB(min(total, _part_of(total, milli) + CONTEXT_OVERHEAD))
 
 
 def watched_memory(device: Device, milli: MilliGpu) -> MiB | None:
@@ -89,6 +97,10 @@ def _memory_caps(device: Device, quota: MiB) -> dict[str, str]:
         "TF_FORCE_GPU_ALLOW_GROWTH": "true",
         "CUPY_GPU_MEMORY_LIMIT": str(usable * _BYTES),
     }
+
+
+def _part_of(memory: MiB, milli: MilliGpu) -> MiB:
+    return MiB(memory * min(milli, ONE_GPU) // ONE_GPU)
 
 
 def _usable_memory(quota: MiB) -> MiB:

@@ -16,8 +16,8 @@ from pathlib import Path
 _PROC = Path("/proc")
 #: States of dead processes in /proc/<pid>/stat.
 _DEAD = frozenset("ZXx")
-#: States of processes that a signal has stopped.
-_STOPPED = frozenset("Tt")
+#: States of processes that a signal or a debugger has stopped, and of those that a debugger holds.
+_STOPPED, _TRACED = frozenset("Tt"), "t"
 #: Inode of the first namespace of process ids, which the kernel fixes (PROC_PID_INIT_INO).
 _HOST_PIDS = 0xEFFFFFFC
 
@@ -45,8 +45,10 @@ class Process:
     parent: int
     session: int
     dead: bool
-    #: Whether a signal has stopped the process, until another one lets it go on.
+    #: Whether a signal or a debugger has stopped the process, until it is let go on.
     stopped: bool = False
+    #: Whether it is a debugger that holds the stopped process.
+    traced: bool = False
     #: Name of the program as the kernel keeps it, of 15 bytes at most.
     name: str = ""
 
@@ -80,6 +82,7 @@ def read_process(pid: int, proc: Path = _PROC) -> Process | None:
         session=int(fields[3]),
         dead=fields[0] in _DEAD,
         stopped=fields[0] in _STOPPED,
+        traced=fields[0] == _TRACED,
         name=stat[start + 1 : end],
     )
 

@@ -5,7 +5,8 @@ Rules
 - The driver remembers which process is locked or suspended, and the processes of a share are known. So every such
   process is found again, and belongs to the share that it is of.
 - Enough room: the driver does not tell how much memory a suspended process had. A restore without room would destroy
-  its state, so the entry has the most that it can have been: the host memory of the process, and at most the device.
+  its state, so the entry has the most that it can have been: the host memory of the process, and at most the part of
+  the device that the share has, with a CUDA context.
 - Undone if in doubt: a locked process shows that something was under way. The share comes back then, if it has room.
 
 See docs/decisions/0252-ask-the-driver-what-a-lost-journal-held.md.
@@ -17,6 +18,7 @@ from jupyter_gq.domain.amount import MiB
 
 from .checkpointer import Checkpointer, CheckpointError, CheckpointProblem, CheckpointState
 from .host_memory import HostMemory
+from .limits import most_memory
 from .probe import DeviceProbe
 from .processes import ProcessId
 from .suspension import SuspensionError, SuspensionProblem, SuspensionTarget
@@ -65,17 +67,17 @@ class Reconstruction:
         """Return a process with the memory that it needs on its devices, or has there if it is locked."""
         return Member(
             id=process,
-            memory={device: self._memory(process, state, device) for device in target.devices},
+            memory={device: self._memory(process, state, device, target) for device in target.devices},
         )
 
-    def _memory(self, process: ProcessId, state: CheckpointState, device: str) -> MiB:
+    def _memory(self, process: ProcessId, state: CheckpointState, device: str, target: SuspensionTarget) -> MiB:
         """Return the most memory that a process can have, or have had, on a device."""
         if state is CheckpointState.CHECKPOINTED:
             most = self.host.most_state(process.pid)
             total = next((each.memory for each in self.probe.devices() if each.uuid == device), None)
             if most is None or total is None:
                 raise SuspensionError(SuspensionProblem.UNKNOWN, _UNKNOWN_SIZE)
-            return MiB(max(0, min(most, total - self.device_margin)))
+            return MiB(max(0, min(most, most_memory(total, target.milli), total - self.device_margin)))
         usage = self.probe.usage(device, [process.pid])
         if usage is None or any(each.memory is None for each in usage):
             raise SuspensionError(SuspensionProblem.UNKNOWN, _UNKNOWN_SIZE)

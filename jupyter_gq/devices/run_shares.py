@@ -57,6 +57,8 @@ _RESTART = 'Restart the kernel ("Kernel > Restart Kernel") to use the GPU again.
 _NOT_AT_REST = "After a restart, the GPU driver has not brought the GPU memory of this share to rest."
 #: What is wrong with a share whose recovery is unfinished, for its owner.
 UNFINISHED = f"{_NOT_AT_REST} Its programs may stand still. This is tried again every minute."
+#: States of a workload that has just begun, so that nothing of it was ever suspended.
+_BEGINS = frozenset({State.ADMITTED, State.STARTING})
 _TOO_SLOW = "The work of the job on the GPU could not be suspended in time."
 
 
@@ -180,7 +182,10 @@ class RunShares:
         if not workload.request.devices:
             return
         target = SuspensionTarget(
-            name=workload.id, devices=devices_of(workload.placement), find_processes=find_processes
+            name=workload.id,
+            devices=devices_of(workload.placement),
+            find_processes=find_processes,
+            milli=workload.request.milli_per_device,
         )
         self.add_target((workload.id, workload.run), target, workload.state, _all_but_the_first(target))
 
@@ -249,6 +254,10 @@ class RunShares:
         """The shares whose recovery has failed so far and is attempted again, by name."""
         return self._recovery.unfinished
 
+    def manages(self, workload: str, run: int) -> bool:
+        """Return whether this share was added and not removed, even if its state is not known yet."""
+        return (workload, run) in self._shares
+
     def state(self, workload: str, run: int) -> ShareState | None:
         """Return the present state of a share; None if it is unknown, or not recovered yet."""
         share = self._shares.get((workload, run))
@@ -278,7 +287,7 @@ class RunShares:
         if share.name in self.unfinished:
             return UNFINISHED
         if share.state is None:
-            return ""
+            return UNFINISHED if self._recovery.has_failed else ""
         share.lost = tuple(filter(self.is_alive, share.lost))
         if share.lost and share.freezer is None:
             return f"The GPU state of a program was lost. {_RESTART}"
@@ -413,7 +422,7 @@ class RunShares:
         """Set the first phase of a share after recovery: as the suspender found it, or else as its record says."""
         if self._recovery.found is None or share.state is not None:
             return
-        if self._may_lack(share.name):
+        if self._may_lack(share):
             self._recovery.look_at(share.name)
         found, kept = self._recovery.found.get(share.name), self._recovery.kept.get(share.name, ())
         share.is_guess = found is Recovered.UNKNOWN or self._recovery.has_failed
@@ -435,10 +444,10 @@ class RunShares:
         suspended = self._find_suspension(share)
         share.suspended = suspended.processes if suspended is not None else ()
 
-    def _may_lack(self, name: str) -> bool:
+    def _may_lack(self, share: _Share) -> bool:
         """Return whether nothing was found of a share because a former journal was set aside."""
-        is_missing = name not in (self._recovery.found or {}) and not self._recovery.has_failed
-        return is_missing and self.suspender.may_lack(name)
+        is_missing = share.name not in (self._recovery.found or {}) and not self._recovery.has_failed
+        return is_missing and share.record not in _BEGINS and self.suspender.may_lack(share.name)
 
     def _is_away(self, record: State, found: Recovered | None) -> bool:
         """Return whether a share is away from its devices: by what the suspender found, else by its record."""

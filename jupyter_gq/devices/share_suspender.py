@@ -160,6 +160,10 @@ class ShareSuspender:
 
         For shares that `may_lack` names. A failure is logged, and the share is UNKNOWN.
         """
+        support = self.support()
+        if not support.available:  # such a driver knows no process, as if nothing had been suspended
+            log.warning("what the lost journal held of %s could not be found: %s", target.name, support.detail)
+            return Recovered.UNKNOWN
         try:
             with self._alone(target.name):
                 entry = self._journal.find(target.name) or self._reconstruction.find_entry(target)

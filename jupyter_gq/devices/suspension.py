@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from jupyter_gq.domain.amount import MiB, Seconds
+from jupyter_gq.domain.amount import ONE_GPU, MiB, MilliGpu, Seconds
 from jupyter_gq.domain.errors import MachineError
 
 from .checkpointer import CheckpointSupport
@@ -57,6 +57,8 @@ class SuspensionTarget:
     devices: tuple[str, ...]
     #: Function that returns all processes of the share as they are now; called again after the checkpoint.
     find_processes: Callable[[], Collection[ProcessId]]
+    #: Part of each device that the share has, in thousandths; a whole device if that is not known.
+    milli: MilliGpu = ONE_GPU
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

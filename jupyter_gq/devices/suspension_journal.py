@@ -13,11 +13,13 @@ See docs/decisions/0119-journal-each-step-of-a-suspension.md and
 docs/decisions/0252-ask-the-driver-what-a-lost-journal-held.md.
 """
 
+import errno
 import glob
+import itertools
 import logging
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -46,8 +48,11 @@ class Step(StrEnum):
 
 #: Name of the file in the folder of the service or of the agent.
 JOURNAL_NAME = "suspensions.json"
-#: Failed readings in a row after which the file is set aside. `Recovery` reads it five times in 75 seconds.
-_MOST_READINGS = 5
+#: Failed readings in a row after which the file is set aside, and the least seconds between two that count. `Recovery`
+#: reads it five times in 75 seconds, and others may read it more often.
+_MOST_READINGS, _READING_PAUSE = 5, 5.0
+#: Errors that say nothing about the file: this program, or the machine, has too few files or too little memory.
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _ASIDE = (
     "The journal of suspended GPU memory could not be read, and was set aside as {aside}. The GPU driver is asked what "
     "it held, share by share: what is suspended stays so, and comes back to its GPU. Find out what damaged the file, "
@@ -136,14 +141,17 @@ _FILE = TypeAdapter(_File)
 class FileJournal:
     """The journal in a file, which each change replaces as a whole."""
 
-    def __init__(self, path: Path, *, boot: str) -> None:
+    def __init__(self, path: Path, *, boot: str, elapsed: Callable[[], float] | None = None) -> None:
         """Choose the file, which is read at the first use; `boot` is the id of the machine's start.
 
+        `elapsed` returns seconds since a fixed moment; with None, a file that cannot be read is never set aside.
         Entries of another start are dropped. A damaged file is set aside as `<name>.damaged` and logged.
         """
-        self._path, self._boot = path, boot
-        #: Failed readings in a row, and the error of the last one.
+        self._path, self._boot, self._elapsed = path, boot, elapsed
+        #: Failed readings in a row that count, and the error of the last one.
         self._failures, self._error = 0, ""
+        #: When a failed reading counted last.
+        self._counted_at = float("-inf")
         self._lock = threading.Lock()
         #: The entries by name; None before the first use.
         self._known: dict[str, JournalEntry] | None = None
@@ -213,7 +221,8 @@ class FileJournal:
             self._set_aside(error)
             return ()
         except OSError as error:
-            self._failures, self._error = self._failures + 1, error.strerror or str(error)
+            self._error = error.strerror or str(error)
+            self._count(error)
             if self._failures < _MOST_READINGS:
                 raise
             self._set_aside(error)
@@ -221,11 +230,20 @@ class FileJournal:
         self._failures, self._error = 0, ""
         return found.shares if found is not None and found.boot == self._boot else ()
 
+    def _count(self, error: OSError) -> None:
+        """Count a failed reading, unless another one counted just now or the error is not of the file."""
+        if self._elapsed is None or error.errno in _EXHAUSTED:
+            return
+        now = self._elapsed()
+        if now - self._counted_at >= _READING_PAUSE:
+            self._failures, self._counted_at = self._failures + 1, now
+
     def _set_aside(self, cause: Exception) -> None:
         """Give the file a name that none had before, and log why. Raises `OSError` if that fails."""
-        aside = self._path.with_name(f"{self._path.name}.damaged")
-        if aside.exists():
-            aside = aside.with_name(f"{aside.name}-{len(self._find_aside()) + 1}")
+        first = aside = self._path.with_name(f"{self._path.name}.damaged")
+        numbers = itertools.count(2)
+        while aside.exists():  # an administrator may have deleted some of them
+            aside = first.with_name(f"{first.name}-{next(numbers)}")
         self._path.rename(aside)
         self._failures, self._error = 0, ""
         log.error("the journal of suspensions cannot be read and is set aside as %s", aside, exc_info=cause)

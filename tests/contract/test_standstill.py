@@ -1,5 +1,6 @@
 """A run on this machine that a signal has stopped says so, until it goes on."""
 
+import ctypes
 import os
 import signal
 
@@ -42,3 +43,23 @@ async def test_run_that_was_stopped_by_a_signal_says_so_after_a_minute(local, pa
     await local.backend.stop(workload.id, 1, 5)
     local.clock.ahead += 6
     assert (await local.end(workload)).phase is Phase.ENDED, "it can be cancelled"
+
+
+#: The requests of ptrace(2).
+_ATTACH, _DETACH = 16, 17
+
+
+async def test_run_that_a_debugger_holds_is_not_said_to_be_stopped_by_a_signal(local):
+    workload = local.workload()
+    await local.launch(workload, {"has kernel": True})
+    await local.running(workload)
+    pid, ptrace = local.kernel(workload), ctypes.CDLL(None, use_errno=True).ptrace
+    assert ptrace(_ATTACH, pid, None, None) == 0, os.strerror(ctypes.get_errno())
+    try:
+        await eventually(lambda: read_process(pid).traced, "the debugger")
+        assert read_process(pid).stopped
+        for seconds in (10, 70):
+            local.clock.ahead += seconds
+            assert (await local.observed(workload)).sentence == ""
+    finally:
+        ptrace(_DETACH, pid, None, None)

@@ -84,6 +84,8 @@ class LocalWorld(World):
 
     def __init__(self, folder, owner="ann", service_url="http://127.0.0.1:1/services/jupyter-gq/", **options):
         self.owner = owner
+        #: What suspends the runs of the next backend.
+        self.shares = None
         self.service_url = service_url
         self.options = options
         super().__init__(folder)
@@ -98,6 +100,7 @@ class LocalWorld(World):
             probe=probe,
             clock=self.clock,
             service_url=self.service_url,
+            shares=self.shares,
         )
 
     def workload(self, id=None, run=1, name="digits", **fields):

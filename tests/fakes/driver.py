@@ -40,6 +40,8 @@ class FakeDriver:
         self.can_move = True
         self.blind = False
         self.obstacle_of: dict[str, str] = {}
+        #: Host memory in MiB that each program has beside its GPU state.
+        self.own_memory = 500
         self.host: HostRoom | None = HostRoom(memory=MiB(100_000), place="this machine")
         #: Called before each restore and checkpoint with the name of the call.
         self.before = lambda call, process: None
@@ -150,8 +152,7 @@ class FakeDriver:
         return self.host
 
     def most_state(self, pid: int) -> MiB | None:
-        """A program has 500 MiB of its own beside its GPU state."""
-        return None if self.blind else MiB(self.in_host_memory([pid]) + 500)
+        return None if self.blind else MiB(self.in_host_memory([pid]) + self.own_memory)
 
 
 class JournalOfAServiceThatDies(FileJournal):

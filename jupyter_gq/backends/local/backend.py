@@ -38,7 +38,6 @@ from jupyter_gq.devices.control_group import RUN_GROUP
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.devices.processes import ProcessId, boot_id
 from jupyter_gq.devices.run_shares import RunShares
-from jupyter_gq.devices.share_state import SharePhase
 from jupyter_gq.devices.signals import send_signal
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.cluster import Device, Node
@@ -177,6 +176,7 @@ class LocalRuns:
             launched_at=self._now(),
             boot=boot_id(),
             placement=workload.placement,
+            milli=workload.request.milli_per_device,
             token_hash=hash_token(launch.token),
             port=self._choose_port(workload),
             group=make_group(
@@ -368,8 +368,8 @@ class LocalRuns:
         return self._tell_standstill(run, self._suspension.watch(seen, table), table)
 
     def _tell_standstill(self, run: Run, seen: Observation, table: ProcessTable) -> Observation:
-        """Return the observation of a live run, with a sentence if it stands still and nobody has suspended it."""
-        if seen.share is not None and seen.share.phase is not SharePhase.IN_USE:
+        """Return the observation of a live run, with a sentence if it stands still and this service did not stop it."""
+        if self._suspension.may_stand_still(run.key):
             self._standstill.forget(run.key)
             return seen
         sentence = self._standstill.describe(run, table)

@@ -19,6 +19,7 @@ from jupyter_gq.backends.machine_clock import MachineClock
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.user_files import SMALL_FILE, read_json
 from jupyter_gq.devices.processes import boot_id
+from jupyter_gq.domain.amount import ONE_GPU, MilliGpu
 from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.workload import TaskPlacement
 
@@ -79,6 +80,8 @@ class Run:
     boot: str
     #: Place of each task and `hash_token` of the runner's secret, so that a record that lost them gets them back.
     placement: tuple[TaskPlacement, ...] = ()
+    #: Part of each device that a task has, in thousandths; a whole device if an earlier release began the run.
+    milli: MilliGpu = ONE_GPU
     token_hash: str = ""
     #: Port on which the tasks meet; 0 = there is only one task.
     port: int = 0

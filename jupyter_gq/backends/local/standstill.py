@@ -3,9 +3,11 @@
 Rules
 -----
 - Seen, not asked: the table of processes shows it, which each observation reads anyway.
-- Not at once: a debugger and a script may stop a process for a moment.
+- Not at once: a script may stop a process for a moment.
+- No debuggers: a process that one holds goes on when the debugger says so, and not by a signal.
 - Left alone: whoever stopped the process may want that. The run keeps its devices, and can be cancelled.
-- Not what we stop: the processes of a suspended run stand still as well, and are not looked at.
+- Not what we stop: the processes of a suspended run stand still as well, and so may those of one whose recovery is
+  unfinished. They are not looked at.
 
 See docs/decisions/0254-say-that-a-run-stands-still.md.
 """
@@ -67,4 +69,4 @@ def _find_stopped(run: Run, table: ProcessTable) -> Iterator[tuple[str, Process]
         supervisor = table.process(task.pid)
         parts = [("supervisor", each) for each in (supervisor,) if each is not None]
         parts += [("runner", each) for each in runners]
-        yield from (part for part in parts if part[1].stopped)
+        yield from (part for part in parts if part[1].stopped and not part[1].traced)

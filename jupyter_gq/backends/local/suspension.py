@@ -80,7 +80,12 @@ class RunSuspension:
         devices = devices_of(run.placement)
         if self._shares is not None and len(run.tasks) == 1 and run.elastic is None and len(devices) == 1:
             key = run.key
-            target = SuspensionTarget(name=run.job, devices=devices, find_processes=lambda: self._find_processes(key))
+            target = SuspensionTarget(
+                name=run.job,
+                devices=devices,
+                find_processes=lambda: self._find_processes(key),
+                milli=run.milli,
+            )
             self._shares.add_job(key, target, partial(freeze_group, run.group))
 
     def remove(self, key: RunKey) -> None:
@@ -108,18 +113,26 @@ class RunSuspension:
             return False
         return True
 
+    def may_stand_still(self, key: RunKey) -> bool:
+        """Return whether a run is suspended or moving, or may be, because its recovery is unfinished."""
+        if self._shares is None or not self._shares.manages(*key):
+            return False
+        state = self._shares.state(*key)
+        return state is None or state.phase is not SharePhase.IN_USE
+
     def watch(self, seen: Observation, table: ProcessTable) -> Observation:
         """Stop what goes on of a suspended run, and return the observation of a live run with its share.
 
         The run is STARTING while the share is not on its devices. `table` has the processes of the observation.
         """
         key = (seen.workload, seen.run)
-        if self._shares is not None:
-            self._shares.freeze_again(*key, [each.id for pid in seen.pids if (each := table.process(pid)) is not None])
-        share = None if self._shares is None else self._shares.state(*key)
-        if self._shares is None or share is None:
+        if self._shares is None:
             return seen
+        self._shares.freeze_again(*key, [each.id for pid in seen.pids if (each := table.process(pid)) is not None])
+        share = self._shares.state(*key)
         seen = replace(seen, share=share, sentence=seen.sentence or self._shares.describe_trouble(*key))
+        if share is None:
+            return seen
         if share.phase is SharePhase.RESUMING:
             return replace(seen, phase=Phase.STARTING)
         if share.phase is SharePhase.SUSPENDED:

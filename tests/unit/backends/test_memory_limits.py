@@ -365,3 +365,40 @@ async def test_driver_that_hangs_is_asked_once_and_holds_up_nothing(machine):
     machine.driver.answers.set()
     await machine.settle(a=1000)
     assert machine.driver.calls == [("a", 1000)]
+
+
+async def test_run_says_so_while_a_driver_that_hangs_keeps_its_limit_from_being_set(machine, caplog):
+    await machine.settle(a=100)
+    machine.driver.answers.clear()
+    machine.limits.leave(KEY, str(machine.group))
+    machine.limits.enter(KEY, str(machine.group))
+    changes = machine.changes
+    for seconds in (0, 29):
+        machine.clock.forward(seconds)
+        machine.limits.want(*KEY, {"a": 200})
+        assert machine.state == LimitState(), "a driver may be slow for a moment"
+    for _ in range(2):
+        machine.clock.forward(1)
+        machine.limits.want(*KEY, {"a": 200})
+    assert machine.state.confirmed == frozenset()
+    assert machine.state.trouble.startswith("The GPU driver has not answered for more than half a minute")
+    assert machine.changes == changes + 1
+    assert caplog.text.count("The GPU driver has not answered") == 1
+    machine.driver.answers.set()
+    (machine.group / "process").touch()  # the group is in use, and stays
+    await machine.settle(a=200)
+    assert machine.state == LimitState(confirmed=frozenset("a"))
+
+
+async def test_group_that_is_used_again_while_it_is_cleared_keeps_the_limit_of_its_new_run(machine):
+    """A server was started again right after the service."""
+    machine.driver.limits = {("a", str(machine.group)): 100}
+    machine.driver.answers.clear()
+    machine.limits.remove(["", str(machine.group)])
+    machine.limits.want(*KEY, {"a": 200})
+    assert not machine.limits._runs[KEY].busy, "nothing is set before the limits that were left are cleared"
+    (machine.group / "process").touch()
+    machine.driver.answers.set()
+    await machine.settle(a=200)
+    assert machine.driver.calls == [("a", None), ("a", 200)]
+    assert machine.group.exists()

@@ -38,7 +38,7 @@ class Machine:
             checkpointer=self.driver,
             probe=self.driver,
             host=self.driver,
-            journal=FileJournal(self.path, boot="boot"),
+            journal=FileJournal(self.path, boot="boot", elapsed=self.clock.now),
             waiting=Waiting(monotonic=self.clock.now, sleep=self.clock.forward),
             limits=SuspensionLimits(),
         )

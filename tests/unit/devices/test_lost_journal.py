@@ -1,15 +1,23 @@
 """After the journal of suspensions was damaged, the driver says what is suspended: nothing is lost or given twice."""
 
+import errno
+import os
+import signal
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from jupyter_gq.devices.checkpointer import CheckpointProblem, CheckpointState
+from jupyter_gq.devices.processes import identify, read_process
+from jupyter_gq.devices.run_shares import UNFINISHED
 from jupyter_gq.devices.share_state import SharePhase
 from jupyter_gq.devices.suspension import SuspensionTarget
-from jupyter_gq.devices.suspension_journal import FileJournal
+from jupyter_gq.devices.suspension_journal import FileJournal, JournalEntry, Step
 from jupyter_gq.domain.states import State
 from tests.builders import a_notebook, running
+from tests.fakes import FixedClock
 from tests.patience import eventually
 
 from .share_machine import KERNEL, KEY, NOTEBOOK, Machine, comes_to, recovered
@@ -170,3 +178,115 @@ async def test_second_damaged_journal_does_not_replace_the_first(machine):
         await recovered(machine)
     assert machine.path.with_name("journal.damaged").read_text() == "first"
     assert machine.path.with_name("journal.damaged-2").read_text() == "second"
+
+
+async def test_share_stays_away_while_the_driver_cannot_be_used(machine):
+    """Such a driver knows no process, as if none had been suspended."""
+    await suspended(machine)
+    damage(machine)
+    machine.driver.available = False
+    shares = machine.shares(SUSPENDED)
+    await attempt(machine, shares)
+    shares.resume(*KEY)
+    assert "cannot come back yet" in shares.state(*KEY).failure
+    assert shares.unfinished == {NOTEBOOK.id}
+    machine.driver.available = True
+    await attempt(machine, shares, 10)
+    shares.resume(*KEY)
+    await comes_to(shares, SharePhase.IN_USE)
+    assert machine.driver.states()[KERNEL] is CheckpointState.RUNNING
+
+
+@pytest.fixture
+def program():
+    """A real process, which can be stopped."""
+    with subprocess.Popen(["sleep", "600"]) as process:
+        yield identify(process.pid)
+        process.kill()
+
+
+async def test_job_stands_still_again_while_the_driver_cannot_be_used(machine, program):
+    await suspended(machine)
+    damage(machine)
+    machine.driver.available = False
+    shares = machine.shares(SUSPENDED)
+    shares.remove(*KEY)
+    os.kill(program.pid, signal.SIGSTOP)
+    await eventually(lambda: read_process(program.pid).stopped, "the stop")
+    target = SuspensionTarget(name="job", devices=("GPU-0",), find_processes=lambda: [program])
+    shares.add_job(("job", 1), target, lambda freeze: None)
+    await attempt(machine, shares)
+    assert read_process(program.pid).stopped
+    assert shares.state("job", 1) is None
+    assert shares.describe_trouble("job", 1) == UNFINISHED
+
+
+async def test_part_of_a_device_needs_no_more_than_that_to_come_back(machine):
+    """Its program has much host memory of its own."""
+    machine.driver.own_memory = 9_000
+    half = running(a_notebook("ann", "0.5"), "GPU-0")
+    shares = machine.shares(half)
+    shares.recover()
+    await comes_to(shares, SharePhase.IN_USE)
+    shares.suspend(*KEY)
+    await comes_to(shares, SharePhase.SUSPENDED)
+    damage(machine)
+    shares = await recovered(machine, SharePhase.SUSPENDED, replace(half, state=State.SUSPENDED))
+    neighbour, total = 3, machine.driver.total["GPU-0"]
+    machine.driver.start(neighbour, total // 2)
+    shares.resume(*KEY)
+    await eventually(lambda: "cannot come back yet" in shares.state(*KEY).failure, "the refusal")
+    assert f"{total // 2 + 600 + 128} MiB on GPU-0" in shares.state(*KEY).failure
+    machine.driver.processes[neighbour].memory = total // 2 - 728
+    shares.resume(*KEY)
+    await comes_to(shares, SharePhase.IN_USE)
+
+
+@pytest.mark.parametrize("error", [errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO])
+async def test_journal_is_set_aside_only_after_failures_of_its_own_for_a_while(tmp_path, monkeypatch, error):
+    path, clock = tmp_path / "journal", FixedClock()
+    entry = JournalEntry(name="share", step=Step.SUSPENDED)
+    FileJournal(path, boot="boot").write(entry)
+    journal, read = FileJournal(path, boot="boot", elapsed=clock.now), Path.read_bytes
+
+    def fails(file):
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(Path, "read_bytes", fails)
+    for _ in range(4 if error == errno.EIO else 9):
+        for _ in range(10):
+            with pytest.raises(OSError, match=os.strerror(error)):
+                journal.entries()
+        clock.forward(5)
+    assert f"cannot be read: {os.strerror(error)}" in journal.trouble
+    if error == errno.EIO:
+        assert journal.entries() == ()
+        assert journal.is_set_aside
+    else:
+        monkeypatch.setattr(Path, "read_bytes", read)
+        assert journal.entries() == (entry,)
+        assert journal.trouble == ""
+
+
+async def test_file_that_was_set_aside_is_never_replaced(machine):
+    for name in ("journal.damaged", "journal.damaged-3"):
+        machine.path.with_name(name).write_text(name)
+    for content in ("second", "fourth"):
+        machine.path.write_text(content)
+        await recovered(machine)
+    found = {file.name: file.read_text() for file in machine.path.parent.glob("journal.damaged*")}
+    assert found == {
+        "journal.damaged": "journal.damaged",
+        "journal.damaged-2": "second",
+        "journal.damaged-3": "journal.damaged-3",
+        "journal.damaged-4": "fourth",
+    }
+
+
+async def test_server_that_has_just_begun_is_in_use_at_once_while_a_damaged_journal_lies_there(machine):
+    damage(machine)
+    shares = await recovered(machine)
+    begun = replace(LATER, state=State.ADMITTED)
+    shares.add(begun, lambda: [])
+    assert shares.state(begun.id, begun.run).phase is SharePhase.IN_USE
+    assert shares.describe_trouble(begun.id, begun.run) == ""

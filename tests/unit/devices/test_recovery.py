@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.devices.checkpointer import CheckpointProblem, CheckpointState
+from jupyter_gq.devices.run_shares import UNFINISHED
 from jupyter_gq.devices.share_state import SharePhase
-from jupyter_gq.devices.suspension import SuspensionError, SuspensionProblem
+from jupyter_gq.devices.suspension import SuspensionError, SuspensionProblem, SuspensionTarget
 from jupyter_gq.devices.suspension_journal import FileJournal, JournalEntry, Member, Step
 from jupyter_gq.domain.states import State
 from tests.builders import a_notebook, running
@@ -136,6 +137,17 @@ async def test_every_share_has_a_phase_while_the_journal_cannot_be_read_and_noth
     assert shares.state(*KEY).failure == ""
     shares.suspend(*KEY)
     await comes_to(shares, SharePhase.SUSPENDED)
+
+
+async def test_job_says_that_it_may_stand_still_while_the_journal_cannot_be_read(machine):
+    shares = machine.shares()
+    machine.path.mkdir()
+    target = SuspensionTarget(name="job", devices=("GPU-0",), find_processes=lambda: [])
+    shares.add_job(("job", 1), target, lambda freeze: None)
+    assert shares.describe_trouble("job", 1) == ""
+    await attempts_in(machine, shares, 1)
+    assert shares.state("job", 1) is None
+    assert shares.describe_trouble("job", 1) == UNFINISHED
 
 
 async def test_refusal_is_not_made_of_a_failed_later_attempt(machine):
