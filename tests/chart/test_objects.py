@@ -331,7 +331,7 @@ def test_both_programs_are_started_by_commands_that_exist():
     for pod in agent_and_service():
         program, command, *_ = pod["containers"][0]["command"]
         assert program == "jupyter-gq"
-        assert f"\n    {command} " in known, f"jupyter-gq has no command {command}"
+        assert f"\n  {command} " in known, f"jupyter-gq has no command {command}"
 
 
 def test_the_service_imports_nothing_from_its_working_folder():

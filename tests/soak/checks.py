@@ -32,9 +32,10 @@ DRAIN = 600.0
 MOST_GROWTH = 48.0
 _JUDGED_AFTER = 600.0
 _SUPERSEDED = "Another scheduler service has taken over"
-#: What a service says that begins while its database is away; the Hub starts it again.
+#: What a service says that begins while its database is away, or while the disk is full; the Hub starts it again.
 _DATABASE_AWAY = "The scheduler service cannot start. The scheduler's database"
-_EXPLAINED = (_SUPERSEDED, _DATABASE_AWAY)
+_DISK_FULL = "The scheduler service cannot start. The disk with the database"
+_EXPLAINED = (_SUPERSEDED, _DATABASE_AWAY, _DISK_FULL)
 _VALUES = Path(__file__).parents[2] / "helm/jupyter-gq/values.yaml"
 #: Lost runs in a row that a job survives.
 _MOST_LOST_RUNS = 3
@@ -258,7 +259,7 @@ def judge_logs(logs: Iterable[Path]) -> list[str]:
     """Return the errors in the service's log, which is the JSON among the lines of these files.
 
     Answers that say that the disk is full or that something is away are no errors, nor is the end of a service that was
-    stopped until another one led, or that began while its database was away.
+    stopped until another one led, or that began while its database was away or the disk was full.
     """
     faults: Counter[str] = Counter()
     for line in (line for log in logs for line in log.read_text(errors="replace").splitlines()):

@@ -133,9 +133,13 @@ def test_errors_of_the_service_are_found_in_the_log(tmp_path):
     full = {"level": "ERROR", "logger": "jupyter_gq.x", "message": "request POST 507", "status": 507}
     log.write_text(f"[E of the Hub] Traceback\n{json.dumps(fine)}\n{json.dumps(full)}\n")
     assert checks.judge_logs([log]) == []
-    away = "The scheduler service cannot start. The scheduler's database 'gq' at db does not answer (no route)."
-    log.write_text(json.dumps({"level": "CRITICAL", "logger": "SchedulerService", "message": away}))
-    assert checks.judge_logs([log]) == []
+    for why in (
+        "The scheduler's database 'gq' at db does not answer (no route).",
+        "The disk with the database is full.",
+    ):
+        said = f"The scheduler service cannot start. {why}"
+        log.write_text(json.dumps({"level": "CRITICAL", "logger": "SchedulerService", "message": said}))
+        assert checks.judge_logs([log]) == []
     broken = {"level": "ERROR", "logger": "jupyter_gq.x", "message": "request POST 500", "status": 500}
     log.write_text(json.dumps(broken))
     assert checks.judge_logs([log]) == ["the log has: jupyter_gq.x: request POST 500 (1 times)"]

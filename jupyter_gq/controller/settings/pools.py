@@ -36,7 +36,7 @@ def expect_no_over_subscription(section: Mapping[str, object]) -> None:
 
     See docs/decisions/0258-refuse-over-subscription-on-kubernetes.md.
     """
-    if "over_subscription" in section:
+    if section.get("over_subscription", 1.0) != 1.0:
         problem = "on Kubernetes nodes come and go, so the quotas of users are not compared with the size of a pool"
         raise SettingsError("Pools.over_subscription", section["over_subscription"], problem, "remove the line")
 

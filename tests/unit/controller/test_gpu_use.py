@@ -173,7 +173,7 @@ async def test_owner_is_told_that_no_gpu_was_used(world):
     )
     assert world.job(job).sentence.endswith(found.sentence)
     await see(world, 0, 3600)
-    assert "for 1 h 15 min" in world.job(job).sentence
+    assert "for 75 min" in world.job(job).sentence
     assert (world.job(job).unused_gpu.since, told) == (found.since, [job])
     await see(world, 50, 5)
     assert (world.job(job).unused_gpu, told) == (None, [job, job])

@@ -64,7 +64,7 @@ async def test_a_limit_that_is_set_while_the_job_runs_counts_at_once_and_can_be_
     world.controller.job_changes.change(ADMIN, job, JobChange(max_seconds=400))
     await world.step(3)
     assert "400 s" not in world.job(job).sentence
-    assert "7 min that root set for it" in reveal(world.job(job).sentence)
+    assert "6 min that root set for it" in reveal(world.job(job).sentence)
 
 
 async def test_a_limit_of_hours_is_refused_and_told_in_hours(world):
@@ -83,7 +83,7 @@ async def test_an_owner_may_lower_but_neither_raise_nor_lift_what_an_administrat
     for more in (0, 401, 3000):
         with pytest.raises(ManagersOnly) as refused:
             ask(ANN, more)
-        assert "7 min of the job 'digits' was set by root." in reveal(str(refused.value))
+        assert "6 min of the job 'digits' was set by root." in reveal(str(refused.value))
         assert "a manager of the queue or an administrator can raise or lift it" in str(refused.value)
     assert ask(ANN, 100) == 100
     with pytest.raises(ManagersOnly):
