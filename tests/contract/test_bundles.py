@@ -407,6 +407,8 @@ def test_results_are_read_in_parts_and_deleted_with_the_job(tmp_path, local):
     (folder / "results" / "vars" / "0.pickle").write_bytes(content)
     (folder / "results.json").write_text(json.dumps({"variables": []}))
     assert local.results("job-1", "ann") == {"variables": []}
+    with pytest.raises(UnusableFile):
+        local.results("job-1", "ann", limit=10)
     read = b""
     while part := local.result_part("job-1", "ann", "vars/0.pickle", len(read), 3000):
         read += part
