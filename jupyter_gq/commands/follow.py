@@ -19,7 +19,8 @@ from .printer import StatePrinter
 async def follow(client: PatientClient, job: JobView, watcher: StatePrinter) -> JobView:
     """Show the job and its outputs to the watcher until the job has ended; return its last view.
 
-    From now on, a request waits until the service answers, unless the command shall not wait at all. Raises `ServiceError` if the service refuses.
+    From now on, a request waits until the service answers, unless the command shall not wait at all. Raises
+    `ServiceError` if the service refuses.
     """
     client.patience.show = watcher.show_connection
     if client.patience.longest:

@@ -70,7 +70,11 @@ class TaskStarter:
             process = subprocess.Popen(  # noqa: S603 - the command is the admin's
                 [*self.command, str(job), *arguments],
                 cwd=place,
-                env={MARK: run.mark(task), **inputs.environment, **numbers},  # the mark comes first: see `environment_of`
+                env={
+                    MARK: run.mark(task),
+                    **inputs.environment,
+                    **numbers,
+                },  # the mark comes first: see `environment_of`
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -180,9 +180,7 @@ class JobNotices:
         """Return the numbers that a job has brought back; raise an error if its list of results cannot be read."""
         workload = record.workload
         document = self._context.bundles.results(workload.id, workload.owner, limit=_LONGEST_COMPARED)
-        return {
-            each.name: each.number for each in parse_results(document or {}).variables if each.number is not None
-        }
+        return {each.name: each.number for each in parse_results(document or {}).variables if each.number is not None}
 
     def _list_group(self, owner: str, group: str) -> list[Record]:
         """Return all jobs of a group of that owner."""

@@ -383,5 +383,5 @@ async def test_a_missing_key_of_another_mapping_is_not_called_a_variable(tmp_pat
     monkeypatch.setenv("GQ_SECRET", "red")
     path = tmp_path / "jupyterhub_config.py"
     path.write_text(f"import os\n{line}\n")
-    with pytest.raises(ConfigFileError, match="line 2: KeyError: '(red|GQ_TEAM)'. Mend that line.$"):
+    with pytest.raises(ConfigFileError, match=r"line 2: KeyError: '(red|GQ_TEAM)'\. Mend that line\.$"):
         load(path)
