@@ -189,7 +189,7 @@ async def test_a_repeated_request_may_order_its_keys_otherwise_and_write_default
     ("first", "second"),
     [
         ({"gpus": "0.50"}, {"gpus": 0.5}),
-        ({}, {"gpus": "1"}),
+        ({"gpus": 1}, {"gpus": "1"}),
         ({"cpus": "2", "memory": "2 GiB"}, {"cpus": 2.0, "memory": "2048 MiB"}),
         ({"gpu_memory": 8}, {"gpu_memory": "8 GiB"}),
     ],
