@@ -9,7 +9,6 @@ from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.models import Bundle, Heartbeat, JobRequest, JobSubmission, Progress
 from jupyter_gq.client.older_service import write_submission
 from jupyter_gq.controller.requests.jobs import PAGE
-from jupyter_gq.controller.requests.request_hash import hash_request
 from jupyter_gq.domain.errors import (
     Conflict,
     InvalidAmount,
@@ -185,20 +184,6 @@ async def test_a_repeated_request_may_order_its_keys_otherwise_and_write_default
     assert (again.id, created) == (first.id, False)
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ({"gpus": "0.50"}, {"gpus": 0.5}),
-        ({"gpus": 1}, {"gpus": "1"}),
-        ({"cpus": "2", "memory": "2 GiB"}, {"cpus": 2.0, "memory": "2048 MiB"}),
-        ({"gpu_memory": 8}, {"gpu_memory": "8 GiB"}),
-    ],
-)
-async def test_an_amount_that_is_written_otherwise_makes_no_other_request(first, second):
-    assert hash_request(a_submission(**first)) == hash_request(a_submission(**second))
-    assert hash_request(a_submission(**first, tasks=2)) != hash_request(a_submission(**second))
-
-
 async def test_a_hint_that_a_client_left_out_for_an_older_service_makes_no_other_request(world):
     sent = a_submission()
     sent.bundle.manifest.written = ["model.pt"]
@@ -215,12 +200,6 @@ async def test_a_job_whose_request_cannot_be_compared_is_returned_for_its_key(wo
     world.sql.save([replace(record, detail=replace(record.detail, request_hash=before))])
     again, created = world.controller.jobs.submit(ANN, a_submission(name="other"), "key-1")
     assert (again.id, created) == (first.id, False)
-
-
-async def test_a_request_keeps_its_hash_from_release_to_release():
-    """A hash that changes here refuses the retries of an update: it needs another number of its way then."""
-    known = "1:c808860292833f5dfc72d09c8e1d0152caea944b6441dea7bed8c371e3ac285f"
-    assert hash_request(a_submission()) == known
 
 
 async def test_of_two_requests_with_one_key_at_the_same_time_one_is_refused_without_a_trace(world):
