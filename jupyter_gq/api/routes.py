@@ -67,7 +67,8 @@ WAIT = Parameter(
 KEY = Parameter(
     name="Idempotency-Key",
     help="A repeated request with the same key returns the job that the first one has made. Another request with that "
-    "key is refused (422 `key_reused`); the order of JSON keys and explicit defaults make no other request.",
+    "key is refused (422 `key_reused`); the order of JSON keys, explicit defaults and the way an amount is "
+    "written make no other request.",
     max_length=jobs.MAX_KEY,
 )
 CREATED = {201: "A new object was made.", 200: "The object existed already."}

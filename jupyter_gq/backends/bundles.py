@@ -75,11 +75,11 @@ class BundleStore(Protocol):
         """
         ...
 
-    def results(self, job: str, owner: str) -> JsonObject | None:
+    def results(self, job: str, owner: str, *, limit: int | None = None) -> JsonObject | None:
         """Return the document that lists the job's returned variables and its files, as its runner wrote it.
 
         Returns None before the runner has written it. Raises `UnusableFile` for anything but a
-        regular file of `owner` with a JSON object.
+        regular file of `owner` with a JSON object, of at most `limit` bytes if that is given.
         """
         ...
 

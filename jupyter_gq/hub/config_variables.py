@@ -11,18 +11,41 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-#: Beginnings of names that are not passed on: the Hub sets the first ones for each program that it starts, and jobs
-#: would inherit the others from the service by default, which name folders of the administrator.
-_LEFT_OUT = ("JUPYTERHUB_", "XDG_", "JUPYTER_PATH", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "TMPDIR")
+#: Names that are not passed on, because the Hub sets them for each program that it starts; others that begin with
+#: `JUPYTERHUB_`, such as `JUPYTERHUB_CRYPT_KEY`, are the Hub's own, and a service does not get them by itself.
+_OF_STARTED_PROGRAMS = frozenset(
+    f"JUPYTERHUB_{name}"
+    for name in (
+        "ACTIVITY_URL",
+        "ADMIN_ACCESS",
+        "API_TOKEN",
+        "API_URL",
+        "BASE_URL",
+        "CLIENT_ID",
+        "DEBUG",
+        "DEFAULT_URL",
+        "DISABLE_USER_CONFIG",
+        "HOST",
+        "ROOT_DIR",
+        "SERVER_NAME",
+        "USER",
+    )
+)
+#: Beginnings of names that are not passed on: the Hub sets the first ones too, and jobs would inherit the others from
+#: the service by default, which name folders of the administrator.
+_LEFT_OUT = (
+    *(f"JUPYTERHUB_{group}_" for group in ("COOKIE", "OAUTH", "PUBLIC", "SERVICE", "SSL")),
+    *("XDG_", "JUPYTER_PATH", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "TMPDIR"),
+)
 
 
 def read_variables(files: Iterable[Path]) -> dict[str, str]:
-    """Return the variables of this process that the files name, without those of `_LEFT_OUT`.
+    """Return the variables of this process that the files name, without those that are not passed on.
 
     A file that cannot be read or parsed names none.
     """
-    names = {name for file in files for name in _names_in(_parse(file)) if not name.startswith(_LEFT_OUT)}
-    return {name: os.environ[name] for name in sorted(names) if name in os.environ}
+    names = {name for file in files for name in _names_in(_parse(file))} - _OF_STARTED_PROGRAMS
+    return {name: os.environ[name] for name in sorted(names) if name in os.environ and not name.startswith(_LEFT_OUT)}
 
 
 def _parse(file: Path) -> ast.Module:

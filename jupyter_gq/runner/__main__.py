@@ -30,13 +30,12 @@ def main() -> int:
     parser.add_argument("job_dir", type=Path, help="folder of the job")
     parser.add_argument("--run", type=int, required=True, help="number of the run, from 1")
     parser.add_argument("--task", type=int, default=0, help="number of the task, from 0")
-    parser.add_argument("--after", type=int, default=0, help="number of the last output piece of earlier runs")
     parser.add_argument("--ephemeral", action="store_true", help="the folder of the job is deleted after this run")
     given = parser.parse_args()
     if not given.ephemeral:
         supervise()  # in a pod, process 1 is the supervisor
     folder = RunFolder(job=given.job_dir.resolve(), run=given.run, task=given.task)
-    return boot(folder, last_seq=given.after, ephemeral=given.ephemeral)
+    return boot(folder, last_seq=int(os.environ.get("GQ_LAST_SEQ") or 0), ephemeral=given.ephemeral)
 
 
 def _remove_working_folder_from_path() -> None:

@@ -16,6 +16,7 @@ See docs/decisions/0077-back-up-into-one-sqlite-file.md.
 """
 
 import os
+import stat
 import tempfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -224,6 +225,7 @@ def _open_copy(file: Path, copied: Path) -> Transactions:
 
 def _copy_file(file: Path, copied: Path) -> None:
     """Copy a file of a backup to `copied`; raise `AdminError` with the name of the file that failed, and why."""
+    size = _measure(file)
     try:
         with closing(_read_portions(file)) as portions, copied.open("xb") as writing:
             for portion in portions:
@@ -231,22 +233,33 @@ def _copy_file(file: Path, copied: Path) -> None:
     except OSError as error:
         raise AdminError(
             f"A copy of the backup could not be written to {copied}: {error.strerror}. Nothing was restored. Make room "
-            f"there for files of {file.stat().st_size} bytes, or name another folder in TMPDIR.{told_file_size_limit()}"
+            f"there for files of {size} bytes, or name another folder in TMPDIR.{told_file_size_limit()}"
         ) from error
 
 
 def _read_portions(file: Path) -> Generator[bytes]:
     """Yield the content of a file of a backup in portions; raise `AdminError` if the file cannot be read."""
-    if file.exists() and not file.is_file():
-        raise AdminError(f"The backup {file} could not be read: it is not a file. Nothing was restored.")
     try:
         with file.open("rb") as reading:
             while portion := reading.read(_PORTION):
                 yield portion
     except OSError as error:
-        raise AdminError(
-            f"The backup {file} could not be read: {error.strerror or error}. Nothing was restored."
-        ) from error
+        raise _unreadable(file, error.strerror or str(error)) from error
+
+
+def _measure(file: Path) -> int:
+    """Return the bytes of a file of a backup; raise `AdminError` if it is no file, or may not be looked at."""
+    try:
+        found = file.stat()
+    except OSError as error:
+        raise _unreadable(file, error.strerror or str(error)) from error
+    if not stat.S_ISREG(found.st_mode):
+        raise _unreadable(file, "it is not a file")
+    return found.st_size
+
+
+def _unreadable(file: Path, why: str) -> AdminError:
+    return AdminError(f"The backup {file} could not be read: {why}. Nothing was restored.")
 
 
 def _expect_backup(copied: Path, file: Path) -> None:

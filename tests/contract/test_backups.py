@@ -486,6 +486,13 @@ def test_a_restore_without_a_folder_for_its_copy_is_refused_with_a_sentence(tmp_
     assert "could not be made: No such file or directory" in told
 
 
+def test_a_backup_that_cannot_be_looked_at_is_refused_in_a_sentence(capsys):
+    name = "x" * 300  # root, as which tests may run, may enter every folder
+    assert main(["restore", name, "new.sqlite"]) == 2
+    told = capsys.readouterr().err
+    assert f"The backup {name} could not be read: File name too long. Nothing was restored." in told
+
+
 def test_a_backup_that_is_a_pipe_is_refused_instead_of_waited_for(tmp_path, capsys):
     os.mkfifo(tmp_path / "pipe")
     assert main(["restore", "pipe", "new.sqlite"]) == 2

@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -407,6 +408,8 @@ def test_results_are_read_in_parts_and_deleted_with_the_job(tmp_path, local):
     (folder / "results" / "vars" / "0.pickle").write_bytes(content)
     (folder / "results.json").write_text(json.dumps({"variables": []}))
     assert local.results("job-1", "ann") == {"variables": []}
+    with pytest.raises(UnusableFile):
+        local.results("job-1", "ann", limit=10)
     read = b""
     while part := local.result_part("job-1", "ann", "vars/0.pickle", len(read), 3000):
         read += part
@@ -414,6 +417,15 @@ def test_results_are_read_in_parts_and_deleted_with_the_job(tmp_path, local):
     local.delete("job-1", "ann")
     assert local.results("job-1", "ann") is None
     assert local.result_part("job-1", "ann", "vars/0.pickle", 0, 10) == b""
+
+
+def test_a_report_of_a_pod_that_is_longer_than_the_limit_is_refused(tmp_path):
+    with closing(StoredFiles(tmp_path)) as kept:
+        kept.bundles.write("job-1", "ann", BUNDLE, 1000)
+        kept.bundles.put_results("job-1", {"results": {"variables": []}, "contents": []})
+        assert kept.bundles.results("job-1", "ann", limit=1000) == {"variables": []}
+        with pytest.raises(UnusableFile, match="more than 10 bytes"):
+            kept.bundles.results("job-1", "ann", limit=10)
 
 
 def test_before_there_are_results_there_are_none(bundles):

@@ -69,11 +69,11 @@ async def test_result_of_a_run_is_the_one_that_its_runner_wrote(local, said, out
     assert (end.outcome, end.sentence) == (outcome, "Cell 3 raised ValueError.")
 
 
-@pytest.mark.parametrize(("last_seq", "told"), [(0, ["--task", "0"]), (7, ["--after", "7"])])
-async def test_runner_is_told_the_last_number_of_outputs(local, last_seq, told):
+async def test_runner_is_told_the_last_number_of_outputs_as_no_argument_that_an_older_one_refuses(local):
     job = local.workload(run=2)
-    await local.launch(job, last_seq=last_seq)
-    assert psutil.Process(local.leader(job)).cmdline()[-2:] == told
+    await local.launch(job, last_seq=7)
+    assert environment(local, job)["GQ_LAST_SEQ"] == "7"
+    assert psutil.Process(local.leader(job)).cmdline()[-4:] == ["--run", "2", "--task", "0"]
 
 
 async def test_run_without_a_result_is_lost(local):

@@ -1,5 +1,6 @@
 """Fakes of the objects around the service: the files of jobs, the probe of devices, the settings."""
 
+import json
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
@@ -8,7 +9,7 @@ from jupyter_gq.backends.bundles import LeftOutputs, LogName, LogSpan, require_i
 from jupyter_gq.controller.settings.config import Settings
 from jupyter_gq.devices.probe import DeviceInfo, DeviceModes, ProbeState, ProbeStatus, Usage
 from jupyter_gq.domain.amount import MiB
-from jupyter_gq.domain.errors import StorageFull
+from jupyter_gq.domain.errors import StorageFull, UnusableFile
 
 
 class FakeBundles:
@@ -67,8 +68,11 @@ class FakeBundles:
         text = self.logs.get(f"{log.job}/{log.task}", self.logs.get(log.job))
         return None if text is None else text.encode()
 
-    def results(self, job: str, owner: str) -> dict[str, Any] | None:
-        return self.listed.get(job)
+    def results(self, job: str, owner: str, *, limit: int | None = None) -> dict[str, Any] | None:
+        found = self.listed.get(job)
+        if found is not None and limit is not None and len(json.dumps(found)) > limit:
+            raise UnusableFile("results.json", f"it has more than {limit} bytes")
+        return found
 
     def result_part(self, job: str, owner: str, path: str, start: int, size: int) -> bytes:
         return self.contents.get((job, require_inner_path(path)), b"")[start:][:size]

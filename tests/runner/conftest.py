@@ -169,9 +169,9 @@ class Job:
         command = [sys.executable, "-m", "jupyter_gq.runner", str(self.folder), "--run", str(run)]
         with (folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [*command, "--task", str(task), "--after", str(after)],
+                [*command, "--task", str(task)],
                 cwd=self.cwd if self.cwd.exists() else self.folder,
-                env=self.environment(),
+                env={**self.environment(), "GQ_LAST_SEQ": str(after)},
                 stdout=log,
                 stderr=log,
                 start_new_session=True,

@@ -130,7 +130,7 @@ def test_kernel_has_its_folder_and_its_share_but_not_the_token(job: Job, service
         "print(os.getcwd())\n"
         "print(os.environ['CUDA_VISIBLE_DEVICES'], os.environ['FROM_SPEC'], os.environ['GQ_JOB_ID'])\n"
         "print(os.environ['GQ_CHECKPOINT_DIR'], os.environ['GQ_RUN_DIR'])\n"
-        "print([n for n, v in os.environ.items() if 'secret-of' in v or n == 'GQ_SERVICE_URL'])\n"
+        "print([n for n, v in os.environ.items() if 'secret-of' in v or n in ('GQ_SERVICE_URL', 'GQ_LAST_SEQ')])\n"
         "print(list(pathlib.Path(os.environ['GQ_RUN_DIR']).glob('token')))"
     )
     job.run()

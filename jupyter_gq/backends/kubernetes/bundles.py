@@ -14,7 +14,7 @@ from jupyter_gq.backends.bundles import LeftOutputs, LogName, LogSpan, PodFiles,
 from jupyter_gq.client.bundle import CellsMissing, pair_cells
 from jupyter_gq.client.executed import ShownOutputs, make_executed_notebook
 from jupyter_gq.client.frozen_files import PART_SIZE
-from jupyter_gq.domain.errors import BackendError, Conflict
+from jupyter_gq.domain.errors import BackendError, Conflict, UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.store.protocol import OutputPiece, PageSize
 
@@ -128,9 +128,15 @@ class StoredBundles:
         """Store what the job brings back, in place of an earlier report; its parts are in the store already."""
         self._files.put_file(job, _RESULTS, json.dumps(report).encode())
 
-    def results(self, job: str, owner: str) -> JsonObject | None:
-        """Return the list of what the job brings back; None before its runner has reported it."""
-        report = _object(self._files.file(job, _RESULTS))
+    def results(self, job: str, owner: str, *, limit: int | None = None) -> JsonObject | None:
+        """Return the list of what the job brings back; None before its runner has reported it.
+
+        Raises `UnusableFile` if the report of the runner has more than `limit` bytes.
+        """
+        content = self._files.file(job, _RESULTS)
+        if content is not None and limit is not None and len(content) > limit:
+            raise UnusableFile(_RESULTS, f"it has more than {limit} bytes")
+        report = _object(content)
         return None if report is None else report["results"]
 
     def result_part(self, job: str, owner: str, path: str, start: int, size: int) -> bytes:

@@ -95,10 +95,10 @@ class LocalBundles:
         """Free the beginning of a log, and return the freed bytes; for the errors see `BundleStore.cut_log`."""
         return cut_owned_beginning(self._log_file(log), self._accounts.look_up(log.owner), keep=keep)
 
-    def results(self, job: str, owner: str) -> JsonObject | None:
+    def results(self, job: str, owner: str, *, limit: int | None = None) -> JsonObject | None:
         """Return the document that lists the job's results; None before there is one. See `BundleStore.results`."""
         record = job_folder(self._root, job) / "results.json"
-        return read_owned_json(record, self._accounts.look_up(owner), limit=_LONGEST_RECORD)
+        return read_owned_json(record, self._accounts.look_up(owner), limit=limit or _LONGEST_RECORD)
 
     def result_part(self, job: str, owner: str, path: str, start: int, size: int) -> bytes:
         """Return a part of one of the job's results; for the errors see `BundleStore.result_part`."""

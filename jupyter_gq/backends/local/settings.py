@@ -68,8 +68,7 @@ class LocalBackend(LoggingConfigurable):
     ).tag(config=True)
     command = List(
         Unicode(),
-        help="Command that runs a job; the job's folder, `--run N` and `--task I` are appended, and `--after SEQ` "
-        "for a later run. "
+        help="Command that runs a job; the job's folder, `--run N` and `--task I` are appended. "
         "Default: the service's Python with `-P -m jupyter_gq.runner`.",
     ).tag(config=True)
     env_keep = List(

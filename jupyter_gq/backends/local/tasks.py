@@ -36,7 +36,7 @@ class TaskStarter:
     """The starter of tasks on this machine."""
 
     state_dir: Path
-    #: Beginning of the command; job folder, run and task are appended, and for a later run the last output number.
+    #: Beginning of the command; job folder, run and task are appended.
     command: Sequence[str]
 
     def start(self, run: Run, task: int, account: UnixAccount, cwd: str, inputs: "TaskInputs") -> TaskProcess:
@@ -64,13 +64,17 @@ class TaskStarter:
         write_private(folder / "token", inputs.token.encode(), account)
         job = job_folder(self.state_dir, run.job)
         arguments = ["--run", str(run.number), "--task", str(task)]
-        if inputs.last_seq:
-            arguments += ["--after", str(inputs.last_seq)]
+        # A variable, not an argument: a runner of an older release, which another environment may have, ignores it.
+        numbers = {"GQ_LAST_SEQ": str(inputs.last_seq)}
         with _open_folder(cwd, account) as place, _open_log(folder / "log", account) as log:
             process = subprocess.Popen(  # noqa: S603 - the command is the admin's
                 [*self.command, str(job), *arguments],
                 cwd=place,
-                env={MARK: run.mark(task), **inputs.environment},  # the mark comes first: see `environment_of`
+                env={
+                    MARK: run.mark(task),
+                    **inputs.environment,
+                    **numbers,
+                },  # the mark comes first: see `environment_of`
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

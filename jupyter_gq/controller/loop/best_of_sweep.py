@@ -3,7 +3,8 @@
 The rules are those by which JupyterLab names the best job. See docs/decisions/0250-name-the-best-job-in-mails.md.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
 
 from jupyter_gq.domain.plain_text import quoted
 from jupyter_gq.store.protocol import Record
@@ -11,16 +12,22 @@ from jupyter_gq.store.protocol import Record
 #: The numbers that a job has brought back, by the names of the variables, in their order.
 Numbers = Mapping[str, float]
 
+#: How JupyterLab rounds: to four digits that count, halves upwards.
+_FOUR_DIGITS = Context(prec=4, rounding=ROUND_HALF_UP)
 
-def describe_best(jobs: Sequence[tuple[Record, Numbers]]) -> str:
+
+def describe_best(jobs: Sequence[Record], brought_back: Iterable[Numbers]) -> str:
     """Return a sentence that names the best job with its number; "" if no job has brought one back.
 
     The jobs are compared by the number that their sweep names, else by the first one that a job has brought back. Of
-    equal jobs, the first one is the best.
+    equal jobs, the first one is the best. Of the numbers of each job, which users may forge, only one is kept.
     """
-    named = [record.detail.group_metric for record, _ in jobs if record.detail.group_metric]
-    metric = next(iter([*named, *(name for _, numbers in jobs for name in numbers)]), "")
-    compared = [(numbers[metric], record) for record, numbers in jobs if metric in numbers]
+    metric = next((job.detail.group_metric for job in jobs if job.detail.group_metric), "")
+    compared: list[tuple[float, Record]] = []
+    for job, numbers in zip(jobs, brought_back, strict=True):
+        metric = metric or next(iter(numbers), "")
+        if metric in numbers:
+            compared.append((numbers[metric], job))
     if not compared:
         return ""
     choose = min if compared[0][1].detail.group_mode == "min" else max
@@ -29,5 +36,7 @@ def describe_best(jobs: Sequence[tuple[Record, Numbers]]) -> str:
 
 
 def _format_number(number: float) -> str:
-    """Return a number with four digits that count, such as 0.01473; a whole number as it is."""
-    return f"{number:.0f}" if float(number).is_integer() and abs(number) < 1e15 else f"{number:.4g}"
+    """Return a number as JupyterLab shows it: with four digits that count, such as 0.01473; a whole number as it is."""
+    shown = number if number.is_integer() else float(_FOUR_DIGITS.create_decimal(number))
+    digits = Decimal(repr(shown + 0.0)).normalize()  # no zero has a sign
+    return f"{digits:f}" if shown == 0 or 1e-6 <= abs(shown) < 1e21 else f"{digits:e}"

@@ -13,7 +13,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from pydantic import ValidationError
@@ -51,6 +51,8 @@ MOST_LATE = 3600.0
 _AT_ONCE = 100
 #: Jobs of a sweep whose results are read to name the best one; of more, none is named.
 _MOST_COMPARED = 10_000
+#: Most bytes of each of these results, so that one sweep does not hold up the notices of everybody.
+_LONGEST_COMPARED = 256 * 1024
 #: Name of the document in the store.
 _POSITION = "job_notices"
 #: Ended jobs that are remembered, so that a second event about one is not a second notice.
@@ -129,9 +131,16 @@ class JobNotices:
 
     async def _add(self, event: StoredEvent, job: JobSummary, notifiers: tuple[Notifier, ...]) -> None:
         """Add the notice of the end of a job for these ways, if the end is reported, or that of its sweep is."""
-        notice = await self._find_sweep_notice(job) if job.group else self._find_notice(job)
+        sweep: Sequence[Record] = ()
+        if job.group:
+            sweep = await self._list_ended_sweep(job)
+            notice = make_sweep_notice(sweep) if sweep else None
+        else:
+            notice = self._find_notice(job)
         if notice is None or not self._is_timely(notice) or notice.job in self._told:
             return
+        if sweep and (best := await asyncio.to_thread(self._describe_best, sweep)):
+            notice = replace(notice, sentence=f"{notice.sentence} {best}")
         self._told[notice.job] = None
         if len(self._told) > _REMEMBERED:
             del self._told[next(iter(self._told))]
@@ -144,35 +153,34 @@ class JobNotices:
         is_late = notice.finished_at < self._context.clock.now() - MOST_LATE
         return notice.took >= self._rule.min_seconds and not is_late
 
-    async def _find_sweep_notice(self, job: JobSummary) -> Notice | None:
-        """Return the notice about the sweep of a job that has ended; None while others have not, or if none is wanted.
+    async def _list_ended_sweep(self, job: JobSummary) -> Sequence[Record]:
+        """Return all jobs of the sweep of a job that has ended; none while others have not, or if no end is wanted.
 
         The last job that has ended stands for its sweep, so a sweep that grew later is reported once more.
         """
         left = self._context.records.unfinished()
         if any((each.workload.owner, each.detail.group) == (job.owner, job.group) for each in left):
-            return None
+            return ()
         records = await asyncio.to_thread(self._list_group, job.owner, job.group)
         if any(each.workload.state not in FINAL for each in records):  # a job that has just been added
-            return None
-        if list_group_ends(records).isdisjoint(self._rule.phases):
-            return None
-        return make_sweep_notice(records, await asyncio.to_thread(self._describe_best, records))
+            return ()
+        return () if list_group_ends(records).isdisjoint(self._rule.phases) else records
 
     def _describe_best(self, records: Sequence[Record]) -> str:
         """Return a sentence about the best job of a sweep; "" if not all jobs that are done can be compared."""
         done = [record for record in records if record.workload.state is State.SUCCEEDED]
         if len(done) > _MOST_COMPARED:
             return ""
-        compared: list[tuple[Record, Numbers]] = []
-        for record in done:
-            try:
-                document = self._context.bundles.results(record.workload.id, record.workload.owner)
-                variables = parse_results(document or {}).variables
-            except (UnusableFile, BackendError):
-                return ""
-            compared.append((record, {each.name: each.number for each in variables if each.number is not None}))
-        return describe_best(compared)
+        try:
+            return describe_best(done, map(self._read_numbers, done))
+        except (UnusableFile, BackendError):
+            return ""
+
+    def _read_numbers(self, record: Record) -> Numbers:
+        """Return the numbers that a job has brought back; raise an error if its list of results cannot be read."""
+        workload = record.workload
+        document = self._context.bundles.results(workload.id, workload.owner, limit=_LONGEST_COMPARED)
+        return {each.name: each.number for each in parse_results(document or {}).variables if each.number is not None}
 
     def _list_group(self, owner: str, group: str) -> list[Record]:
         """Return all jobs of a group of that owner."""

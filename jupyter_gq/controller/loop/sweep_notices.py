@@ -18,11 +18,8 @@ from .job_ends import list_ends
 _ENDS = {State.FAILED: "failed", State.SUCCEEDED: "done", State.CANCELLED: "cancelled"}
 
 
-def make_sweep_notice(records: Sequence[Record], best: str) -> Notice:
-    """Return the notice about the jobs of one group and owner, which all have ended and are at least one.
-
-    `best` is a sentence about the best one; "" if none is known.
-    """
+def make_sweep_notice(records: Sequence[Record]) -> Notice:
+    """Return the notice about the jobs of one group and owner, which all have ended and are at least one."""
     workloads = [record.workload for record in records]
     ends = Counter(_ENDS[workload.state] for workload in workloads)
     finished_at = max(workload.finished_at or workload.submitted_at for workload in workloads)
@@ -35,7 +32,7 @@ def make_sweep_notice(records: Sequence[Record], best: str) -> Notice:
         owner=last.owner,
         queue=last.queue,
         phase=next(end for end in _ENDS.values() if ends[end]),
-        sentence=f"{len(records)} job{'s' * (len(records) > 1)}: {counts}. {best}".rstrip(),
+        sentence=f"{len(records)} job{'s' * (len(records) > 1)}: {counts}.",
         took=Seconds(finished_at - min(workload.submitted_at for workload in workloads)),
         finished_at=Instant(finished_at),
     )

@@ -1,6 +1,7 @@
 """The lists of jobs: those of a user or of all users, and those that managers see of their queues."""
 
 from collections.abc import Collection
+from heapq import nlargest
 
 from jupyter_gq.client.models import JobList
 from jupyter_gq.controller.caller import Caller
@@ -50,15 +51,18 @@ class JobLists:
         """
         whose = self._owner_listed(caller, owner)
         page = PageSize(entries=limit + 1, size=self._context.settings.max_page_bytes)
-        found = self._context.store.list(page, kind=Kind.TRAINING, owner=whose)
+        store = self._context.store
+        found = store.list(page, kind=Kind.TRAINING, owner=whose)
         left = [each for each in self._context.records.unfinished() if _is_job_of(each, whose)]
-        left.sort(key=lambda each: (each.workload.holds, each.workload.submission), reverse=True)
+        first = nlargest(limit + 1, left, key=lambda each: (each.workload.holds, each.workload.submission))
         known = {each.workload.id for each in left}
-        all_found = [*left, *(each for each in found if each.workload.id not in known)]
+        all_found = [*first, *(each for each in found if each.workload.id not in known)]
         kept = [each for each in all_found if each.workload.id not in self._context.deleting][:limit]
         self._context.look_up_last_seqs(record.workload.id for record in kept)
         jobs = self._presenter.show_each(kept, self._presenter.job_summary)
-        more = len(all_found) > limit
+        more = len(all_found) > limit or bool(  # bytes may have cut the page of the store
+            found and store.list(PageSize(entries=1), kind=Kind.TRAINING, owner=whose, before=found[-1].workload.id)
+        )
         return JobList(jobs=jobs, next=kept[-1].workload.id if kept and more else None, disk=self._describe_disk(whose))
 
     def list_queue(self, caller: Caller, queue: str, *, limit: int, before: str | None) -> JobList:

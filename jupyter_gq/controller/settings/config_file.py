@@ -1,5 +1,6 @@
 """Executing the Hub's configuration file: its settings, the files that it loads, and the errors in it."""
 
+import os
 import stat
 import traceback
 from collections.abc import Collection
@@ -76,7 +77,7 @@ def load_config(path: Path, executed: dict[Path, FileIdentity]) -> Config:
     except BaseException as error:  # the administrator's code may raise anything
         frame = _find_frame(error, executed)
         where = f"{frame.filename}, line {frame.lineno}" if frame else f"{path}, line ?"
-        if isinstance(error, KeyError) and frame and "environ" in (frame.line or ""):
+        if isinstance(error, KeyError) and _is_of_environ(error):
             raise ConfigFileError(
                 f"{where}: the environment variable {quoted(str(error.args[0]))} is not set. The Hub gives the service "
                 "the variables that the file names when the Hub starts: set it for the Hub, and start the Hub again."
@@ -90,6 +91,15 @@ def _find_frame(error: BaseException, executed: Collection[Path]) -> traceback.F
     names = {str(path) for path in executed}
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in names]
     return frames[-1] if frames else None
+
+
+def _is_of_environ(error: KeyError) -> bool:
+    """Return whether `os.environ` raised the error, so that its key is the name of a variable that is not set.
+
+    The key of any other mapping may be the value of a variable, which may be a secret.
+    """
+    *_, (innermost, _) = traceback.walk_tb(error.__traceback__)
+    return innermost.f_code is type(os.environ).__getitem__.__code__ and error.args[0] not in os.environ
 
 
 def _refuse_special_file(path: Path) -> None:

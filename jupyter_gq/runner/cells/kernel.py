@@ -41,8 +41,9 @@ USERS_UMASK = 0o022
 OUTSIDE_SIGNALS = frozenset({signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGHUP})
 _CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
 _OWN_PYTHON = frozenset({"python", "python3", f"python3.{sys.version_info.minor}"})
-#: Variables of the runner that the user's code does not get.
-_RUNNER_ONLY = frozenset({"GQ_SERVICE_URL"})
+#: Variables of the runner that the user's code does not get: the address of the service, and the last number of
+#: earlier outputs.
+_RUNNER_ONLY = frozenset({"GQ_SERVICE_URL", "GQ_LAST_SEQ"})
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
@@ -120,9 +121,9 @@ def start_kernel(
     """Start the kernel of this bundle in its working folder; raise `KernelError` with a sentence if that fails.
 
     The sockets lie in `home` if its path is short enough, else among temporary files. The kernel's environment is the
-    runner's without the service's address, overridden by the kernelspec's and then by `extra_env`. With a `mask`, the
-    values of secrets are hidden in what the kernel's processes print to the log. `in_pod`: the container is this run's
-    alone.
+    runner's without the variables of the runner alone, overridden by the kernelspec's and then by `extra_env`. With
+    a `mask`, the values of secrets are hidden in what the kernel's processes print to the log. `in_pod`: the container
+    is this run's alone.
     """
     fault = _find_fault(bundle.cwd)
     if fault:

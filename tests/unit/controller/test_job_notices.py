@@ -4,6 +4,7 @@ import pytest
 
 from jupyter_gq.backends.notifications.notifier import Notice, NoticeRule
 from jupyter_gq.backends.protocol import Outcome
+from jupyter_gq.controller.loop.best_of_sweep import _format_number
 from jupyter_gq.controller.loop.job_notices import MOST_LATE, RETRIES, JobNotices
 from jupyter_gq.controller.views.mentions import Mentions, ShowNames
 from jupyter_gq.domain.amount import Seconds
@@ -266,6 +267,63 @@ async def test_a_sweep_of_which_a_list_of_results_cannot_be_read_has_no_best_job
     await world.step(3, seconds=0)
     await sending.deliver()
     assert [notice.sentence for notice in mail.sent] == ["2 jobs: 2 done."]
+
+
+async def test_a_sweep_with_a_list_of_results_that_is_too_long_has_no_best_job(world: World) -> None:
+    mail = Mailbox()
+    sending = notices(world, mail)
+    await sending.deliver()
+    jobs = await send_sweep(world, "0.1", "0.2")
+    world.bundles.listed |= brings_back(jobs[0], loss=0.5)
+    world.bundles.listed |= brings_back(jobs[1], loss=0.5, **{f"{number:0255}": 1.0 for number in range(999)})
+    await world.step(seconds=300)
+    for job in jobs:
+        world.backend.end(job)
+    await world.step(3, seconds=0)
+    await sending.deliver()
+    assert [notice.sentence for notice in mail.sent] == ["2 jobs: 2 done."]
+
+
+async def test_results_are_read_only_for_a_notice_that_is_sent(world: World, monkeypatch) -> None:
+    mail, short, late = Mailbox("mail"), Mailbox("short"), Mailbox("late")
+    sendings = [notices(world, mail), notices(world, short, min_seconds=5000), notices(world, late)]
+    for sending in sendings:
+        await sending.deliver()
+    [job] = await send_sweep(world, "0.1")
+    world.bundles.listed |= brings_back(job, loss=0.5)
+    await world.step(seconds=300)
+    world.backend.end(job)
+    await world.step(3, seconds=0)
+    asked, read = [], world.bundles.results
+
+    def counted(*args, **more):
+        asked.append(args)
+        return read(*args, **more)
+
+    monkeypatch.setattr(world.bundles, "results", counted)
+    await sendings[0].deliver()
+    assert [notice.sentence for notice in mail.sent] == ["1 job: 1 done. Best: loss 0.5 in 'digits lr=0.1'."]
+    await sendings[1].deliver()
+    world.clock.forward(MOST_LATE + 1)
+    await sendings[2].deliver()
+    assert (len(asked), short.sent, late.sent) == (1, [], [])
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (12345.678, "12350"),
+        (-0.0, "0"),
+        (1.0625, "1.063"),
+        (0.0000123456, "0.00001235"),
+        (1.2e-7, "1.2e-7"),
+        (-3.0, "-3"),
+        (1e17, "100000000000000000"),
+        (1e21, "1e+21"),
+    ],
+)
+async def test_the_number_of_the_best_job_is_written_as_in_jupyterlab(number, shown) -> None:
+    assert _format_number(number) == shown
 
 
 async def test_a_sweep_whose_jobs_end_together_is_looked_up_once(world: World, monkeypatch) -> None:

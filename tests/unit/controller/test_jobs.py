@@ -9,7 +9,6 @@ from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.models import Bundle, Heartbeat, JobRequest, JobSubmission, Progress
 from jupyter_gq.client.older_service import write_submission
 from jupyter_gq.controller.requests.jobs import PAGE
-from jupyter_gq.controller.requests.request_hash import hash_request
 from jupyter_gq.domain.errors import (
     Conflict,
     InvalidAmount,
@@ -201,12 +200,6 @@ async def test_a_job_whose_request_cannot_be_compared_is_returned_for_its_key(wo
     world.sql.save([replace(record, detail=replace(record.detail, request_hash=before))])
     again, created = world.controller.jobs.submit(ANN, a_submission(name="other"), "key-1")
     assert (again.id, created) == (first.id, False)
-
-
-async def test_a_request_keeps_its_hash_from_release_to_release():
-    """A hash that changes here refuses the retries of an update: it needs another number of its way then."""
-    known = "1:cf0ce5938cb225668ac65eaec9e766ecc799b8b92983f0605feb9cbe5c89d321"
-    assert hash_request(a_submission()) == known
 
 
 async def test_of_two_requests_with_one_key_at_the_same_time_one_is_refused_without_a_trace(world):

@@ -130,6 +130,18 @@ async def test_a_page_of_jobs_or_output_ends_at_its_size_and_the_next_one_goes_o
     assert sorted(found) == sorted(jobs)
 
 
+async def test_the_list_to_look_at_says_that_its_size_left_jobs_out(world):
+    for _ in range(4):
+        job = world.send(ANN, "vision", "0.25")
+        world.controller.jobs.cancel(ANN, job)
+    await world.step(3)
+    lists = world.controller.job_lists
+    assert (len(lists.list_newest(ANN, limit=4).jobs), lists.list_newest(ANN, limit=4).next) == (4, None)
+    world.settings.change(max_page_bytes=1000)
+    cut = lists.list_newest(ANN, limit=4)
+    assert (len(cut.jobs), cut.next) == (1, cut.jobs[-1].id)
+
+
 async def test_a_user_has_so_many_streams_and_a_closed_one_counts_no_more(world):
     world.settings.change(max_streams_per_user=2)
     streams = [world.controller.events.subscribe(ANN, None) for _ in range(2)]

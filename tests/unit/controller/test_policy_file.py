@@ -373,3 +373,15 @@ async def test_a_variable_that_the_service_does_not_have_is_named_with_what_to_d
     told = "line 2: the environment variable 'GQ_SECRET' is not set. The Hub gives the service the variables"
     with pytest.raises(ConfigFileError, match=told):
         load(path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['x = {}[os.environ["GQ_SECRET"]]', 'x = os.environ.copy()["GQ_TEAM"]', 'x = {"environ": 1}["GQ_TEAM"]'],
+)
+async def test_a_missing_key_of_another_mapping_is_not_called_a_variable(tmp_path, monkeypatch, line):
+    monkeypatch.setenv("GQ_SECRET", "red")
+    path = tmp_path / "jupyterhub_config.py"
+    path.write_text(f"import os\n{line}\n")
+    with pytest.raises(ConfigFileError, match=r"line 2: KeyError: '(red|GQ_TEAM)'\. Mend that line\.$"):
+        load(path)

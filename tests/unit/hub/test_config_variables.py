@@ -1,8 +1,16 @@
 """Which environment variables of the Hub its service gets: those that the configuration file names."""
 
 import pytest
+from jupyterhub.objects import Hub
+from jupyterhub.spawner import Spawner
 
 from jupyter_gq.hub.config_variables import read_variables
+
+
+class _Program:
+    """A service that the Hub starts, as its spawner sees it."""
+
+    name, url = "gq", "/services/gq/"
 
 
 @pytest.mark.parametrize(
@@ -42,3 +50,20 @@ def test_nothing_else_is_passed_on(tmp_path, monkeypatch, code):
     monkeypatch.setenv("XDG_CACHE_HOME", "/root/.cache")
     (tmp_path / "config.py").write_text(code)
     assert read_variables([tmp_path / "config.py", tmp_path / "missing.py"]) == {}
+
+
+@pytest.mark.parametrize("name", ["JUPYTERHUB_CRYPT_KEY", "JUPYTERHUB_USERS_FILE"])
+def test_a_variable_of_the_hub_itself_is_passed_on(tmp_path, monkeypatch, name):
+    monkeypatch.setenv(name, "the Hub's own")
+    (tmp_path / "config.py").write_text(f'import os\nx = os.environ["{name}"]')
+    assert read_variables([tmp_path / "config.py"]) == {name: "the Hub's own"}
+
+
+def test_what_the_hub_sets_for_the_programs_that_it_starts_is_not_passed_on(tmp_path, monkeypatch):
+    spawner = Spawner(hub=Hub(), api_token="t", oauth_client_id="service-gq", user=_Program(), debug=True)
+    names = [name for name in spawner.get_env() if name.startswith("JUPYTERHUB_")]
+    assert "JUPYTERHUB_API_URL" in names
+    for name in names:
+        monkeypatch.setenv(name, "of another program")
+    (tmp_path / "config.py").write_text("import os\n" + "".join(f'x = os.environ["{name}"]\n' for name in names))
+    assert read_variables([tmp_path / "config.py"]) == {}
