@@ -79,13 +79,14 @@ def _is_followed_by_an_empty_decision(after: Snapshot, policy: Policy) -> None:
 def _no_victim_is_needless(snapshot: Snapshot, after: Snapshot, policy: Policy, decision: Decision) -> None:
     """Safety. Where all victims of a cycle are for one workload: it does not fit if any one of them stays.
 
-    Nor does a victim that goes on elsewhere, if the one stays that has its new place.
+    Or a victim that goes on elsewhere does not fit, if the one stays that has its new place.
     """
     promised = {e.workload for e in decision.pending if e.why.reason is PendingReason.WAITS_FOR_EVICTION}
     if len(promised) == 1 and {getattr(i, "by", None) for i in acts(decision)} == promised:
         for victim in evicted(decision):
-            (waiting,) = laws.moving_to(after, victim) or promised
-            laws.does_not_fit_beside(snapshot, after, policy, waiting, victim)
+            served = laws.moving_to(after, victim) | promised
+            idle = all(laws.went_for_nothing(snapshot, after, policy, waiting, victim) for waiting in served)
+            assert not idle, f"{victim} went for nothing"
 
 
 def _what_moves_runs_again_at_once(following: Snapshot, policy: Policy, decision: Decision) -> None:

@@ -10,6 +10,7 @@ from jupyter_gq.scheduling.decision import Evict, Shrink
 from jupyter_gq.scheduling.policy import Policy
 from tests.builders import NOW, a_job, a_node, a_queue, acts, evicted, running
 from tests.property.histories import check
+from tests.property.laws import moving_to, went_for_nothing
 
 CORE = 1000
 
@@ -78,3 +79,19 @@ def test_a_recorded_place_on_a_device_that_has_moved_to_another_pool_is_not_take
 
 def place(device):
     return (TaskPlacement(node=device.partition("-")[0], devices=(device,)),)
+
+
+def test_a_victim_may_go_for_the_work_that_waits_though_other_work_moves_to_one_of_its_places():
+    """`two` and `one` leave the middle device. `one` would fit beside `two` on the first one; `wants` fits nowhere."""
+    workloads = (
+        running(a_job("two", "b", "0.3", tasks=2), "n0-0", "n0-1"),
+        replace(running(a_job("fixed", "b", "0.3", tasks=2), "n0-2", "n0-0"), preemptible=False),
+        running(a_job("one", "b", "0.25"), "n0-1"),
+        a_job("wants", "a"),
+    )
+    snapshot = Snapshot(nodes=(a_node("n0", 3),), queues=(a_queue("a", 1), a_queue("b", 2)), workloads=workloads)
+    decision, after = check(snapshot, Policy())
+    assert sorted(evicted(decision)) == ["one", "two"]
+    assert moving_to(after, "two") == {"one"}
+    assert went_for_nothing(snapshot, after, Policy(), "one", "two")
+    assert not went_for_nothing(snapshot, after, Policy(), "wants", "two")
