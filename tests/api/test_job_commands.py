@@ -60,7 +60,7 @@ async def test_a_new_maximum_running_time_says_what_has_been_used_and_what_follo
     await world.steps()
     world.clock.forward(3600)
     assert (
-        "It has run for 60 min of at most 2 h; pauses do not count."
+        "It has run for 60 min of at most 120 min; pauses do not count."
         in (await say("change", job.id, "--max-time", "2h"))[1]
     )
     assert (await say("hold", job.id))[0] == 0
