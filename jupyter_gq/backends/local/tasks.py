@@ -63,18 +63,14 @@ class TaskStarter:
             remove_file(folder / name, account)
         write_private(folder / "token", inputs.token.encode(), account)
         job = job_folder(self.state_dir, run.job)
-        arguments = ["--run", str(run.number), "--task", str(task)]
+        environment = {MARK: run.mark(task), **inputs.environment}  # the mark comes first: see `environment_of`
         # A variable, not an argument: a runner of an older release, which another environment may have, ignores it.
-        numbers = {"GQ_LAST_SEQ": str(inputs.last_seq)}
+        environment["GQ_LAST_SEQ"] = str(inputs.last_seq)
         with _open_folder(cwd, account) as place, _open_log(folder / "log", account) as log:
             process = subprocess.Popen(  # noqa: S603 - the command is the admin's
-                [*self.command, str(job), *arguments],
+                [*self.command, str(job), "--run", str(run.number), "--task", str(task)],
                 cwd=place,
-                env={
-                    MARK: run.mark(task),
-                    **inputs.environment,
-                    **numbers,
-                },  # the mark comes first: see `environment_of`
+                env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -6,6 +6,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { actOnJob, cancelAll, cancelJob, changeJob } from '../acts';
 import { goToCell } from '../attach/locate';
+import { focusNotebook, LINE } from '../focus';
 import { isCancellable, listUnbegun } from '../jobs';
 import { definePlugin } from '../lifetime';
 import { listLoadable, makeLoadingCode } from '../results';
@@ -78,24 +79,10 @@ async function cancel(
     ]
   });
   if (answer.button.accept) {
-    leaveLine(tracker);
-    await cancelJob(training, job.id);
-  }
-}
-
-/**
- * Give the focus to the notebook if a button in the line under a cell has it: the button goes away with the cancel, and the
- * keys of the notebook with it.
- */
-function leaveLine(tracker: INotebookTracker | null): void {
-  const panel = tracker?.currentWidget ?? null;
-  const focused = document.activeElement;
-  if (panel !== null && focused instanceof HTMLElement && panel.node.contains(focused)) {
-    if (focused.closest('.jp-gq-status-host') !== null) {
-      // A button in the active cell counts as the cell's focus, which would stay there.
-      focused.blur();
-      panel.content.activate();
+    if (tracker?.currentWidget) {
+      focusNotebook(tracker.currentWidget, LINE);
     }
+    await cancelJob(training, job.id);
   }
 }
 

@@ -34,8 +34,8 @@ class Limits:
         return self.answer
 
 
-class LimitedWorld(WatchedWorld):
-    """A machine whose driver can limit memory."""
+class HasDriverLimits:
+    """A world whose driver can limit memory."""
 
     def _service(self):
         self.limits = Limits()
@@ -43,6 +43,10 @@ class LimitedWorld(WatchedWorld):
         for backend in (self.servers, self.backend):
             backend.capabilities = replace(backend.capabilities, memory_limits=self.limits)
         return controller
+
+
+class LimitedWorld(HasDriverLimits, WatchedWorld):
+    """A machine whose driver can limit memory."""
 
 
 @pytest.fixture
@@ -241,14 +245,8 @@ async def test_owner_on_a_device_that_the_daemon_lacks_is_not_told_to_restart_th
     )
 
 
-class BothWorld(MpsWorld):
+class BothWorld(HasDriverLimits, MpsWorld):
     """A machine whose driver can limit memory, and on which the first device is shared by MPS."""
-
-    def _service(self):
-        controller, self.limits = super()._service(), Limits()
-        for backend in (self.servers, self.backend):
-            backend.capabilities = replace(backend.capabilities, memory_limits=self.limits)
-        return controller
 
 
 @pytest.fixture

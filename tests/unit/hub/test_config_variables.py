@@ -47,7 +47,7 @@ def test_a_variable_that_the_file_names_is_found_however_it_is_read(tmp_path, mo
 def test_nothing_else_is_passed_on(tmp_path, monkeypatch, code):
     monkeypatch.setenv("GQ_SECRET", "the-secret")
     monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "the token of another program")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/root/.cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/srv/admin/cache")
     (tmp_path / "config.py").write_text(code)
     assert read_variables([tmp_path / "config.py", tmp_path / "missing.py"]) == {}
 
