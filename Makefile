@@ -13,7 +13,7 @@ LAB_SOURCES := $(shell git ls-files labextension 2>/dev/null)
 PYTEST := $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo story test check style format lint types contracts prose test-unit soak soak-worlds soak-api soak-suspensions test-server test-hub test-lab test-demo test-browser test-kubernetes test-gpu test-repeat cluster-tools screenshots docs docs-site benchmarks dist changelog release-check clean
+.PHONY: help setup demo story test check style format lint types contracts prose test-unit soak soak-worlds soak-api soak-machines soak-suspensions test-server test-hub test-lab test-demo test-browser test-kubernetes test-gpu test-repeat cluster-tools screenshots docs docs-site benchmarks dist changelog release-check clean
 
 help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -104,6 +104,11 @@ UNHURRIED := -o faulthandler_timeout=0
 soak-worlds: setup ## Play WORLDS (10,000) random clusters of each kind against all laws of scheduling; SEED makes others
 	JUPYTER_GQ_WORLDS=$(or $(WORLDS),10000) $(if $(SEED),JUPYTER_GQ_WORLDS_SEED=$(SEED)) \
 	  $(PYTEST) $(UNHURRIED) -n 2 --dist worksteal tests/property/test_cycle.py
+
+# About half a second for each life.
+soak-machines: setup ## Live LIVES (1,000) random lives of each state machine of the controller; SEED makes others
+	JUPYTER_GQ_LIVES=$(or $(LIVES),1000) $(if $(SEED),JUPYTER_GQ_LIVES_SEED=$(SEED)) \
+	  $(PYTEST) $(UNHURRIED) -n 2 $(wildcard tests/property/test_*_machine.py)
 
 # About a second of processor time for each hundred requests.
 soak-api: setup postgresql ## Send about CASES (100,000) made-up requests to the API on each database; SEED makes others

@@ -10,7 +10,6 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
@@ -19,6 +18,7 @@ from jupyter_gq.client.models import JobChange, TicketRequest
 from jupyter_gq.domain.errors import Conflict, UserError
 from jupyter_gq.domain.states import FINAL, State
 from tests.fakes import FakeBackend, ServiceKilled
+from tests.property.lives import lives
 from tests.unit.controller.world import ADMIN, ANN, BOB, CAROL, World
 
 PEOPLE = {"ann": (ANN, "vision"), "carol": (CAROL, "vision"), "bob": (BOB, "nlp")}
@@ -227,10 +227,4 @@ class ControllerMachine(RuleBasedStateMachine):
         return (self.world.backend, self.world.servers)
 
 
-ControllerMachine.TestCase.settings = settings(
-    max_examples=30,
-    stateful_step_count=30,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
-TestControllerMachine = ControllerMachine.TestCase
+TestControllerMachine = lives(ControllerMachine, count=30, steps=30)

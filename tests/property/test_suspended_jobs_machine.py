@@ -3,12 +3,12 @@
 The state machine of the controller, on a machine whose driver suspends the runs of paused jobs.
 """
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
 from jupyter_gq.domain.states import State
 from tests.fakes import SuspendsJobs
+from tests.property.lives import lives
 from tests.unit.controller.world import World
 
 from .test_controller_machine import ControllerMachine
@@ -61,10 +61,4 @@ class SuspendedJobsMachine(ControllerMachine):
         super().everything_comes_to_its_end()
 
 
-SuspendedJobsMachine.TestCase.settings = settings(
-    max_examples=20,
-    stateful_step_count=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
-TestSuspendedJobsMachine = SuspendedJobsMachine.TestCase
+TestSuspendedJobsMachine = lives(SuspendedJobsMachine, count=20, steps=40)

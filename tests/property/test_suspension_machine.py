@@ -3,7 +3,6 @@
 The state machine of the controller, on a machine whose driver suspends shares and where notebooks soon count as idle.
 """
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
@@ -11,6 +10,7 @@ from jupyter_gq.devices.share_state import SharePhase
 from jupyter_gq.domain.errors import NotFound
 from jupyter_gq.domain.states import FINAL, State
 from tests.fakes import SuspendsShares
+from tests.property.lives import lives
 from tests.unit.controller.world import World, story_settings
 
 from .test_controller_machine import PEOPLE, ControllerMachine
@@ -93,10 +93,4 @@ class SuspensionMachine(ControllerMachine):
         super().everything_comes_to_its_end()
 
 
-SuspensionMachine.TestCase.settings = settings(
-    max_examples=15,
-    stateful_step_count=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
-TestSuspensionMachine = SuspensionMachine.TestCase
+TestSuspensionMachine = lives(SuspensionMachine, count=15, steps=40)

@@ -8,9 +8,10 @@ Rules
 2. Borrowers: only preemptible training work starts on the share of a suspended notebook, and only if nothing else is
    free.
 3. Return: a suspended notebook gets its devices back as soon as it is used again (`is_wanted_back`), before any other
-   work is served. The borrowers give way: first those of queues above their quota, then those that lose least. A fixed
-   quota is a place, so this holds against all borrowers.
-4. Meanwhile: while the borrowers stop, the place of the notebook is kept for it in each cycle.
+   work is served. The borrowers give way: first those that are nominated for its devices, then those of queues above
+   their quota, then those that lose least. A fixed quota is a place, so this holds against all borrowers.
+4. Meanwhile: the place of a notebook is kept for it in each cycle, while it is suspended, while the borrowers stop, and
+   while something else is in its way.
 """
 
 from collections.abc import Sequence
@@ -56,9 +57,10 @@ def resume_notebooks(
     notebooks, if they exist.
     """
     for notebook in by_seniority(index.holders.suspended.values()):
-        if is_wanted_back(notebook) and index.is_observed(notebook):
-            _give_back(index, allocations, evictions, notebook)
-        elif allocations.ledger.exists(notebook.placement):
+        wanted = is_wanted_back(notebook) and index.is_observed(notebook)
+        if wanted and _give_back(index, allocations, reservations, evictions, notebook):
+            continue
+        if allocations.ledger.exists(notebook.placement):
             reservations.reserve_lent(notebook)
 
 
@@ -109,16 +111,33 @@ def _suspend_for(
     return taken is not None
 
 
-def _give_back(index: ClusterIndex, allocations: Allocations, evictions: Evictions, notebook: Workload) -> None:
-    """Resume the notebook if its devices are free.
+def _give_back(
+    index: ClusterIndex,
+    allocations: Allocations,
+    reservations: Reservations,
+    evictions: Evictions,
+    notebook: Workload,
+) -> bool:
+    """Resume the notebook if its devices are free; otherwise keep them for it and evict the borrowers in the way.
 
-    Otherwise keep them for it and evict the borrowers that are in the way. If that is not possible, since a device is
-    lost or its user cannot give way, nothing changes.
+    Nominees in the way lose their places. False changes nothing: a device is lost, or its user cannot give way.
     """
     ledger, place = allocations.ledger, notebook.placement
+    withdrawn = [(each, allocations.withdraw(each)) for each in _nominees(allocations, notebook)]
     if ledger.allocate_at(notebook, place):
         allocations.resumed.append(Resume(workload=notebook.id, placement=place))
-        return
+    elif not _evict_borrowers(index, allocations, evictions, notebook):
+        for nominee, nominated in reversed(withdrawn):
+            allocations.nominate_again(nominee, nominated)
+        return False
+    for nominee, _ in withdrawn:
+        reservations.forget_place(nominee.id)
+    return True
+
+
+def _evict_borrowers(index: ClusterIndex, allocations: Allocations, evictions: Evictions, notebook: Workload) -> bool:
+    """Keep the devices for the notebook and evict the running borrowers in the way. False changes nothing."""
+    ledger, place = allocations.ledger, notebook.placement
     mark = ledger.mark()
     gone: list[Workload] = []
     for borrower in _borrowers(index, allocations, evictions, notebook):
@@ -131,23 +150,31 @@ def _give_back(index: ClusterIndex, allocations: Allocations, evictions: Evictio
             ledger.rollback(mark)
             for borrower in gone:
                 allocations.restore_usage(borrower)
-            return
+            return False
     for borrower in gone:
         if not allocations.undo_release(borrower):
             sentence = partial(notices.describe_reclaim, by=notebook)
             evict_released(allocations, evictions, borrower, EvictReason.RECLAIMED, notebook.id, sentence)
+    return True
+
+
+def _nominees(allocations: Allocations, notebook: Workload) -> list[Workload]:
+    """Return the borrowers that are nominated for devices of the notebook and have not started there."""
+    there = map(allocations.nominee_at_place, allocations.nominated)
+    return [allocations.nominee(each.id) for each in there if _borrows_from(each, notebook)]
 
 
 def _borrowers(
     index: ClusterIndex, allocations: Allocations, evictions: Evictions, notebook: Workload
 ) -> list[Workload]:
     """Return the preemptible training work on the devices of the notebook, in the order in which it gives way."""
-    devices = {device for task in notebook.placement for device in task.devices}
-    there = [
-        workload
-        for workload in staying_workloads(index, allocations, evictions)
-        if workload.preemptible
-        and workload.kind is Kind.TRAINING
-        and any(device in devices for task in workload.placement for device in task.devices)
-    ]
+    there = [each for each in staying_workloads(index, allocations, evictions) if _borrows_from(each, notebook)]
     return sorted(by_disruption(there), key=lambda each: allocations.account(each).over_quota == 0)
+
+
+def _borrows_from(workload: Workload, notebook: Workload) -> bool:
+    """Tell whether this is preemptible training work at a place with a device of the notebook."""
+    if not workload.preemptible or workload.kind is not Kind.TRAINING:
+        return False
+    devices = {device for task in notebook.placement for device in task.devices}
+    return any(device in devices for task in workload.placement for device in task.devices)

@@ -81,6 +81,11 @@ class Reservations:
         self.recorded.discard(owner)
         self._ledger.unreserve_devices(cancelled.workload, cancelled.place)
 
+    def forget_place(self, name: str) -> None:
+        """Record no place for the workload of that id: it was nominated in vain."""
+        self.recorded.discard(name)
+        self.nominated.discard(name)
+
     def of_pending(self) -> list[Reservation]:
         """Return the reservations of pending workloads: all but those of suspended notebooks."""
         return [each for each in self.by_owner.values() if each.workload.state is State.PENDING]

@@ -57,7 +57,7 @@ def test_an_error_of_the_operation_is_raised(tmp_path):
 
 
 def test_a_caller_goes_on_if_no_answer_comes_and_then_asks_no_more(tmp_path):
-    pipe = tmp_path / "pipe"
+    pipe, others = tmp_path / "pipe", set(threading.enumerate())
     os.mkfifo(pipe)
 
     def blocks():
@@ -75,8 +75,7 @@ def test_a_caller_goes_on_if_no_answer_comes_and_then_asks_no_more(tmp_path):
     assert run_as(an_account(), other / "file", lambda: 1) == 1, "other folders are not concerned"
     writer = os.open(pipe, os.O_RDWR)
     while user_access._blocked[str(tmp_path)]:
-        for thread in threading.enumerate():
-            if thread.daemon and thread is not threading.current_thread():
-                thread.join(scaled(30))
+        for thread in set(threading.enumerate()) - others:
+            thread.join(scaled(30))
     assert run_as(an_account(), pipe, lambda: 1) == 1, "everything was answered"
     os.close(writer)

@@ -46,7 +46,7 @@ def test_a_reader_that_has_gone_ends_the_command_quietly(shell):
 
 def test_closed_streams_are_no_error_and_errors_never_go_to_standard_output(shell):
     assert shell("gq completion bash >&-") == (0, "", "")
-    assert shell("gq jobs 2>&-") == (4, "", "")
+    assert shell("gq jobs --no-wait 2>&-") == (4, "", "")
     code, _, err = shell("gq login http://127.0.0.1:1 <&-")
     assert code == 2
     assert "There was no token" in err

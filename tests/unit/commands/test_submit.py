@@ -29,8 +29,8 @@ def test_a_working_folder_that_is_not_on_the_machine_of_the_job_is_refused(submi
 
 
 def test_a_folder_on_this_machine_or_on_another_one_is_sent(submit, tmp_path):
-    assert "does not answer" in submit("--folder", str(tmp_path))[1]
-    assert "--folder" not in submit("--folder", "/nope", url="http://127.0.0.1:9/services/jupyter-gq")[1]
+    assert "does not answer" in submit("--no-wait", "--folder", str(tmp_path))[1]
+    assert "--folder" not in submit("--no-wait", "--folder", "/nope", url="http://127.0.0.1:9/services/jupyter-gq")[1]
 
 
 def test_a_missing_file_is_named_alone(capsys):

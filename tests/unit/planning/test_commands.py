@@ -258,13 +258,13 @@ def test_a_snapshot_needs_an_address_and_a_token(capsys, monkeypatch, tmp_path):
         monkeypatch.delenv(name, raising=False)
     assert main(["snapshot"]) == 2
     assert "--url" in capsys.readouterr().err
-    assert main(["snapshot", "--url", "http://127.0.0.1:1"]) == 2
+    assert main(["snapshot", "--no-wait", "--url", "http://127.0.0.1:1"]) == 2
     assert "There is no token for http://127.0.0.1:1" in capsys.readouterr().err
 
 
 def test_a_service_that_does_not_answer_is_told(capsys, monkeypatch):
     monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "t")
-    assert main(["snapshot", "--url", "http://127.0.0.1:1"]) == 4
+    assert main(["snapshot", "--no-wait", "--url", "http://127.0.0.1:1"]) == 4
     assert "http://127.0.0.1:1" in capsys.readouterr().err
 
 

@@ -7,8 +7,9 @@ import pytest
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import TaskPlacement
 from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.decision import Evict, Resume, Suspend
+from jupyter_gq.scheduling.decision import Evict, Reserve, Resume, Suspend
 from jupyter_gq.scheduling.policy import Policy
 from tests.builders import NOW, Cluster, a_job, a_notebook, acts, admitted, apply, evicted, idle, running, stopped, why
 
@@ -17,9 +18,9 @@ def decide(snapshot):
     return run_cycle(snapshot, Policy(consolidate=False), NOW)
 
 
-def sleeping(busy=False, **fields):
-    """Ann's notebook holds half of a device, suspended."""
-    notebook = replace(running(a_notebook("ann", "0.5"), "n-0"), suspendable=True, state=State.SUSPENDED, **fields)
+def sleeping(busy=False, gpus="0.5", **fields):
+    """Ann's notebook holds half of a device, or as much as is said, suspended."""
+    notebook = replace(running(a_notebook("ann", gpus), "n-0"), suspendable=True, state=State.SUSPENDED, **fields)
     return replace(idle(notebook, 4000, busy=busy), state=State.SUSPENDED)
 
 
@@ -95,6 +96,37 @@ def test_who_borrowed_gives_way_and_nobody_snatches_the_room():
     following = decide(stopped(after))
     assert [type(i) for i in following.instructions] == [Resume]
     assert decide(apply(stopped(after), following)).instructions == ()
+
+
+def test_who_waits_for_a_lent_place_gives_way_as_well_and_loses_it():
+    """`entitled` is to get the place that a borrower has just left; carol's server would fit beside it."""
+    cluster = Cluster().node("n", 1).fixed("train", ann="1", carol="0.5").queue("q", "0.5")
+    cluster.add(
+        sleeping(busy=True, gpus="1"),
+        a_job("entitled", "q", "0.5", reserved=(TaskPlacement(node="n", devices=("n-0",)),), nominated=True),
+        a_notebook("carol", "0.5"),
+    )
+    assert decide(cluster.snapshot()).instructions == (
+        Resume(workload="nb-ann", placement=(TaskPlacement(node="n", devices=("n-0",)),)),
+        Reserve(workload="entitled", placement=()),
+    )
+
+
+def test_the_place_of_a_notebook_that_cannot_come_back_yet_is_given_to_nobody_who_would_stay():
+    cluster = Cluster().node("n", 1).fixed("train", ann="1", carol="0.5", dora="0.5")
+    cluster.add(sleeping(busy=True, gpus="1"), running(a_notebook("carol", "0.5"), "n-0"), a_notebook("dora", "0.5"))
+    assert decide(cluster.snapshot()).instructions == ()
+
+
+def test_who_waits_for_a_lent_place_keeps_it_if_the_notebook_cannot_come_back_yet():
+    cluster = Cluster().node("n", 1).fixed("train", ann="1", carol="0.5").queue("q", "0.5")
+    cluster.add(
+        sleeping(busy=True, gpus="1"),
+        running(a_notebook("carol", "0.5"), "n-0"),
+        a_job("entitled", "q", "0.5", reserved=(TaskPlacement(node="n", devices=("n-0",)),), nominated=True),
+        a_job("thief", "q", "0.5", submitted=-500),
+    )
+    assert admitted(decide(cluster.snapshot())) == ["entitled"]
 
 
 def test_replicas_of_a_borrower_that_gives_way_are_not_released_twice():
