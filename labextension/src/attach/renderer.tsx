@@ -1,3 +1,4 @@
+import type { ICodeCellModel } from '@jupyterlab/cells';
 import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
@@ -13,14 +14,19 @@ import type { ITraining } from '../tokens';
 import { CommandIDs, commandOfAgain } from '../tokens';
 import type { JobSummary } from '../wire';
 import { formatGpus } from '../amounts';
+import { BoundCell } from './cell';
 import type { IPlaceholder } from './metadata';
 import { readPlaceholder } from './metadata';
+
+/** Finds the cell in whose outputs a node is; null if there is none, as in a view of the outputs alone. */
+export type FindCell = (node: HTMLElement) => ICodeCellModel | null;
 
 /** The status line under a cell: live if the job is known, as stored in the file otherwise. */
 export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
   constructor(
     private readonly _training: ITraining,
     private readonly _commands: CommandRegistry,
+    private readonly _findCell: FindCell,
     private readonly _trans: TranslationBundle
   ) {
     super();
@@ -45,11 +51,22 @@ export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
           return job === undefined ? (
             <StoredLine placeholder={placeholder} run={this._run} trans={trans} />
           ) : (
-            <JobLine job={job} client={this._training.client} run={this._run} trans={trans} />
+            <JobLine
+              job={job}
+              isWithheld={this._isWithheld(job)}
+              client={this._training.client}
+              run={this._run}
+              trans={trans}
+            />
           );
         }}
       </UseSignal>
     );
+  }
+
+  private _isWithheld(job: JobSummary): boolean {
+    const model = this._findCell(this.node);
+    return model !== null && BoundCell.read(model)?.isWithheld(job) === true;
   }
 
   private readonly _run: RunCommand = (command, job) => {
@@ -64,12 +81,14 @@ type RunCommand = (command: string, job: string) => void;
 
 interface IJobLineProps {
   job: JobSummary;
+  /** Whether the cell was edited, so that the job's output is not under it. */
+  isWithheld: boolean;
   client: Client;
   run: RunCommand;
   trans: TranslationBundle;
 }
 
-function JobLine({ job, client, run, trans }: IJobLineProps): React.JSX.Element {
+function JobLine({ job, isWithheld, client, run, trans }: IJobLineProps): React.JSX.Element {
   const buttons = (
     <>
       {isCancellable(job) && (
@@ -98,6 +117,14 @@ function JobLine({ job, client, run, trans }: IJobLineProps): React.JSX.Element 
       run={run}
       trans={trans}
     >
+      {isWithheld && (
+        <span
+          className="jp-gq-status-withheld"
+          title={trans.__('The cell was edited after it was sent, so its output is left as it is.')}
+        >
+          {trans.__('Edited since it was sent: the output is in the log.')}
+        </span>
+      )}
       <BroughtBack
         job={job}
         client={client}
