@@ -5,6 +5,7 @@ import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import type { CommandRegistry } from '@lumino/commands';
 import * as React from 'react';
 
+import { loadVariables } from '../acts';
 import type { Client } from '../client';
 import type { IPhaseLook, JobPhase } from '../jobs';
 import { describeAmount, isCancellable, isFinal, describeJob, lookOf, lookOfPhase, nameAgain } from '../jobs';
@@ -56,6 +57,7 @@ export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
               isWithheld={this._isWithheld(job)}
               client={this._training.client}
               run={this._run}
+              load={this._load}
               trans={trans}
             />
           );
@@ -73,6 +75,8 @@ export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
     void this._commands.execute(command, { job });
   };
 
+  private readonly _load = (job: string): Promise<boolean> => loadVariables(this._commands, job);
+
   private _placeholder: IPlaceholder | null = null;
 }
 
@@ -85,10 +89,12 @@ interface IJobLineProps {
   isWithheld: boolean;
   client: Client;
   run: RunCommand;
+  /** Load the variables of the job; return whether that succeeded. */
+  load: (job: string) => Promise<boolean>;
   trans: TranslationBundle;
 }
 
-function JobLine({ job, isWithheld, client, run, trans }: IJobLineProps): React.JSX.Element {
+function JobLine({ job, isWithheld, client, run, load, trans }: IJobLineProps): React.JSX.Element {
   const buttons = (
     <>
       {isCancellable(job) && (
@@ -128,7 +134,7 @@ function JobLine({ job, isWithheld, client, run, trans }: IJobLineProps): React.
       <BroughtBack
         job={job}
         client={client}
-        onLoad={() => run(CommandIDs.loadResults, job.id)}
+        onLoad={() => load(job.id)}
         onCopy={() => run(CommandIDs.copyFiles, job.id)}
         trans={trans}
       />
