@@ -2,30 +2,37 @@
 
 import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
+import type { CommandRegistry } from '@lumino/commands';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import { describeError } from './client';
 import { fitToast } from './toasts';
 import type { ITraining } from './tokens';
-import { readJobId } from './tokens';
+import { CommandIDs, readJobId } from './tokens';
 import type { JobChange, JobView } from './wire';
 
-/** Look up the job of a command and act on it. A failure is shown in one notification. */
-export async function actOnJob(
+/** Look up the job of a command and act on it. A failure is shown in one notification, and makes the answer null. */
+export async function actOnJob<T>(
   training: ITraining,
   args: ReadonlyPartialJSONObject,
   trans: TranslationBundle,
-  act: (job: JobView) => Promise<void>
-): Promise<void> {
+  act: (job: JobView) => Promise<T>
+): Promise<T | null> {
   try {
     const job = await training.findJob(readJobId(args));
     if (job === null) {
       throw new Error(trans.__('The scheduler no longer knows this job.'));
     }
-    await act(job);
+    return await act(job);
   } catch (reason) {
     Notification.error(fitToast(describeError(reason)), { autoClose: 8000 });
+    return null;
   }
+}
+
+/** Load the variables of a job into its notebook by the command; return whether the cell that loads them succeeded. */
+export async function loadVariables(commands: CommandRegistry, job: string): Promise<boolean> {
+  return (await commands.execute(CommandIDs.loadResults, { job })) === true;
 }
 
 /** The most jobs of one request to cancel; the service refuses more. */

@@ -9,13 +9,20 @@ export function listLoadable(results: JobResults): ResultVariable[] {
   return results.variables.filter(variable => variable.reason === '');
 }
 
-/** Return one phrase about the variables, such as "model (12 MB) can be loaded; lock did not come back". */
-export function describeVariables(results: JobResults, trans: TranslationBundle): string {
+/**
+ * Return one phrase about the variables, such as "model (12 MB) can be loaded; lock did not come back". `isLoaded` tells
+ * whether the user has loaded those that can be loaded.
+ */
+export function describeVariables(results: JobResults, isLoaded: boolean, trans: TranslationBundle): string {
   const loadable = listLoadable(results);
   const lost = results.variables.filter(variable => variable.reason !== '');
   const join = (words: string[]): string => joinWords(words, trans);
+  const sized = join(loadable.map(describeVariable));
+  const offered = isLoaded
+    ? trans.__('%1 loaded into the notebook', sized)
+    : trans.__('%1 can be loaded', sized);
   const parts = [
-    loadable.length === 0 ? '' : trans.__('%1 can be loaded', join(loadable.map(describeVariable))),
+    loadable.length === 0 ? '' : offered,
     lost.length === 0 ? '' : trans.__('%1 did not come back', join(lost.map(variable => variable.name)))
   ];
   return parts.filter(part => part !== '').join('; ');

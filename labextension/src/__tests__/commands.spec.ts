@@ -1,13 +1,16 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
 import type { IDocumentManager } from '@jupyterlab/docmanager';
+import { NotebookActions } from '@jupyterlab/notebook';
 import { RenderMimeRegistry, standardRendererFactories } from '@jupyterlab/rendermime';
 import type { Widget } from '@lumino/widgets';
 
+import { loadVariables } from '../acts';
 import { METADATA_KEY } from '../attach/metadata';
 import { jobs } from '../plugins/jobs';
 import { log } from '../plugins/log';
 import { panel } from '../plugins/panel';
+import { makeLoadingCode } from '../results';
 import { CommandIDs, PANEL_ID } from '../tokens';
 import type { JobView } from '../wire';
 import { aJob, someResults } from './builders';
@@ -229,6 +232,16 @@ describe('the cell of a job', () => {
 });
 
 describe('the results of a job', () => {
+  it.each([true, false])('are loaded by the cell below, whose success is the answer: %s', async isLoaded => {
+    const notebook = tracker.open(new FakePanel(['train()', makeLoadingCode('job-1', ['model'])]));
+    app.addForeignCommand('docmanager:open', () => notebook);
+    const targets = [{ ...TARGET, cell_id: notebook.cells[0].id }];
+    training.state = { ...training.state, jobs: [aJob({ targets })] };
+    training.server.answer('GET jobs/job-1/results', someResults('model'));
+    jest.spyOn(NotebookActions, 'run').mockResolvedValue(isLoaded);
+    expect(await loadVariables(app.commands, 'job-1')).toBe(isLoaded);
+  });
+
   it('are not loaded if there are none, and the user is told', async () => {
     training.state = { ...training.state, jobs: [aJob()] };
     const lost = { ...someResults().variables[0], reason: 'It cannot be pickled.' };

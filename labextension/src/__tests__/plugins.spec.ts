@@ -1,8 +1,9 @@
 import { Notification } from '@jupyterlab/apputils';
-import { RenderMimeRegistry } from '@jupyterlab/rendermime';
+import { MimeModel, RenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { Widget } from '@lumino/widgets';
 
-import { JOB_MIME, METADATA_KEY } from '../attach/metadata';
+import { JOB_MIME, makePlaceholder, METADATA_KEY } from '../attach/metadata';
 import { JobRenderer } from '../attach/renderer';
 import plugins from '../index';
 import { history } from '../plugins/history';
@@ -15,6 +16,7 @@ import type { JobView } from '../wire';
 import { aJob, aStatus } from './builders';
 import { FakeApp, FakeTraining, settle } from './fakes';
 import { endCell, FakePanel, FakeTracker, startCell } from './notebooks';
+import { draw, perform, words } from './screen';
 
 let app: FakeApp;
 let tracker: FakeTracker;
@@ -230,6 +232,24 @@ describe('the output of a job', () => {
     training.outputArrived.emit({ job: 'job-1', last_seq: 9 });
     await jest.advanceTimersByTimeAsync(5000);
     expect(training.server.asked).toEqual([]);
+  });
+
+  it('is said to be in the log by the line under the cell, if the cell was edited', async () => {
+    await activate();
+    const job = aSentJob();
+    await cells.bind(notebook.panel, job);
+    notebook.cells[1].sharedModel.setSource('edited()');
+    training.state = { ...training.state, jobs: [{ ...job, last_seq: 9 }] };
+    const { node } = notebook.widgets[1];
+    notebook.content.node.append(node);
+    document.body.append(notebook.node);
+    const renderer = rendermime.createRenderer(JOB_MIME);
+    await renderer.renderModel(new MimeModel({ data: makePlaceholder(job).data }));
+    await perform(() => Widget.attach(renderer, node));
+    await draw(renderer);
+    expect(words(node)).toContain('Edited since it was sent: the output is in the log.');
+    await perform(() => renderer.dispose());
+    notebook.node.remove();
   });
 
   it('has a renderer of its own for its placeholder, as long as the plugin is active', async () => {

@@ -16,17 +16,20 @@ function serverKnows(...phases: JobPhase[]): void {
   training.server.answer('GET jobs', { jobs: phases.map((phase, at) => swept(at, phase)), next: null });
 }
 
-/** Ask about the sweep of a cell, one job of which the page knows; return the work and the words of the question. */
-async function ask(): Promise<{ work: IPresentWork; said: string; answer: Promise<string | null> }> {
-  const job = swept(2, 'waiting');
+const said = (): string => words(document.querySelector('.jp-Dialog'));
+
+/** Ask about the job of a cell, which the page knows; return the work, and the answer to come. */
+async function ask(
+  job = swept(2, 'waiting')
+): Promise<{ work: IPresentWork; answer: Promise<string | null> }> {
   training.state = { ...training.state, jobs: [job, aJob({ id: 'other' })] };
   const work = await findPresentWork(training, job);
   let answer: Promise<string | null> = Promise.resolve(null);
   await perform(() => {
-    answer = askAboutPresentWork(work, ENGLISH);
+    answer = askAboutPresentWork(training, work, ENGLISH);
     answer.catch(() => undefined);
   });
-  return { work, said: words(document.querySelector('.jp-Dialog')), answer };
+  return { work, answer };
 }
 
 beforeEach(() => {
@@ -35,11 +38,31 @@ beforeEach(() => {
 });
 afterEach(clearScreen);
 
+it('the job of a cell that is sent again is said to have ended once it has, and is not cancelled then', async () => {
+  const job = aJob({ phase: 'running' });
+  const { work, answer } = await ask(job);
+  expect(said()).toContain('“digits” in vision: Running.');
+  await perform(() => training.recordJob({ ...job, phase: 'done' }));
+  expect(said()).toContain('“digits” in vision has ended by now: Done.');
+  await press('Replace it');
+  expect(await answer).toBe('replace');
+  await cancelPresentWork(training, work, ENGLISH);
+  expect(training.server.asked).toEqual([]);
+});
+
 describe('the sweep of a cell that is sent again', () => {
   it('is named with the states of its jobs', async () => {
-    const { said } = await ask();
-    expect(said).toContain('The sweep “digits” in vision, 4 jobs: 1 done, 1 running, 2 waiting.');
-    expect(said).toContain('Replacing it cancels the 3 jobs that are left.');
+    await ask();
+    expect(said()).toContain('The sweep “digits” in vision, 4 jobs: 1 done, 1 running, 2 waiting.');
+    expect(said()).toContain('Replacing it cancels the 3 jobs that are left.');
+  });
+
+  it('is named with states that follow its jobs', async () => {
+    await ask();
+    await perform(() => training.recordJob(swept(2, 'done')));
+    expect(said()).toContain(
+      '4 jobs: 2 done, 1 running, 1 waiting. Replacing it cancels the 2 jobs that are left.'
+    );
   });
 
   it('is replaced as a whole: all its jobs that have not ended by then are cancelled', async () => {
@@ -55,7 +78,7 @@ describe('the sweep of a cell that is sent again', () => {
 
   it('is named from what the page knows if the server cannot say', async () => {
     training.server.answer('GET jobs', { code: 'service_unavailable', message: 'Later.' }, 503);
-    const { said } = await ask();
-    expect(said).toContain('1 job: 1 waiting. Replacing it cancels the 1 job that is left.');
+    await ask();
+    expect(said()).toContain('1 job: 1 waiting. Replacing it cancels the 1 job that is left.');
   });
 });

@@ -1,19 +1,24 @@
+import type { ICodeCellModel } from '@jupyterlab/cells';
 import { MimeModel } from '@jupyterlab/rendermime';
 
+import { BoundCell } from '../attach/cell';
 import { JOB_MIME, makePlaceholder } from '../attach/metadata';
 import { JobRenderer } from '../attach/renderer';
 import { CommandIDs } from '../tokens';
 import type { JobView } from '../wire';
 import { ENGLISH, aJob } from './builders';
 import { FakeApp, FakeTraining, sumConnections } from './fakes';
+import { FakePanel } from './notebooks';
 import { all, attach, clearScreen, draw, perform, press, words } from './screen';
+
+const WITHHELD = 'Edited since it was sent: the output is in the log.';
 
 let training: FakeTraining;
 let app: FakeApp;
 
 /** The status line of a job on the page, from the placeholder in a file. */
-async function aLine(job: JobView): Promise<JobRenderer> {
-  const renderer = await attach(new JobRenderer(training, app.commands, ENGLISH));
+async function aLine(job: JobView, cell: ICodeCellModel | null = null): Promise<JobRenderer> {
+  const renderer = await attach(new JobRenderer(training, app.commands, () => cell, ENGLISH));
   await renderer.renderModel(new MimeModel({ data: makePlaceholder(job).data }));
   await draw(renderer);
   return renderer;
@@ -51,6 +56,24 @@ describe('the status line under a cell', () => {
     expect(words(node)).toMatch(/^Helddigits/);
   });
 
+  it('says for good that the output is in the log only if the cell was edited after it was sent', async () => {
+    const job = aJob();
+    const [cell] = new FakePanel().cells;
+    const bound = BoundCell.bind(cell, job);
+    training.state = { ...training.state, jobs: [job] };
+    const { node } = await aLine(job, cell);
+    const end = (last_seq: number): Promise<void> =>
+      perform(() => training.recordJob({ ...job, phase: 'done', finished_at: 2000, last_seq }));
+    await end(1);
+    expect(words(node)).not.toContain(WITHHELD);
+    cell.sharedModel.setSource('train(2)');
+    await end(2);
+    expect(words(node)).toContain(WITHHELD);
+    bound.write(job, [], 2);
+    await end(2);
+    expect(words(node)).not.toContain(WITHHELD); // an edit after the last output takes nothing away
+  });
+
   it('does not change with other jobs', async () => {
     training.state = { ...training.state, jobs: [aJob()] };
     const { node } = await aLine(aJob());
@@ -83,7 +106,7 @@ describe('the status line under a cell', () => {
   });
 
   it('says so if a later version of the extension wrote something else', async () => {
-    const renderer = await attach(new JobRenderer(training, app.commands, ENGLISH));
+    const renderer = await attach(new JobRenderer(training, app.commands, () => null, ENGLISH));
     await renderer.renderModel(new MimeModel({ data: { [JOB_MIME]: { job: 'a', phase: 'dreaming' } } }));
     await draw(renderer);
     expect(words(renderer.node)).toBe('This version of the extension cannot show this training job.');

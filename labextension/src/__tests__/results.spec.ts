@@ -5,10 +5,11 @@ const [VARIABLE] = someResults().variables;
 const LOST = { ...VARIABLE, name: 'lock', bytes: null, reason: 'It cannot be pickled.' };
 
 it('says what can be loaded, with sizes, and what did not come back', () => {
-  expect(describeVariables(someResults(), ENGLISH)).toBe('model (12 MB) can be loaded');
+  expect(describeVariables(someResults(), false, ENGLISH)).toBe('model (12 MB) can be loaded');
+  expect(describeVariables(someResults(), true, ENGLISH)).toBe('model (12 MB) loaded into the notebook');
   const variables = [VARIABLE, { ...VARIABLE, name: 'loss', bytes: 130 }, LOST];
   const results = someResults('', { variables });
-  expect(describeVariables(results, ENGLISH)).toBe(
+  expect(describeVariables(results, false, ENGLISH)).toBe(
     'model (12 MB) and loss (130 B) can be loaded; lock did not come back'
   );
   expect(describeReasons(results)).toEqual(['lock: It cannot be pickled.']);

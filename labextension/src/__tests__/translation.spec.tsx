@@ -160,7 +160,7 @@ describe('in another language', () => {
       const placeholder = { ...data[JOB_MIME], sentence: '' };
       for (const jobs of [[job], []]) {
         training.state = { ...training.state, jobs };
-        const line = await attach(new JobRenderer(training, new FakeApp().commands, PSEUDO));
+        const line = await attach(new JobRenderer(training, new FakeApp().commands, () => null, PSEUDO));
         await perform(() => line.renderModel(new MimeModel({ data: { [JOB_MIME]: placeholder as never } })));
         await draw(line);
         expect(line.node.textContent).toContain('«');

@@ -5,7 +5,7 @@ import { hashSource } from '../bundle/hash';
 import type { Step } from '../outputs';
 import { toModelOutputs, planSteps, takePortion } from '../outputs';
 import { isFinal } from '../jobs';
-import type { JobView } from '../wire';
+import type { JobSummary, JobView } from '../wire';
 import type { IBinding } from './metadata';
 import { readBinding, METADATA_KEY, makePlaceholder, findPlaceholder } from './metadata';
 import { changeAtOnce, planSharedSteps, showSharedOutputs } from './shared';
@@ -73,7 +73,12 @@ export class BoundCell {
     if (!this._hasPlaceholder()) {
       return 'replaced';
     }
-    return hashSource(this.model.sharedModel.getSource()) === this.binding.source_hash ? null : 'edited';
+    return this._isEdited() ? 'edited' : null;
+  }
+
+  /** Return whether the job has output that the cell does not get, because its source was edited after it was sent. */
+  isWithheld(job: JobSummary): boolean {
+    return this.binding.job === job.id && this._isEdited() && this._seq < job.last_seq;
   }
 
   /** Return whether the job is over and the cell shows its final state and all of its output. */
@@ -162,6 +167,10 @@ export class BoundCell {
     }
     this.model.setMetadata(METADATA_KEY, { ...this._present, seq });
     return true;
+  }
+
+  private _isEdited(): boolean {
+    return hashSource(this.model.sharedModel.getSource()) !== this.binding.source_hash;
   }
 
   private _hasPlaceholder(): boolean {

@@ -1,9 +1,11 @@
+import type { ICodeCellModel } from '@jupyterlab/cells';
 import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import type { CommandRegistry } from '@lumino/commands';
 import * as React from 'react';
 
+import { loadVariables } from '../acts';
 import type { Client } from '../client';
 import type { IPhaseLook, JobPhase } from '../jobs';
 import { describeAmount, isCancellable, isFinal, describeJob, lookOf, lookOfPhase, nameAgain } from '../jobs';
@@ -13,14 +15,19 @@ import type { ITraining } from '../tokens';
 import { CommandIDs, commandOfAgain } from '../tokens';
 import type { JobSummary } from '../wire';
 import { formatGpus } from '../amounts';
+import { BoundCell } from './cell';
 import type { IPlaceholder } from './metadata';
 import { readPlaceholder } from './metadata';
+
+/** Finds the cell in whose outputs a node is; null if there is none, as in a view of the outputs alone. */
+export type FindCell = (node: HTMLElement) => ICodeCellModel | null;
 
 /** The status line under a cell: live if the job is known, as stored in the file otherwise. */
 export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
   constructor(
     private readonly _training: ITraining,
     private readonly _commands: CommandRegistry,
+    private readonly _findCell: FindCell,
     private readonly _trans: TranslationBundle
   ) {
     super();
@@ -45,16 +52,30 @@ export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
           return job === undefined ? (
             <StoredLine placeholder={placeholder} run={this._run} trans={trans} />
           ) : (
-            <JobLine job={job} client={this._training.client} run={this._run} trans={trans} />
+            <JobLine
+              job={job}
+              isWithheld={this._isWithheld(job)}
+              client={this._training.client}
+              run={this._run}
+              load={this._load}
+              trans={trans}
+            />
           );
         }}
       </UseSignal>
     );
   }
 
+  private _isWithheld(job: JobSummary): boolean {
+    const model = this._findCell(this.node);
+    return model !== null && BoundCell.read(model)?.isWithheld(job) === true;
+  }
+
   private readonly _run: RunCommand = (command, job) => {
     void this._commands.execute(command, { job });
   };
+
+  private readonly _load = (job: string): Promise<boolean> => loadVariables(this._commands, job);
 
   private _placeholder: IPlaceholder | null = null;
 }
@@ -64,12 +85,16 @@ type RunCommand = (command: string, job: string) => void;
 
 interface IJobLineProps {
   job: JobSummary;
+  /** Whether the cell was edited, so that the job's output is not under it. */
+  isWithheld: boolean;
   client: Client;
   run: RunCommand;
+  /** Load the variables of the job; return whether that succeeded. */
+  load: (job: string) => Promise<boolean>;
   trans: TranslationBundle;
 }
 
-function JobLine({ job, client, run, trans }: IJobLineProps): React.JSX.Element {
+function JobLine({ job, isWithheld, client, run, load, trans }: IJobLineProps): React.JSX.Element {
   const buttons = (
     <>
       {isCancellable(job) && (
@@ -98,10 +123,18 @@ function JobLine({ job, client, run, trans }: IJobLineProps): React.JSX.Element 
       run={run}
       trans={trans}
     >
+      {isWithheld && (
+        <span
+          className="jp-gq-status-withheld"
+          title={trans.__('The cell was edited after it was sent, so its output is left as it is.')}
+        >
+          {trans.__('Edited since it was sent: the output is in the log.')}
+        </span>
+      )}
       <BroughtBack
         job={job}
         client={client}
-        onLoad={() => run(CommandIDs.loadResults, job.id)}
+        onLoad={() => load(job.id)}
         onCopy={() => run(CommandIDs.copyFiles, job.id)}
         trans={trans}
       />

@@ -11,7 +11,8 @@ import { Action } from './parts';
 export interface IResultsProps {
   job: JobSummary;
   client: Client;
-  onLoad: () => void;
+  /** Load the variables; return whether that succeeded. */
+  onLoad: () => Promise<boolean>;
   /** Copy a file beside the notebook, or all files. */
   onCopy: (path?: string) => void;
   trans: TranslationBundle;
@@ -35,15 +36,28 @@ function useResults(client: Client, job: string, wanted: boolean): JobResults | 
   return results;
 }
 
+/** Return whether the variables of the job were loaded here, and the act that loads them. */
+function useLoading(job: string, onLoad: IResultsProps['onLoad']): [isLoaded: boolean, load: () => void] {
+  // The line under a cell is drawn for another job once the cell is sent again.
+  const [loaded, setLoaded] = React.useState<string | null>(null);
+  const load = async (): Promise<void> => {
+    if (await onLoad()) {
+      setLoaded(job);
+    }
+  };
+  return [loaded === job, () => void load()];
+}
+
 /** What a job brought back, in the line under its cell: its variables, and how many files it wrote. */
 export function BroughtBack({ job, client, onLoad, onCopy, trans }: IResultsProps): React.JSX.Element | null {
   const results = useResults(client, job.id, job.finished_at !== null);
+  const [isLoaded, load] = useLoading(job.id, onLoad);
   if (results === null) {
     return null;
   }
   const files = listCopyable(results).length;
   const parts = [
-    describeVariables(results, trans),
+    describeVariables(results, isLoaded, trans),
     files === 0 ? '' : trans._n('%1 file', '%1 files', files),
     results.omitted_files === 0 ? '' : trans.__('%1 more are not listed', results.omitted_files)
   ];
@@ -55,17 +69,26 @@ export function BroughtBack({ job, client, onLoad, onCopy, trans }: IResultsProp
         </span>
       )}
       {listLoadable(results).length > 0 && (
-        <Action
-          label={trans.__('Load into notebook')}
-          about={trans.__('from job %1', job.name)}
-          onClick={onLoad}
-        />
+        <Load isLoaded={isLoaded} about={trans.__('from job %1', job.name)} onLoad={load} trans={trans} />
       )}
       {files > 0 && (
         <CopyAll files={files} about={trans.__('of job %1', job.name)} onCopy={onCopy} trans={trans} />
       )}
     </>
   );
+}
+
+interface ILoadProps {
+  isLoaded: boolean;
+  about: string;
+  onLoad: () => void;
+  trans: TranslationBundle;
+}
+
+/** The button that loads the variables of a job, also once more: a restart of the kernel takes them away. */
+function Load({ isLoaded, about, onLoad, trans }: ILoadProps): React.JSX.Element {
+  const label = isLoaded ? trans.__('Load again') : trans.__('Load into notebook');
+  return <Action label={label} about={about} onClick={onLoad} />;
 }
 
 interface ICopyAllProps {
@@ -98,6 +121,7 @@ interface IResultListProps extends IResultsProps {
 export function ResultList(props: IResultListProps): React.JSX.Element | null {
   const { job, client, onLoad, onCopy, onOpen, trans } = props;
   const results = useResults(client, job.id, job.finished_at !== null);
+  const [isLoaded, load] = useLoading(job.id, onLoad);
   if (results === null) {
     return null;
   }
@@ -106,18 +130,14 @@ export function ResultList(props: IResultListProps): React.JSX.Element | null {
       className="jp-gq-results"
       aria-label={trans.__('Results of %1', job.name || trans.__('unnamed job'))}
     >
-      {results.variables.length > 0 && <p>{describeVariables(results, trans)}</p>}
+      {results.variables.length > 0 && <p>{describeVariables(results, isLoaded, trans)}</p>}
       {describeReasons(results).map(reason => (
         <p className="jp-gq-note" key={reason}>
           {reason}
         </p>
       ))}
       {listLoadable(results).length > 0 && (
-        <Action
-          label={trans.__('Load into notebook')}
-          about={trans.__('from %1', job.name)}
-          onClick={onLoad}
-        />
+        <Load isLoaded={isLoaded} about={trans.__('from %1', job.name)} onLoad={load} trans={trans} />
       )}
       {results.files.length > 0 && (
         <ul className="jp-gq-files" aria-label={trans.__('Files')}>

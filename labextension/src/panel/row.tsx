@@ -30,7 +30,8 @@ export interface IJobActions {
   openLog(job: JobSummary): void;
   openResult(job: JobSummary): void;
   goToCell(job: JobSummary): void;
-  loadResults(job: JobSummary): void;
+  /** Load the variables of a job into its notebook; return whether that succeeded. */
+  loadVariables(job: JobSummary): Promise<boolean>;
   /** Copy a file of a job beside its notebook, or all files. */
   copyFiles(job: JobSummary, path?: string): void;
   /** Copy a file of a job beside its notebook, and open the copy. */
@@ -139,7 +140,7 @@ function Details({
       <ResultList
         job={job}
         client={actions.client}
-        onLoad={() => actions.loadResults(job)}
+        onLoad={() => actions.loadVariables(job)}
         onCopy={path => actions.copyFiles(job, path)}
         onOpen={path => actions.openFile(job, path)}
         trans={trans}

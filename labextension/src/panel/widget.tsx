@@ -5,6 +5,7 @@ import type { CommandRegistry } from '@lumino/commands';
 import type { Message } from '@lumino/messaging';
 import * as React from 'react';
 
+import { loadVariables } from '../acts';
 import { describeError } from '../client';
 import { panelIcon } from '../icons';
 import { fitToast } from '../toasts';
@@ -40,7 +41,7 @@ export class PanelWidget extends ReactWidget {
       openLog: job => this._run(CommandIDs.openLog, job),
       openResult: job => this._run(CommandIDs.openResult, job),
       goToCell: job => this._run(CommandIDs.goToCell, job),
-      loadResults: job => this._run(CommandIDs.loadResults, job),
+      loadVariables: job => loadVariables(this._commands, job.id),
       copyFiles: (job, path) => this._runOnFile(CommandIDs.copyFiles, job, path),
       openFile: (job, path) => this._runOnFile(CommandIDs.openFile, job, path),
       resend: job => this._run(commandOfAgain(job.phase), job),

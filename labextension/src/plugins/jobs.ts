@@ -26,7 +26,7 @@ export const jobs = definePlugin({
     tracker: INotebookTracker | null,
     documents: IDocumentManager | null
   ): void => {
-    const addCommand = (id: string, label: string, act: (job: JobView) => Promise<void>): void => {
+    const addCommand = (id: string, label: string, act: (job: JobView) => Promise<unknown>): void => {
       const command = app.commands.addCommand(id, {
         label,
         describedBy: { args: JOB_ARGS },
@@ -134,7 +134,8 @@ async function openResult(
 /**
  * Load the variables of a job by a cell below the cell of the job, which runs in the user's kernel.
  *
- * The user sees the code that runs, and can run it again after a restart. A cell with the same code is used again.
+ * The user sees the code that runs, and can run it again after a restart. A cell with the same code is used again. Return
+ * whether it ran without an error.
  * See docs/decisions/0117-load-results-by-a-cell-that-the-user-sees.md.
  */
 async function loadResults(
@@ -143,14 +144,14 @@ async function loadResults(
   training: ITraining,
   job: JobView,
   trans: TranslationBundle
-): Promise<void> {
+): Promise<boolean> {
   const names = listLoadable(await training.client.getResults(job.id)).map(variable => variable.name);
   if (names.length === 0) {
     throw new Error(trans.__('The job has brought no variable back. Its details in the panel say why.'));
   }
   const panel = await goToCell(app, tracker, job, trans);
   if (panel === null) {
-    return;
+    return false;
   }
   const code = makeLoadingCode(job.id, names);
   const { content } = panel;
@@ -161,5 +162,5 @@ async function loadResults(
     NotebookActions.insertBelow(content);
     content.activeCell?.model.sharedModel.setSource(code);
   }
-  await NotebookActions.run(content, panel.sessionContext);
+  return NotebookActions.run(content, panel.sessionContext);
 }

@@ -1,6 +1,6 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
-import type { Cell } from '@jupyterlab/cells';
+import type { Cell, ICodeCellModel } from '@jupyterlab/cells';
 import { CodeCell } from '@jupyterlab/cells';
 import type { Notebook, NotebookPanel } from '@jupyterlab/notebook';
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
@@ -15,6 +15,7 @@ import type { Refusal } from '../attach/cell';
 import { findPlaceholder, JOB_MIME } from '../attach/metadata';
 import type { IBindingServices } from '../attach/notebook';
 import { NotebookBindings } from '../attach/notebook';
+import type { FindCell } from '../attach/renderer';
 import { JobRenderer } from '../attach/renderer';
 import { SWEEP_MIME } from '../attach/sweep';
 import { SweepRenderer } from '../attach/sweeptable';
@@ -40,7 +41,8 @@ export const outputs = definePlugin({
     training: ITraining,
     registry: ISettingRegistry | null
   ): ICellOutputs => {
-    addRenderer(rendermime, owned, JOB_MIME, () => new JobRenderer(training, app.commands, trans));
+    const findCell: FindCell = node => findCellOf(tracker, node);
+    addRenderer(rendermime, owned, JOB_MIME, () => new JobRenderer(training, app.commands, findCell, trans));
     addRenderer(rendermime, owned, SWEEP_MIME, () => new SweepRenderer(training, app.commands, trans));
     const services = makeServices(owned, app, training, trans);
     const bindings = new NotebookAttachments(tracker, panel => new NotebookBindings(panel, services));
@@ -88,6 +90,13 @@ function addRenderer(
 ): void {
   rendermime.addFactory({ safe: true, mimeTypes: [type], createRenderer }, 0);
   owned.add(new DisposableDelegate(() => rendermime.removeMimeType(type)));
+}
+
+/** Return the model of the code cell of an open notebook in which a node is; null if it is in none. */
+function findCellOf(tracker: INotebookTracker, node: HTMLElement): ICodeCellModel | null {
+  const panel = tracker.find(({ content }) => content.node.contains(node));
+  const cell = panel?.content.widgets.find(widget => widget.node.contains(node));
+  return cell?.model.type === 'code' ? (cell.model as ICodeCellModel) : null;
 }
 
 /** Return the job that a cell which has just run has sent itself, by its magic; null if it has sent none. */

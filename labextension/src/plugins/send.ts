@@ -133,7 +133,8 @@ class Sender implements ISender {
       .map(model => findJobOfCell(active, model.id))
       .find((job): job is JobView => job !== null);
     const present = old === undefined ? null : await findPresentWork(this._training, old);
-    const choice = present === null ? 'both' : await askAboutPresentWork(present, this._trans);
+    const choice =
+      present === null ? 'both' : await askAboutPresentWork(this._training, present, this._trans);
     if (choice === null) {
       return null;
     }

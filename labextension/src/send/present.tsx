@@ -6,11 +6,13 @@
 
 import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
+import * as React from 'react';
 
 import { cancelAll, cancelJob } from '../acts';
 import { describeStates, nameSweep } from '../attach/sweep';
 import { describeError } from '../client';
-import { isCancellable, lookOfPhase } from '../jobs';
+import { isCancellable, isFinal, lookOfPhase } from '../jobs';
 import { fitToast, quoteName } from '../toasts';
 import type { ITraining } from '../tokens';
 import type { JobSummary, JobView } from '../wire';
@@ -31,14 +33,22 @@ async function listSweep(training: ITraining, group: string): Promise<readonly J
   return training.client.listGroup(group).catch(() => known);
 }
 
-/** Ask what to do with the work of the same cell: keep both, or replace it by the new job; null if the user cancels. */
+/**
+ * Ask what to do with the work of the same cell: keep both, or replace it by the new job; null if the user cancels. The
+ * question follows the states of the jobs.
+ */
 export async function askAboutPresentWork(
+  training: ITraining,
   work: IPresentWork,
   trans: TranslationBundle
 ): Promise<'both' | 'replace' | null> {
   const result = await showDialog({
     title: trans.__('This cell is already in training'),
-    body: work.sweep.length > 0 ? describeSweepWork(work.sweep, trans) : describeJobWork(work.job, trans),
+    body: ReactWidget.create(
+      <UseSignal signal={training.jobChanged}>
+        {() => <span role="status">{describeWork(training, work, trans)}</span>}
+      </UseSignal>
+    ),
     buttons: [
       Dialog.cancelButton({ label: trans.__('Cancel') }),
       Dialog.createButton({ label: trans.__('Keep both'), accept: true, actions: ['both'] }),
@@ -53,12 +63,33 @@ export async function askAboutPresentWork(
   return result.button.actions.includes('replace') ? 'replace' : 'both';
 }
 
-function describeJobWork(job: JobView, trans: TranslationBundle): string {
+function describeWork(training: ITraining, { job, sweep }: IPresentWork, trans: TranslationBundle): string {
+  const refresh = (known: JobSummary): JobSummary => findNewest(training, known);
+  return sweep.length > 0
+    ? describeSweepWork(sweep.map(refresh), trans)
+    : describeJobWork(refresh(job), trans);
+}
+
+/** Return the job as events have told of it since, or as it was. */
+function findNewest(training: ITraining, job: JobSummary): JobSummary {
+  return training.state.jobs.find(({ id }) => id === job.id) ?? job;
+}
+
+function describeJobWork(job: JobSummary, trans: TranslationBundle): string {
+  const { word } = lookOfPhase(job.phase, trans);
+  if (isFinal(job.phase)) {
+    return trans.__(
+      '“%1” in %2 has ended by now: %3. Once another job takes over the cell, its output is in the panel only.',
+      job.name,
+      job.queue,
+      word
+    );
+  }
   return trans.__(
     '“%1” in %2: %3. Once another job takes over the cell, the output of this job is in the panel only.',
     job.name,
     job.queue,
-    lookOfPhase(job.phase, trans).word
+    word
   );
 }
 
@@ -94,6 +125,9 @@ export async function cancelPresentWork(
       jobs.filter(isCancellable).map(({ id }) => id),
       trans
     );
+    return;
+  }
+  if (!isCancellable(findNewest(training, job))) {
     return;
   }
   try {
