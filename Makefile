@@ -92,9 +92,9 @@ test: ## Run all tests, each tier in a pytest run of its own
 	$(MAKE) --no-print-directory -j 2 --output-sync=line test-kubernetes test-server test-hub test-lab test-demo
 	$(MAKE) --no-print-directory test-browser
 
-# The second line waits much for processes and databases: more side by side than a small machine has processors.
+# Both lines wait for files, processes and databases: more side by side than a small machine has processors.
 test-unit: setup postgresql
-	$(PYTEST) -n 2 tests/unit tests/property tests/scenarios tests/conformance tests/docs tests/chart
+	$(PYTEST) -n 3 tests/unit tests/property tests/scenarios tests/conformance tests/docs tests/chart
 	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder tests/contract tests/api tests/runner
 
 # A test that is given much to do is not stuck when it takes longer than the others may.
