@@ -10,8 +10,8 @@ Rules
 3. Return: a suspended notebook gets its devices back as soon as it is used again (`is_wanted_back`), before any other
    work is served. The borrowers give way: first those that are nominated for its devices, then those of queues above
    their quota, then those that lose least. A fixed quota is a place, so this holds against all borrowers.
-4. Meanwhile: the place of a notebook is kept for it in each cycle, while it is suspended, while the borrowers stop, and
-   while something else is in its way.
+4. Meanwhile: the place of a notebook is kept for it in each cycle, while it is suspended and while the borrowers stop.
+   If work that cannot give way is in its way, borrowers may use the rest of the place until that work has ended.
 """
 
 from collections.abc import Sequence
@@ -120,7 +120,8 @@ def _give_back(
 ) -> bool:
     """Resume the notebook if its devices are free; otherwise keep them for it and evict the borrowers in the way.
 
-    Nominees in the way lose their places. False changes nothing: a device is lost, or its user cannot give way.
+    Nominees that no longer fit beside the notebook lose their places. False changes nothing: a device is lost, or its
+    user cannot give way.
     """
     ledger, place = allocations.ledger, notebook.placement
     withdrawn = [(each, allocations.withdraw(each)) for each in _nominees(allocations, notebook)]
@@ -130,8 +131,11 @@ def _give_back(
         for nominee, nominated in reversed(withdrawn):
             allocations.nominate_again(nominee, nominated)
         return False
-    for nominee, _ in withdrawn:
-        reservations.forget_place(nominee.id)
+    for nominee, nominated in withdrawn:
+        if ledger.nominate_at(nominee, nominated):
+            allocations.nominate(nominee, nominated)
+        else:
+            reservations.forget_place(nominee.id)
     return True
 
 

@@ -82,7 +82,7 @@ class Reservations:
         self._ledger.unreserve_devices(cancelled.workload, cancelled.place)
 
     def forget_place(self, name: str) -> None:
-        """Record no place for the workload of that id: it was nominated in vain."""
+        """Do not record the place for which the workload of that id was nominated in vain."""
         self.recorded.discard(name)
         self.nominated.discard(name)
 

@@ -162,5 +162,7 @@ async function loadResults(
     NotebookActions.insertBelow(content);
     content.activeCell?.model.sharedModel.setSource(code);
   }
-  return NotebookActions.run(content, panel.sessionContext);
+  const ran = await NotebookActions.run(content, panel.sessionContext);
+  // Without a kernel, JupyterLab runs nothing and tells of no failure.
+  return ran && !panel.sessionContext.hasNoKernel;
 }

@@ -101,6 +101,9 @@ function describeSweepWork(jobs: readonly JobSummary[], trans: TranslationBundle
     jobs[0].queue,
     describeStates(jobs, trans)
   );
+  if (left === 0) {
+    return `${said} ${trans.__('All of its jobs have ended or are being cancelled by now.')}`;
+  }
   const replaced = trans._n(
     'Replacing it cancels the %1 job that is left.',
     'Replacing it cancels the %1 jobs that are left.',

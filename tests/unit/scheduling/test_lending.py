@@ -11,7 +11,21 @@ from jupyter_gq.domain.workload import TaskPlacement
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict, Reserve, Resume, Suspend
 from jupyter_gq.scheduling.policy import Policy
-from tests.builders import NOW, Cluster, a_job, a_notebook, acts, admitted, apply, evicted, idle, running, stopped, why
+from tests.builders import (
+    NOW,
+    Cluster,
+    a_job,
+    a_notebook,
+    acts,
+    admitted,
+    apply,
+    evicted,
+    idle,
+    running,
+    stopped,
+    stopping,
+    why,
+)
 
 
 def decide(snapshot):
@@ -110,6 +124,17 @@ def test_who_waits_for_a_lent_place_gives_way_as_well_and_loses_it():
         Resume(workload="nb-ann", placement=(TaskPlacement(node="n", devices=("n-0",)),)),
         Reserve(workload="entitled", placement=()),
     )
+
+
+def test_who_waits_for_the_rest_of_a_lent_device_keeps_it():
+    """`entitled` waits for `leaving`, which has the half of the device that is not the notebook's."""
+    cluster = Cluster().node("n", 1).fixed("train", ann="0.5").queue("q", "0.5").queue("z", 0)
+    cluster.add(
+        sleeping(busy=True),
+        stopping(running(a_job("leaving", "z", "0.5"), "n-0")),
+        a_job("entitled", "q", "0.5", reserved=(TaskPlacement(node="n", devices=("n-0",)),), nominated=True),
+    )
+    assert [type(each) for each in decide(cluster.snapshot()).instructions] == [Resume]
 
 
 def test_the_place_of_a_notebook_that_cannot_come_back_yet_is_given_to_nobody_who_would_stay():
