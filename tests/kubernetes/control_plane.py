@@ -31,10 +31,10 @@ _KNOWN = {
     "system:kube-scheduler": (),
     "system:kube-controller-manager": (),
 }
-#: Seconds after which a node that is silent is Unknown; its pods are evicted `EVICTED_AFTER` seconds later. On a slow
-#: machine heartbeats are late, so it is more there.
+#: Seconds after which a node that is silent is Unknown; its pods are evicted `EVICTED_AFTER` seconds later, unless it is
+#: heard again. On a slow machine heartbeats and tests are late, so both are more there.
 NODE_SILENT_AFTER = 8
-EVICTED_AFTER = 3
+EVICTED_AFTER = 6
 _AUDIT = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -136,8 +136,8 @@ class ControlPlane:
             "token-auth-file": files / "tokens.csv",
             "client-ca-file": self._authority.certificate_file,
             "allow-privileged": "true",
-            "default-not-ready-toleration-seconds": EVICTED_AFTER,
-            "default-unreachable-toleration-seconds": EVICTED_AFTER,
+            "default-not-ready-toleration-seconds": round(scaled(EVICTED_AFTER)),
+            "default-unreachable-toleration-seconds": round(scaled(EVICTED_AFTER)),
             # Without it the end waits a minute for watches that are open.
             "shutdown-watch-termination-grace-period": "1s",
             "audit-policy-file": files / "audit.yaml",

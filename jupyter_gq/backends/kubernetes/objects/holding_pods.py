@@ -11,10 +11,19 @@ from .manifests import container_security, plain_pod
 from .merging import pinned
 
 _SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+#: Kubernetes evicts pods from a node that is silent for some minutes, unless they tolerate these taints for ever. A pod
+#: of a DaemonSet does too.
+_TOLERATES_SILENCE = tuple(
+    {"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute"}
+    for taint in ("not-ready", "unreachable")
+)
 
 
 def reservation_pod(slot: str, pool: PodPool, options: KubernetesOptions, number: int = 0) -> JsonObject:
-    """Return the pod that holds one whole device for a slot, pinned to its node; `number` is part of its name."""
+    """Return the pod that holds one whole device for a slot, pinned to its node; `number` is part of its name.
+
+    It stays while its node is silent, since shares may go on there and end slowly once the node is back.
+    """
     meta = {
         "name": names.reservation_name(slot, number),
         "labels": {
@@ -24,6 +33,7 @@ def reservation_pod(slot: str, pool: PodPool, options: KubernetesOptions, number
         "annotations": {names.SLOT: slot, "karpenter.sh/do-not-disrupt": "true", _SAFE_TO_EVICT: "false"},
     }
     pod = _pause_pod(meta, pool, 1, options, options.reservation_priority_class)
+    pod["spec"]["tolerations"] += [dict(each) for each in _TOLERATES_SILENCE]
     return pinned(pod, names.node_of(slot))
 
 

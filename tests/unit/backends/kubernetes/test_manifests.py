@@ -259,7 +259,12 @@ def test_a_reservation_holds_one_device_is_pinned_and_not_moved():
     assert pod == reservation_pod("n1/0", pool, options), "made twice is one"
     assert required(pod) == [{"matchFields": [HERE]}]
     assert pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "1"
-    assert pod["spec"]["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+    of_the_pool, *of_silent_nodes = pod["spec"]["tolerations"]
+    assert of_the_pool == {"key": "nvidia.com/gpu", "operator": "Exists"}
+    assert [(each["key"], each["effect"], "tolerationSeconds" in each) for each in of_silent_nodes] == [
+        ("node.kubernetes.io/not-ready", "NoExecute", False),
+        ("node.kubernetes.io/unreachable", "NoExecute", False),
+    ]
     assert pod["spec"]["priorityClassName"] == "high"
     assert pod["metadata"]["annotations"][names.SLOT] == "n1/0"
     assert pod["metadata"]["annotations"]["karpenter.sh/do-not-disrupt"] == "true"
