@@ -31,8 +31,8 @@ _KNOWN = {
     "system:kube-scheduler": (),
     "system:kube-controller-manager": (),
 }
-#: Seconds after which a node that is silent is Unknown; its pods are evicted `EVICTED_AFTER` seconds later, unless it is
-#: heard again. On a slow machine heartbeats and tests are late, so both are more there.
+#: Seconds after which a node that is silent is Unknown; its pods are evicted `EVICTED_AFTER` seconds later, unless it
+#: is heard again. On a slow machine heartbeats and tests are late, so both are more there.
 NODE_SILENT_AFTER = 8
 EVICTED_AFTER = 6
 _AUDIT = {
