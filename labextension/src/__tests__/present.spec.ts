@@ -65,6 +65,15 @@ describe('the sweep of a cell that is sent again', () => {
     );
   });
 
+  it('that has ended meanwhile is said to have, and nothing would be cancelled', async () => {
+    await ask();
+    for (const number of [1, 2, 3]) {
+      await perform(() => training.recordJob(swept(number, 'done')));
+    }
+    expect(said()).toContain('4 jobs: 4 done. All of its jobs have ended or are being cancelled by now.');
+    expect(said()).not.toContain('Replacing it cancels');
+  });
+
   it('is replaced as a whole: all its jobs that have not ended by then are cancelled', async () => {
     training.server.answer('POST cancel', { jobs: [], refused: [] });
     const { work, answer } = await ask();
