@@ -22,7 +22,7 @@ _TOLERATES_SILENCE = tuple(
 def reservation_pod(slot: str, pool: PodPool, options: KubernetesOptions, number: int = 0) -> JsonObject:
     """Return the pod that holds one whole device for a slot, pinned to its node; `number` is part of its name.
 
-    It stays while its node is silent, since shares may go on there and end slowly once the node is back.
+    The pod stays while its node is silent, since shares may go on there and end slowly once the node is back.
     """
     meta = {
         "name": names.reservation_name(slot, number),
