@@ -128,7 +128,7 @@ def _give_back(
     if ledger.allocate_at(notebook, place):
         allocations.resumed.append(Resume(workload=notebook.id, placement=place))
     elif not _evict_borrowers(index, allocations, evictions, notebook):
-        for nominee, nominated in reversed(withdrawn):
+        for nominee, nominated in withdrawn:
             allocations.nominate_again(nominee, nominated)
         return False
     for nominee, nominated in withdrawn:

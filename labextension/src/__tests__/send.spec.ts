@@ -428,7 +428,7 @@ describe('a cell that is in training already', () => {
 
   it('can be sent again beside the job that runs', async () => {
     const { result } = await choose();
-    expect(dialog()).toContain('This cell is already in training');
+    expect(dialog()).toContain('This cell was sent to training before');
     await press('Keep both');
     await pause();
     await submit();
@@ -461,7 +461,7 @@ describe('a cell that is in training already', () => {
     notebook.context.path = 'renamed.ipynb';
     notebook.cells[1].setMetadata(METADATA_KEY, { job: 'old', source_hash: '', seq: 0 });
     await choose();
-    expect(dialog()).toContain('This cell is already in training');
+    expect(dialog()).toContain('This cell was sent to training before');
   });
 
   it('stays as it is if the user cancels', async () => {

@@ -12,7 +12,7 @@ import * as React from 'react';
 import { cancelAll, cancelJob } from '../acts';
 import { describeStates, nameSweep } from '../attach/sweep';
 import { describeError } from '../client';
-import { isCancellable, isFinal, lookOfPhase } from '../jobs';
+import { isCancellable, isFinal, lookOfPhase, mergeJobs } from '../jobs';
 import { fitToast, quoteName } from '../toasts';
 import type { ITraining } from '../tokens';
 import type { JobSummary, JobView } from '../wire';
@@ -43,7 +43,7 @@ export async function askAboutPresentWork(
   trans: TranslationBundle
 ): Promise<'both' | 'replace' | null> {
   const result = await showDialog({
-    title: trans.__('This cell is already in training'),
+    title: trans.__('This cell was sent to training before'),
     body: ReactWidget.create(
       <UseSignal signal={training.jobChanged}>
         {() => <span role="status">{describeWork(training, work, trans)}</span>}
@@ -70,9 +70,10 @@ function describeWork(training: ITraining, { job, sweep }: IPresentWork, trans: 
     : describeJobWork(refresh(job), trans);
 }
 
-/** Return the job as events have told of it since, or as it was. */
+/** Return the newest known version of the job. */
 function findNewest(training: ITraining, job: JobSummary): JobSummary {
-  return training.state.jobs.find(({ id }) => id === job.id) ?? job;
+  const heard = training.state.jobs.filter(({ id }) => id === job.id);
+  return mergeJobs([job], heard)[0];
 }
 
 function describeJobWork(job: JobSummary, trans: TranslationBundle): string {
