@@ -80,10 +80,12 @@ async def takes_variables(dialog: Locator) -> None:
 
 
 async def loads_model(lab: LabPage, cell: Locator, pictures: Path) -> None:
-    """The button adds a cell that loads the model, which the cell below can use."""
+    """The button adds a cell that loads the model, which the cell below can use, and offers to load it again."""
     await lab.output(cell).get_by_role("button", name="Load into notebook").click()
     await expect(lab.cells().nth(2)).to_contain_text("jupyter_gq.result")
     await lab.kernel_is_idle()
+    await expect(lab.output(cell)).to_contain_text("loaded into the notebook")
+    await expect(lab.output(cell).get_by_role("button", name="Load again")).to_be_visible()
     await lab.picture(pictures / "loaded.png")
     later = lab.cells().nth(3)
     await lab.select(later)
