@@ -79,18 +79,20 @@ def match_patterns(patterns: Iterable[str]) -> GitIgnoreSpec:
     return _parse(patterns)
 
 
+def is_usable(pattern: str) -> bool:
+    """Tell whether a pattern is a valid one, not too long, and not too costly to match."""
+    if len(pattern) > _LONGEST or _is_costly(pattern.split("/")):
+        return False
+    try:
+        GitIgnoreSpec.from_lines([pattern])
+    except (ValueError, re.error):
+        return False
+    return True
+
+
 def _parse(lines: Iterable[str]) -> GitIgnoreSpec:
-    """Return the rules of these lines without those that are invalid or too costly to match."""
-    valid: list[str] = []
-    for line in islice(lines, _MOST_LINES):
-        if len(line) > _LONGEST or _is_costly(line.split("/")):
-            continue
-        try:
-            GitIgnoreSpec.from_lines([line])
-        except (ValueError, re.error):
-            continue
-        valid.append(line)
-    return GitIgnoreSpec.from_lines(valid)
+    """Return the rules of these lines without those that are not usable."""
+    return GitIgnoreSpec.from_lines(filter(is_usable, islice(lines, _MOST_LINES)))
 
 
 def _is_costly(names: Sequence[str]) -> bool:

@@ -24,7 +24,7 @@ from jupyter_gq.client.frozen_files import MOST_FILES, explain_unsafe_path
 from jupyter_gq.domain.errors import MachineError
 from jupyter_gq.lab.clock import monotonic
 
-from .ignored import Ignored, match_patterns
+from .ignored import Ignored, is_usable, match_patterns
 from .modules import ReadModules
 from .references import Import, References, find_references
 
@@ -78,6 +78,8 @@ class Needed:
     written: list[str] = field(default_factory=list)
     #: Patterns of the user that name no file; unknown, and so empty, if the search ended early.
     unmatched: list[str] = field(default_factory=list)
+    #: Patterns of the user that cannot be used.
+    unusable: list[str] = field(default_factory=list)
     #: Whether the search ended early.
     cut_short: bool = False
     #: Why `.jupyter-gq-ignore` is not followed, as a clause; "" if it is, or if there is none.
@@ -179,8 +181,10 @@ class _Search:
     def add_patterns(self, patterns: Sequence[str]) -> None:
         """Add the files that the user's patterns name, also ignored ones, but no secrets.
 
-        Folders that are ignored are not searched. Patterns that name no file are noted.
+        Folders that are ignored are not searched. Patterns that name no file or cannot be used are noted.
         """
+        self.found.unusable = [pattern for pattern in patterns if not is_usable(pattern)]
+        patterns = [pattern for pattern in patterns if pattern not in self.found.unusable]
         wanted = match_patterns(patterns)
         unmatched = {pattern: match_patterns([pattern]) for pattern in patterns if not pattern.startswith("!")}
         if patterns:

@@ -61,7 +61,10 @@ class Project:
             ],
             staying=[self._describe_staying(file) for file in self.needed.staying.values()],
             notes=self._describe_folder(),
-            pattern_notes=[_describe_unmatched(pattern) for pattern in self.needed.unmatched],
+            pattern_notes=[
+                *map(_describe_unusable, self.needed.unusable),
+                *map(_describe_unmatched, self.needed.unmatched),
+            ],
         )
 
     async def send(self, service: FileService) -> list[FrozenFile]:
@@ -120,6 +123,14 @@ class Project:
             f"The file {IGNORE_FILE} cannot be followed: {self.needed.ignore_problem}. Mend or delete it, or use the "
             "live folder: it is not known which files shall stay."
         )
+
+
+def _describe_unusable(pattern: str) -> str:
+    effect = "keeps no file here" if pattern.startswith("!") else "takes no file along"
+    return (
+        f"{quoted(pattern)} {effect}: it is no valid pattern, or has too many * or letters. Use shorter patterns, such "
+        "as data/*.csv."
+    )
 
 
 def _describe_unmatched(pattern: str) -> str:

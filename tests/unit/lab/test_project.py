@@ -145,11 +145,13 @@ def test_a_notebook_in_the_root_folder_takes_nothing_of_the_machine_along():
     assert {each.why for each in needed.staying.values()} == {"it belongs to the machine"}
 
 
-def test_patterns_that_name_no_file_are_told(folder):
+def test_patterns_that_name_no_file_or_cannot_be_used_are_told(folder):
     for path in ("conf/a.yaml", "venv/e.csv"):
         write(folder, path)
-    patterns = ("*.yaml", "conf/", "*.csv", "../../*.ipynb", "!b.yaml", "[")
-    assert find(folder, patterns=patterns).unmatched == ["*.csv", "../../*.ipynb", "["]
+    patterns = ("*.yaml", "conf/", "*.csv", "../../*.ipynb", "!b.yaml", "[", "!**/a*b*c/**/*/**/d", "x" * 1001)
+    needed = find(folder, patterns=patterns)
+    assert needed.unmatched == ["*.csv", "../../*.ipynb", "["]
+    assert needed.unusable == ["!**/a*b*c/**/*/**/d", "x" * 1001]
 
 
 def test_patterns_add_files_and_the_ignore_file_takes_imports_and_folders_away(folder):
