@@ -38,7 +38,7 @@ OFF: Final = (
 RECOVERY: Final = "recovery"
 _UNFINISHED: Final = (
     "The GPU driver has not brought the GPU memory of {count} pods to rest that an earlier agent was moving, so their "
-    "programs may stand still. This is tried again every minute; the agent's log has what the driver says."
+    "programs may stand still. Another attempt follows within a minute; the agent's log has what the driver says."
 )
 _NO_PROCESS: Final = "The agent sees no process of the pod, so it is not known what uses the GPU."
 #: Run number of each share: a pod has one run.

@@ -129,8 +129,8 @@ class FileCopier:
     async def plan(self, files: Sequence[JobFile], existing: Existing) -> list[Copy]:
         """Return the copies to make, and those that are there already; nothing is written.
 
-        Raises `FilesExist` if `existing` is "ask" and files that differ are there, and `CopyRefused` if a target cannot
-        be replaced or the disk has no room.
+        Raises `FilesExist` if `existing` is "ask" and files that differ are there, and `CopyRefused` if the job has a
+        file and a folder of one path, if a target is no file, or if the disk has no room.
         """
         clash = find_clash([file.path for file in files])
         if clash is not None:

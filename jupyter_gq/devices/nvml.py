@@ -48,7 +48,7 @@ class NvmlProbe:
         return self._read_devices()[0]
 
     def devices(self) -> tuple[DeviceInfo, ...]:
-        """Return the devices in order of their index; an empty tuple unless the state is OK."""
+        """Return the devices in order of their index; an empty tuple if the state of `status` is not OK."""
         return self._read_devices()[1]
 
     def usage(self, device: str, pids: Sequence[int]) -> tuple[Usage, ...] | None:

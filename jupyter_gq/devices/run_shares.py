@@ -56,7 +56,7 @@ _MOST_ATTEMPTS = 3
 _RESTART = 'Restart the kernel ("Kernel > Restart Kernel") to use the GPU again.'
 _NOT_AT_REST = "After a restart, the GPU driver has not brought the GPU memory of this share to rest."
 #: What is wrong with a share whose recovery is unfinished, for its owner.
-UNFINISHED = f"{_NOT_AT_REST} Its programs may stand still. This is tried again every minute."
+UNFINISHED = f"{_NOT_AT_REST} Its programs may stand still. Another attempt follows within a minute."
 #: States of a workload that has just begun, so that nothing of it was ever suspended.
 _BEGINS = frozenset({State.ADMITTED, State.STARTING})
 _TOO_SLOW = "The work of the job on the GPU could not be suspended in time."

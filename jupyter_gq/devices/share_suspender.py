@@ -156,9 +156,10 @@ class ShareSuspender:
         return self._journal.is_set_aside and self._journal.find(name) is None
 
     def rebuild(self, target: SuspensionTarget) -> Recovered:
-        """Write the entry that a share would have, by what the driver shows of its processes, and recover the share.
+        """Write the journal entry of a share anew from what the driver shows of its processes, and recover the share.
 
-        For shares that `may_lack` names. A failure is logged, and the share is UNKNOWN.
+        Call this for a share for which `may_lack` is true. Returns UNTOUCHED if the driver shows no suspension. A
+        failure is logged, and UNKNOWN is returned.
         """
         support = self.support()
         if not support.available:  # such a driver knows no process, as if nothing had been suspended

@@ -5,10 +5,10 @@ cell are not replayed, so these cells would end the job with a `NameError`, befo
 
 Rules
 -----
-- Needed is what a cell reads when it runs, also through the functions of cells before that it calls.
-- A cell that needs what such a cell makes is one, too, unless a cell before has made the name.
-- Behind code that makes names which are not seen, such as `%run`, no cell is one. `from library import *` may have made
-  what the chosen cells import.
+- A dependent cell reads, when it runs, a name that only the chosen cells make. Functions that it calls count too.
+- A cell that reads a name made by a dependent cell is dependent too, unless an earlier cell that runs made the name.
+- After code whose names cannot be seen, such as `%run`, no cell counts as dependent. `from library import *` may have
+  made what the chosen cells import.
 
 See docs/decisions/0226-leave-out-cells-that-need-the-chosen-ones.md.
 """

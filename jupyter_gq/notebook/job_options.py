@@ -58,7 +58,7 @@ def add_job_options(parser: argparse.ArgumentParser, *, named_after: str) -> Non
 
 
 def read_job_options(parsed: argparse.Namespace) -> dict[str, object]:
-    """Return the values of these options by the names of their fields in the API."""
+    """Return the values of the options of `add_job_options`, set or not, by the names of their fields in the API."""
     return {field: getattr(parsed, _RENAMED.get(field, field)) for field in _FIELDS}
 
 

@@ -25,7 +25,8 @@ def lock_folder(
     """Hold the lock of a state folder during the block, or until the process ends. Make the folder if it is missing.
 
     Waits at most `timeout` seconds for an earlier service that is ending. Raises `AdminError` with the id of the
-    process that still holds the lock then, or if the folder cannot be written.
+    process that still holds the lock then; at once if the folder cannot be written, or locked as on some network file
+    systems.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

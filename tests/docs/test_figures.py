@@ -26,7 +26,7 @@ def size(count: int) -> str:
 def test_what_is_kept_of_long_output():
     bounds, text = OutputBounds(), text_of("what-is-kept.md")
     for sentence in (
-        f"more than {size(bounds.text)} of text, the last {size(bounds.text_kept)} of it are kept",
+        f"more than {bounds.text:,} characters of text, the last {bounds.text_kept:,} of them are kept",
         f"take more than {size(bounds.rich)}, the last {size(bounds.rich_kept)} of them are kept",
         f"a single picture above {size(bounds.single)}",
         f"once a job shows more than {size(bounds.job)} in all",

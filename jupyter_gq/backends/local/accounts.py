@@ -46,7 +46,10 @@ class UnixAccounts:
         return account
 
     def last_known(self, owner: str) -> UnixAccount:
-        """Return the account as it was at the last lookup, for runs that have started; look it up if there was none."""
+        """Return the account as it was at the last lookup, for runs that have started; look it up if there was none.
+
+        Raises `BackendError` if there was no lookup and jobs cannot run as that user.
+        """
         return self._found.get(owner) or self.look_up(owner)
 
     def _find(self, owner: str) -> UnixAccount:

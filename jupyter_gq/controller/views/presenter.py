@@ -42,11 +42,11 @@ class Presenter:
         self._troubles: Mapping[str, str] = {}
 
     def job(self, record: Record) -> JobView:
-        """Return the view of a job with everything that is known now."""
+        """Return the view of a job, with what its record lacks: why it waits, when it may start, how it uses GPUs."""
         return workload_views.job_view(record, self.view_context(record))
 
     def job_summary(self, record: Record) -> JobSummary:
-        """Return the view of a job for a list with everything that is known now."""
+        """Return the view of a job for a list: as `job` does, but without its cells."""
         return workload_views.job_summary(record, self.view_context(record))
 
     def job_usage(self, record: Record) -> JobUsage:

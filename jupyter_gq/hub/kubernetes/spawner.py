@@ -238,6 +238,7 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
         """Start the server and return its address; raise the Hub's refusal if the cluster refuses or does not answer.
 
         Such a refusal does not count as a failure of the Hub. A pod that a failed start may have left is deleted later.
+        Raises `TimeoutError`, which is no refusal, if the pod was created and the server did not start in time.
         """
         self.gpu_ended, self._pod_made, self.pod_was_requested, self._start_future = "", False, False, None
         self.pod_is_stuck = False

@@ -55,7 +55,10 @@ class ModulesInPickle:
         return ModuleGlobals(module or self._find_outline(module_globals))
 
     def reduce(self, module: ModuleType) -> tuple[object, ...] | None:
-        """Return how a module is filled with its content; None for one that the job imports."""
+        """Return the reduce value (function, arguments, state) by which pickle rebuilds a module with its content.
+
+        None if the job imports the module by its name.
+        """
         content = vars(module)
         if self._is_imported(module.__name__):
             return None

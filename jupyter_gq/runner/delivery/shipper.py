@@ -95,7 +95,7 @@ class OutputShipper:
 
     @property
     def has_no_room(self) -> bool:
-        """Whether so many pieces wait for room on the disk that no other should be made."""
+        """Whether pieces of more than `MOST_WAITING` bytes wait for disk space, so that no other should be made."""
         return self.spool is not None and self.spool.waiting_size > MOST_WAITING
 
     @property

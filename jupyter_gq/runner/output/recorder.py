@@ -202,7 +202,10 @@ class Recorder:
                 self._captured[model].show(view)
 
     def seconds_until_flush(self, now: float) -> float | None:
-        """Return in how many seconds `flush` should be called; 0 = now, None = nothing changed."""
+        """Return the seconds until `flush` should be called: 0 if it is due, None if nothing changed.
+
+        `now` is in seconds of the monotonic clock that the constructor got.
+        """
         size = self._pending_size()
         if size == 0:
             return None

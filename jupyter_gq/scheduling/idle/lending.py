@@ -53,8 +53,8 @@ def resume_notebooks(
 ) -> None:
     """Resume suspended notebooks that are used again, if their devices are free.
 
-    If borrowers are there, evict them and keep the devices for the notebook. Reserve the devices of all other suspended
-    notebooks, if they exist.
+    If borrowers are there, evict them and keep the devices for the notebook. For every suspended notebook that cannot
+    come back now, reserve its devices if all of them exist. A notebook that cannot be observed is not resumed.
     """
     for notebook in by_seniority(index.holders.suspended.values()):
         wanted = is_wanted_back(notebook) and index.is_observed(notebook)

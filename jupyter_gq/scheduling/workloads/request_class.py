@@ -24,7 +24,11 @@ class ClassKey:
 
 
 def request_class(workload: Workload) -> ClassKey:
-    """Return the class of a workload. For every rule of the core, members of a class differ only in their seniority."""
+    """Return the class of a workload among the workloads of one queue.
+
+    Members of a class in one queue have the same request and priority. They differ in seniority and a little in their
+    estimates: estimates whose whole seconds have the same number of binary digits count as equal.
+    """
     return ClassKey(
         workload.request,
         workload.tasks,

@@ -73,7 +73,7 @@ async def test_unfinished_recovery_is_tried_again_until_the_driver_answers(machi
     again = machine.shares(replace(NOTEBOOK, state=state))
     began = await attempts_in(machine, again, 200)
     assert began == [0, 5, 15, 35, 75, 135, 195], "the pause doubles up to a minute"
-    assert "tried again every minute" in again.describe_trouble(*KEY)
+    assert "Another attempt follows within a minute" in again.describe_trouble(*KEY)
     machine.driver.processes[KERNEL].fails = {}
     assert await attempts_in(machine, again, 120) == [55]
     assert again.state(*KEY).phase is SharePhase.SUSPENDED

@@ -20,9 +20,10 @@ _TOLERATES_SILENCE = tuple(
 
 
 def reservation_pod(slot: str, pool: PodPool, options: KubernetesOptions, number: int = 0) -> JsonObject:
-    """Return the pod that holds one whole device for a slot, pinned to its node; `number` is part of its name.
+    """Return the pod that holds one whole device for a slot, pinned to the node of the slot.
 
-    The pod stays while its node is silent, since shares may go on there and end slowly once the node is back.
+    `number` counts the earlier tries to get the right device, and is added to the name of the pod unless it is 0. The
+    pod stays while its node is silent, since shares may go on there and end slowly once the node is back.
     """
     meta = {
         "name": names.reservation_name(slot, number),
@@ -38,9 +39,9 @@ def reservation_pod(slot: str, pool: PodPool, options: KubernetesOptions, number
 
 
 def placeholder_pod(pool: PodPool, number: int, options: KubernetesOptions, not_on: Collection[str] = ()) -> JsonObject:
-    """Return the pod that only a new node of the pool has room for: unpinned, with a request for all devices of a node.
+    """Return the unpinned pod that asks for all devices of a new node of the pool; `pool.scale_up` must be set.
 
-    `not_on` names present nodes that would have room for the pod.
+    `not_on` names the present nodes that have room for the pod. `number` tells the placeholder pods of a pool apart.
     """
     assert pool.scale_up is not None
     meta = {
