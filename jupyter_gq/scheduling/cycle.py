@@ -168,10 +168,12 @@ def _place_all(allocations: Allocations, order: JobOrder, *, also_nominate: bool
     """Admit each workload of `order` that fits now.
 
     If `also_nominate`, nominate those that fit once others have stopped. If a workload gets no place, its whole request
-    class is skipped.
+    class is skipped, but for members that are expected to end sooner and so may pass a reservation.
     """
     while (workload := order.next()) is not None:
         if try_admit(allocations, workload) or (also_nominate and try_nominate(allocations, workload)):
             order.done()
+        elif allocations.any_reservations:
+            order.skip_longer()
         else:
             order.skip_class()

@@ -1,10 +1,12 @@
 """The pending workloads of one leaf queue by request class, and the position of one iteration over them.
 
-Identical requests of a queue form a class. If one member cannot start, none can, and the whole class is skipped.
+Like requests of a queue form a class. If one member cannot start, none can, and the whole class is skipped; where
+reservations are in the way, members that are expected to end sooner may still start.
 """
 
 import heapq
 
+from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.request_class import ClassKey, ClassTest, WorkloadTest, any_class, request_class
@@ -53,13 +55,15 @@ class PendingQueue:
 class QueueCursor:
     """A cursor over the classes of a pending queue: the next workload of each class that takes part."""
 
-    __slots__ = ("at", "heads", "queue", "takes_part")
+    __slots__ = ("at", "heads", "queue", "shorter_than", "takes_part")
 
     def __init__(self, queue: PendingQueue, takes_part: WorkloadTest, promising: ClassTest) -> None:
         self.queue = queue
         self.takes_part = takes_part
         #: Index of the next member of each class.
         self.at: dict[ClassKey, int] = {}
+        #: Estimates that members still to come must not reach, for the classes of which longer ones are skipped.
+        self.shorter_than: dict[ClassKey, Seconds] = {}
         #: A heap of the next members of all classes, by seniority.
         self.heads: list[tuple[Seniority, ClassKey]] = []
         for key in queue.classes:
@@ -71,9 +75,9 @@ class QueueCursor:
         A class that is not promising is left out.
         """
         ranked, takes_part = self.queue.classes[key], self.takes_part
-        members = ranked.members
+        members, bound = ranked.members, self.shorter_than.get(key)
         for index in range(start, len(members)):
-            if takes_part(members[index]):
+            if takes_part(members[index]) and (bound is None or is_shorter(members[index], bound)):
                 if promising(key, members[index]):
                     self.at[key] = index
                     heapq.heappush(self.heads, (ranked.key_of(index), key))
@@ -95,6 +99,14 @@ class QueueCursor:
         """Skip the present workload and its whole class for the rest of the iteration."""
         heapq.heappop(self.heads)
 
+    def skip_longer(self) -> None:
+        """Skip the present workload and those of its class that are not expected to end sooner."""
+        _, key = heapq.heappop(self.heads)
+        estimate = self.queue.classes[key].members[self.at[key]].estimate
+        if estimate is not None:
+            self.shorter_than[key] = estimate
+            self._push(key, self.at[key] + 1, any_class)
+
 
 class FairQueueCursor:
     """A cursor like `QueueCursor` that prefers, among equals, the user who uses less of the queue (see `seniority`).
@@ -102,7 +114,7 @@ class FairQueueCursor:
     Usage only grows during an iteration, so an entry of the heap that is out of date is noticed when it comes up.
     """
 
-    __slots__ = ("at", "heads", "members", "skipped_classes", "used")
+    __slots__ = ("at", "heads", "members", "shorter_than", "skipped_classes", "used")
 
     def __init__(self, queue: PendingQueue, takes_part: WorkloadTest, promising: ClassTest, used: UsageByUser) -> None:
         #: Usage of each user in milli-GPU, with the workloads that were served in this iteration.
@@ -117,6 +129,8 @@ class FairQueueCursor:
         #: Index of the next workload of each class and owner.
         self.at = dict.fromkeys(self.members, 0)
         self.skipped_classes: set[ClassKey] = set()
+        #: As in `QueueCursor`.
+        self.shorter_than: dict[ClassKey, Seconds] = {}
         self.heads = [(fair_seniority(members[0], self.used), key) for key, members in self.members.items()]
         heapq.heapify(self.heads)
 
@@ -126,8 +140,11 @@ class FairQueueCursor:
             place, key = self.heads[0]
             workload = self.members[key][self.at[key]]
             now = fair_seniority(workload, self.used)
+            bound = self.shorter_than.get(key[0])
             if key[0] in self.skipped_classes:
                 heapq.heappop(self.heads)
+            elif bound is not None and not is_shorter(workload, bound):
+                self._next_of(key)
             elif place != now:
                 heapq.heapreplace(self.heads, (now, key))
             else:
@@ -139,13 +156,33 @@ class FairQueueCursor:
 
         The next one of the same class and user then competes with all others to be the head.
         """
-        _, key = heapq.heappop(self.heads)
-        members, index = self.members[key], self.at[key]
-        self.used[key[1]] = self.used.get(key[1], 0) + gang.smallest(members[index])
-        self.at[key] = index + 1
-        if index + 1 < len(members):
-            heapq.heappush(self.heads, (fair_seniority(members[index + 1], self.used), key))
+        key = self.heads[0][1]
+        workload = self.members[key][self.at[key]]
+        self.used[key[1]] = self.used.get(key[1], 0) + gang.smallest(workload)
+        self._next_of(key)
+
+    def _next_of(self, key: tuple[ClassKey, str]) -> None:
+        """Put the next workload of the class and user of the head, given as `key`, in the head's place."""
+        heapq.heappop(self.heads)
+        members = self.members[key]
+        self.at[key] += 1
+        if self.at[key] < len(members):
+            heapq.heappush(self.heads, (fair_seniority(members[self.at[key]], self.used), key))
 
     def skip_class(self) -> None:
         """Skip the present workload and its whole class, of all users, for the rest of the iteration."""
         self.skipped_classes.add(heapq.heappop(self.heads)[1][0])
+
+    def skip_longer(self) -> None:
+        """Skip the present workload and those of its class, of all users, that are not expected to end sooner."""
+        key = self.heads[0][1]
+        estimate = self.members[key][self.at[key]].estimate
+        if estimate is None:
+            self.skip_class()
+        else:
+            self.shorter_than[key[0]] = estimate
+
+
+def is_shorter(workload: Workload, bound: Seconds) -> bool:
+    """Tell whether the workload has an estimate below `bound`."""
+    return workload.estimate is not None and workload.estimate < bound

@@ -35,7 +35,7 @@ class JobOrder:
     """The pending workloads in the order in which to consider them, which changes with each decision on the way.
 
     Workloads that do not take part are left out, and so are classes that are not promising: members of such a class are
-    certain to be skipped. After `next`, call `done` or `skip_class` before asking for another workload. If any other
+    certain to be skipped. After `next`, call `done`, `skip_class` or `skip_longer` before the next workload. If any other
     code changes the account of a queue, call `touch`.
     """
 
@@ -76,7 +76,7 @@ class JobOrder:
     def next(self) -> Workload | None:
         """Return the workload to consider next; None if none is left.
 
-        Call `done` or `skip_class` before the next call.
+        Call `done`, `skip_class` or `skip_longer` before the next call.
         """
         name = self._best("")
         while name is not None and name not in self._leaves:
@@ -94,6 +94,11 @@ class JobOrder:
     def skip_class(self) -> None:
         """Skip the workload that `next` returned and all of its class in this queue for the rest of the iteration."""
         self._leaves[self._current].skip_class()
+        self.touch(self._accounts.of(self._current))
+
+    def skip_longer(self) -> None:
+        """Skip the workload that `next` returned and those of its class and queue that are not expected to end sooner."""
+        self._leaves[self._current].skip_longer()
         self.touch(self._accounts.of(self._current))
 
     def touch(self, account: Account) -> None:

@@ -27,7 +27,8 @@ def request_class(workload: Workload) -> ClassKey:
     """Return the class of a workload among the workloads of one queue.
 
     Members of a class in one queue have the same request and priority. They differ in seniority and a little in their
-    estimates: estimates whose whole seconds have the same number of binary digits count as equal.
+    estimates, by less than a factor of two. So where a reservation is in the way of one member, another may be short
+    enough to pass it (see `JobOrder.skip_longer`); only then does the answer differ within a class.
     """
     return ClassKey(
         workload.request,
