@@ -35,8 +35,8 @@ class JobOrder:
     """The pending workloads in the order in which to consider them, which changes with each decision on the way.
 
     Workloads that do not take part are left out, and so are classes that are not promising: members of such a class are
-    certain to be skipped. After `next`, call `done`, `skip_class` or `skip_longer` before the next workload. If any other
-    code changes the account of a queue, call `touch`.
+    certain to be skipped. After `next`, call `done`, `skip_class` or `skip_longer` before asking for another workload.
+    If any other code changes the account of a queue, call `touch`.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class JobOrder:
         self.touch(self._accounts.of(self._current))
 
     def skip_longer(self) -> None:
-        """Skip the workload that `next` returned and those of its class and queue that are not expected to end sooner."""
+        """Skip what `next` returned and all of its class in this queue that are not expected to end sooner."""
         self._leaves[self._current].skip_longer()
         self.touch(self._accounts.of(self._current))
 

@@ -114,7 +114,9 @@ def test_who_is_short_enough_starts_also_behind_like_work_that_is_a_little_too_l
     snapshot = half_free().snapshot()
     estimated = tuple(replace(w, estimate=Seconds(2000)) if w.id == "here" else w for w in snapshot.workloads)
     after = reserved(replace(snapshot, workloads=estimated), per_user=per_user)
-    older = [a_job(f"older-{owner}", "q", owner=owner, submitted=900, estimate=Seconds(1023)) for owner in ("ann", "eve")]
+    older = [
+        a_job(f"older-{owner}", "q", owner=owner, submitted=900, estimate=Seconds(1023)) for owner in ("ann", "eve")
+    ]
     longer = a_job("longer", "q", owner="ann", submitted=910, estimate=Seconds(1010))
     short = a_job("short", "q", owner="ann", submitted=920, estimate=Seconds(990))
     assert admitted(decide(plus(after, *older, longer, short), per_user=per_user)) == ["short"]
