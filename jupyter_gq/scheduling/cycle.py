@@ -9,8 +9,8 @@ Steps
 4. Consolidate. 5. Reclaim across queues. 6. Preempt inside a queue.
    Gangs that lost tasks too long ago go back to their queues, and reservations end whose owners no limit allows to
    start any more. Steps 3 to 6 are repeated with these devices.
-7. Give victims that could take devices from others their new places at once, and surplus replicas to work that
-   starts and cannot grow later.
+7. Give victims that could take devices from others their new places at once; reprieve victims that need not go, before
+   and after that. Give surplus replicas to work that starts and cannot grow later.
 8. Reclaim the shares of idle notebooks, and make reservations.
 9. Defer admissions that cannot be launched soon.
 10. Explain why each pending workload waits, and count the new nodes that would serve pending work.
@@ -83,6 +83,8 @@ def decide(state: CycleState, *, explain: bool = True) -> Decision:
         if not resettle_victims(inputs, allocations, reservations, evictions):
             break
         allocate(inputs, allocations, reservations, evictions)
+    # What goes for the new place of a victim may leave it room to stay where it is.
+    reprieve_victims(index, allocations, reservations, evictions)
     grow_admitted(allocations)
     reclaim_idle_shares(inputs, allocations, evictions, state.findings)
     tell_lost_queues(allocations, evictions)

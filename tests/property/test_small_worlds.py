@@ -81,6 +81,18 @@ def place(device):
     return (TaskPlacement(node=device.partition("-")[0], devices=(device,)),)
 
 
+def test_a_victim_stays_where_the_work_that_would_go_for_its_new_place_makes_room_enough():
+    """`high` takes first from `low`, of its own queue, which may take from `other`: then both fit beside each other."""
+    workloads = (
+        running(a_job("other", "d/other", "0.25"), "box-0"),
+        running(a_job("low", "d/own", "0.7"), "box-0"),
+        a_job("high", "d/own", "0.25", priority=1, preemptible=False),
+    )
+    queues = (a_queue("d", 3), a_queue("d/other", parent="d"), a_queue("d/own", 1.5, parent="d"))
+    decision, _ = check(Snapshot(nodes=(a_node(),), queues=queues, workloads=workloads), Policy())
+    assert [(each.workload, each.by) for each in acts(decision)] == [("other", "high")]
+
+
 def test_a_victim_may_go_for_the_work_that_waits_though_other_work_moves_to_one_of_its_places():
     """`two` and `one` leave the middle device. `one` would fit beside `two` on the first one; `wants` fits nowhere."""
     workloads = (

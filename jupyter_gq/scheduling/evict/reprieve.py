@@ -6,6 +6,9 @@ Order: the victim that was evicted last is asked first.
 
 Free devices: no victim stays if its devices are taken or if it would be above a limit.
 
+Moves: a victim that goes on elsewhere stays if its old place is free, for instance beside its preemptor, because what
+goes for its new place made room there (see `resettle`).
+
 Rights: a preemptor may owe its place to a victim whose own devices it does not need, since less use above both of them
 gives it the right to other devices (see `rights`). So a victim of a preemptor with a place does not stay if it would
 lift a queue above both of them above its fair share.
