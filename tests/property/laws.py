@@ -302,7 +302,9 @@ def _owners_ahead(snapshot: Snapshot, books: Books, workload: Workload) -> list[
 def queues_above_their_share_give_first(snapshot: Snapshot, decision: Decision, policy: Policy) -> None:
     """If a queue within its fair share gives, no set of up to four victims of queues above theirs would do.
 
-    Or one of that set could take from the queue that gives, so it would be the next one to do so. Judged where all victims of a decision go for one workload, and nothing else happens, on nodes that count only GPUs.
+    Or one of that set could take from the queue that gives, so it would be the next one to do so.
+
+    Judged where all victims of a decision go for one workload, and nothing else happens, on nodes that count only GPUs.
     """
     if any((node.cpu_milli, node.memory, node.max_tasks) != (None, None, None) for node in snapshot.nodes):
         return

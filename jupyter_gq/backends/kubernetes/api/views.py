@@ -104,8 +104,8 @@ class PodView:
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """The slots that the pod holds; empty if it holds no device."""
-        return names.listed(self.annotations.get(names.SLOTS))
+        """The slots that the pod holds; empty if it holds no device, or if its annotation is not one of ours."""
+        return names.read_slots(self.annotations.get(names.SLOTS))
 
     @property
     def devices(self) -> tuple[str, ...]:

@@ -23,6 +23,8 @@ RESERVATION = f"{PREFIX}reservation"
 SLOT = f"{PREFIX}slot"
 #: On pods of work: the slots that they hold, separated by commas.
 SLOTS = f"{PREFIX}slots"
+#: No node has as many devices, slices and parts of devices.
+MOST_SLOTS = 4096
 #: On pods of work: the devices that they were given by name, separated by commas.
 DEVICES = f"{PREFIX}devices"
 #: On pods of training: how many tasks their run has.
@@ -118,6 +120,19 @@ def node_of(slot: str) -> str:
 def index_of(slot: str) -> int:
     """Return the number in the name of a slot."""
     return int(slot.rpartition("/")[2])
+
+
+def read_slots(text: str | None) -> tuple[str, ...]:
+    """Return the slots that an annotation lists; () if the annotation is missing or a part of it names no slot."""
+    slots = listed(text)
+    return slots if all(map(_is_slot, slots)) else ()
+
+
+def _is_slot(text: str) -> bool:
+    """Tell whether a text, which anybody may have written into an annotation, is the name of a slot."""
+    node, _, number = text.rpartition("/")
+    is_number = number.isascii() and number.isdecimal() and len(number) <= len(str(MOST_SLOTS))
+    return is_number and int(number) < MOST_SLOTS and text == slot_of(node, int(number)) and bool(node)
 
 
 def slot_slug(slot: str) -> str:
