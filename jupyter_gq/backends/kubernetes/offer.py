@@ -103,8 +103,8 @@ class Offer:
         return used
 
     def _blocked_slots(self) -> set[str]:
-        """Return the slots of pods that still stand although their run has ended or is not known."""
-        return self.training.blocked_slots() | self.notebooks.blocked_slots()
+        """Return the slots of pods that still stand, though their run has ended or is not known, or they should go."""
+        return self.training.blocked_slots() | self.notebooks.blocked_slots() | self.reservation_pods.overdue_slots()
 
     def _count_shared_slots(self) -> dict[str, int]:
         """Return, by node, the number of slots of which our pods have shares.

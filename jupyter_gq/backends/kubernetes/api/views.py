@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jupyter_gq.backends.kubernetes.objects import names
+from jupyter_gq.client.models.jobs import MOST_TASKS
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.json_types import JsonMapping
 
@@ -94,13 +95,15 @@ class PodView:
 
     @property
     def task(self) -> int:
-        """The number of the pod's task; 0 if the pod names none."""
-        return _number(self.labels.get(names.TASK), 0)
+        """The number of the pod's task; 0 if the pod names none that a job can have."""
+        task = _number(self.labels.get(names.TASK), 0)
+        return task if 0 <= task < MOST_TASKS else 0
 
     @property
     def of_tasks(self) -> int:
-        """The number of tasks of the pod's run; 1 if the pod names none."""
-        return _number(self.annotations.get(names.TASKS), 1)
+        """The number of tasks of the pod's run; 1 if the pod names none that a job can have."""
+        tasks = _number(self.annotations.get(names.TASKS), 1)
+        return tasks if 0 < tasks <= MOST_TASKS else 1
 
     @property
     def slots(self) -> tuple[str, ...]:

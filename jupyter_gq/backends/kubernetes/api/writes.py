@@ -7,6 +7,8 @@ Rules
 - The limit rule: at most `creations` objects are being created at one time.
 - The same-object rule: "it exists" is success if the object has the labels that were asked for, and a refusal
   otherwise.
+- The unknown-object rule: an object that the cluster creates without our labels and annotations would not be known for
+  ours. It is deleted at once, and the creation refused.
 - The events rule: only the events of a Job say why the Job creates no pod. They are read once.
 - The failing-server rule: a server that answers a creation with failures for `_GIVE_UP_AFTER` seconds refuses it. A
   server that cannot be reached does not.
@@ -14,10 +16,10 @@ Rules
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
@@ -95,6 +97,8 @@ class _Deletion:
     until: float = float("inf")
     #: The server has agreed, or the object is gone.
     agreed: bool = False
+    #: Why the last request failed; "" = it did not.
+    trouble: str = ""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -172,6 +176,11 @@ class Writes:
         self._start(self._delete(ref, known, seconds))
         return known.agreed
 
+    def deletion_trouble(self, key: str) -> str:
+        """Return why the object with this key could not be deleted so far, as a sentence; "" if nothing is known."""
+        known = self._deletions.get(key)
+        return known.trouble if known is not None else ""
+
     def ask_why_no_pod(self, job: ObjectRef) -> str | None:
         """Return why this Job creates no pod, as its last event says; the first call requests the events.
 
@@ -224,20 +233,34 @@ class Writes:
     async def _create_or_find(self, resource: ApiResource, body: JsonObject) -> JsonObject:
         """Create the object and return it; if it exists already and has the same labels of ours, return that one.
 
-        Raises `Refused` for a foreign object of that name, and `Unreachable` for one that is still being deleted or has
-        just gone.
+        Raises `Refused` for a foreign object of that name and for one that the cluster creates without our labels and
+        annotations, and `Unreachable` for one that is still being deleted or has just gone.
         """
         meta = body["metadata"]
         try:
-            return await self._cluster.create(resource, body)
+            created = await self._cluster.create(resource, body)
         except Exists:
             found = await self._cluster.get(resource, meta["namespace"], meta["name"])
+        else:
+            if lost := _lost_marks(meta, created["metadata"]):
+                await self._withdraw(resource, created["metadata"], lost)
+            return created
         where = f"{resource.noun} named {meta['name']} in the namespace {meta['namespace']}"
         if found is None or (found["metadata"].get("deletionTimestamp")):
             raise Unreachable(f"An older {where} has not ended yet.")
         if _identity(found["metadata"]) != _identity(meta):
             raise Refused(f"There is a {where} that is not ours. Delete or rename it.")
         return found
+
+    async def _withdraw(self, resource: ApiResource, meta: JsonMapping, lost: Sequence[str]) -> NoReturn:
+        """Delete an object that was created without these labels or annotations of ours, and raise `Refused`."""
+        namespace, name = meta["namespace"], meta["name"]
+        await self._cluster.delete(resource, namespace, name, uid=meta.get("uid", ""), grace=1)
+        raise Refused(
+            f"The cluster created the {resource.noun} {name} without {', '.join(lost)}, by which the service knows it, "
+            "so it was deleted again. Something that changes objects at their creation, such as a webhook, takes these "
+            f"away: leave the namespace {namespace} out of it."
+        )
 
     async def _read_events(self, job: ObjectRef) -> None:
         message = ""
@@ -270,9 +293,11 @@ class Writes:
     async def _delete(self, ref: ObjectRef, known: _Deletion, grace: int | None) -> None:
         try:
             await self._cluster.delete(ref.resource, ref.namespace, ref.name, uid=ref.uid, grace=grace)
-            known.agreed = True
+            known.agreed, known.trouble = True, ""
         except ClusterError as error:
-            log.warning("not deleted yet: %s", error.sentence)
+            if error.sentence != known.trouble:  # a request follows every few seconds
+                log.warning("not deleted yet: %s %s", ref.name, error.sentence)
+            known.trouble = error.sentence
         self._done()
 
 
@@ -282,6 +307,16 @@ def _is_due(known: _Deletion, ref: ObjectRef, deadline: float | None, now: float
         return True
     is_seen = ref.terminating or (known.agreed and not ref.uid)
     return not is_seen and now >= known.sent_at + _DELETE_AGAIN
+
+
+def _lost_marks(wanted: JsonMapping, created: JsonMapping) -> list[str]:
+    """Return the labels and annotations of ours that were asked for and that the object does not have so, sorted."""
+    return sorted(
+        key
+        for kind in ("labels", "annotations")
+        for key, text in (wanted.get(kind) or {}).items()
+        if key.startswith(names.PREFIX) and (created.get(kind) or {}).get(key) != text
+    )
 
 
 def _identity(meta: JsonMapping) -> dict[str, str]:

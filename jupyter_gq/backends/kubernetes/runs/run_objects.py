@@ -84,6 +84,13 @@ class RunObjects:
         for pod in run.live_pods():
             self._writes.delete(ObjectRef.of_pod(pod), grace)
 
+    def describe_undeleted(self, run: Run) -> str:
+        """Return a sentence on a pod of the run that the API server does not delete, with its reason; "" if none."""
+        for pod in run.live_pods():
+            if trouble := self._writes.deletion_trouble(pod.uid):
+                return f"The pod {pod.name} on {pod.node} cannot be deleted, so its devices are not free: {trouble}"
+        return ""
+
     def delete_task(self, run: Run, task: int, grace: float) -> bool:
         """Delete the pod of one task with `grace` seconds, and its Job.
 

@@ -269,7 +269,7 @@ class TrainingRuns:
         if self._is_over(run):
             return self._end(run)
         if run.is_ending:
-            run.sentence = self._describe_overdue(run) or run.sentence
+            run.sentence = self._objects.describe_undeleted(run) or self._describe_overdue(run) or run.sentence
         return run.observe()
 
     def _note_beginning(self, run: Run) -> None:

@@ -13,6 +13,8 @@ Rules
   pods and, while the agent of the node reports, the kubelet too.
 - The timeout rule: if a device is not reserved in time, its pods go, the node backs off, and the runs that waited for
   the device are refused. The node does not back off if no scheduler has tried to place the pod.
+- The overdue rule: a pod that should be gone and still exists holds a device. Its slot takes nothing new until it is
+  gone, the runs that wait there are refused, and the node does not back off.
 - The UUID rule: if the device plugin calls its devices otherwise than by UUID, the runs are refused at once.
 - The same-device rule: if the reservation pod of running shares is gone, new pods are created until one gets that
   device, at most as many as the node has devices. If the kubelet gave the device to others, the runs are told.
@@ -143,9 +145,14 @@ class ReservationPods:
             return True
         slot.release_at_once = True
         if self._slots.is_occupied(slot):
-            slot.sentence = f"Waits until the reservation of {name} is gone."
+            slot.sentence = self._describe_overdue(slot) or f"Waits until the reservation of {name} is gone."
             return False
         return True
+
+    def overdue_slots(self) -> set[str]:
+        """Return the slots with a reservation pod that should be gone and still exists, so that it holds a device."""
+        now = self._now()
+        return {slot.name for slot in self._slots if self._slots.find_overdue(slot, now) is not None}
 
     def is_in_use(self, name: str) -> bool:
         """Return whether a run has a claim to the slot's device, or a pod of work names it."""
@@ -180,6 +187,8 @@ class ReservationPods:
         slot = self._slots.get_or_add(name)
         if after is not None:
             self._slots.first_seen.setdefault(after.uid, self._now())
+            if after.terminating:
+                self._slots.going_since.setdefault(after.uid, self._now())
         if after is not None and (before is None or before.uid == after.uid):
             slot.pods[after.uid] = after
             slot.pods_gone_at = None
@@ -188,6 +197,7 @@ class ReservationPods:
             slot.pods.pop(before.uid, None)
             self._slots.first_seen.pop(before.uid, None)
             self._slots.deleting.discard(before.uid)
+            self._slots.going_since.pop(before.uid, None)
             self._writes.forget_deletion(before.uid)
             self._writes.forget_creation(ObjectRef.of_pod(before))
             slot.pods_gone_at = self._now()
@@ -204,6 +214,7 @@ class ReservationPods:
         for slot in self._slots:
             slot.wanted_since = None if slot.wanted_since is None else now
             slot.unwanted_since = None if slot.unwanted_since is None else now
+        self._slots.going_since = dict.fromkeys(self._slots.going_since, now)
 
     # --- each step
 
@@ -240,14 +251,15 @@ class ReservationPods:
             return
         slot.wanted_since = now if slot.wanted_since is None else slot.wanted_since
         refusal = self._slots.refusal(slot) or self._create_missing_pod(slot, pool)
-        slot.sentence = refusal or self._slots.describe(slot)
+        overdue = self._describe_overdue(slot)
+        slot.sentence = refusal or overdue or self._slots.describe(slot)
         if refusal:
             self._fail(slot, refusal, back_off=False)
         elif now - slot.wanted_since >= self._options.reservation_timeout:
             untried = self._slots.find_untried(slot)
             if untried is not None and not untried.held_back:
                 slot.sentence = f"No scheduler has looked at the reservation pod {untried.name}."
-            self._fail(slot, slot.sentence, back_off=untried is None)
+            self._fail(slot, slot.sentence, back_off=untried is None and not overdue)
 
     def _holds_unknown_device(self, slot: Slot) -> bool:
         """Return whether a running pod holds a device that is not known now, and no further pod is to be created.
@@ -261,6 +273,14 @@ class ReservationPods:
             return False
         slot.sentence = self._slots.describe(slot)
         return bool(slot.used_device) or not slot.claims
+
+    def _describe_overdue(self, slot: Slot) -> str:
+        """Return a sentence on a reservation pod of the slot that should be gone and still exists; "" if none does."""
+        pod = self._slots.find_overdue(slot, self._now())
+        if pod is None:
+            return ""
+        why = self._writes.deletion_trouble(pod.uid) or "Something keeps it, such as a finalizer or its container."
+        return f"The reservation pod {pod.name} should be gone and still holds its device: {why}"
 
     def _release_unwanted(self, slot: Slot) -> None:
         """Delete the slot's unused pods `linger` seconds after their device was last wanted.
@@ -357,4 +377,5 @@ class ReservationPods:
 
     def _delete(self, pod: PodView) -> None:
         self._slots.deleting.add(pod.uid)
+        self._slots.going_since.setdefault(pod.uid, self._now())
         self._writes.delete(ObjectRef.of_pod(pod))

@@ -29,6 +29,9 @@ from jupyter_gq.domain.cluster import UNKNOWN_MODEL, Device
 from jupyter_gq.domain.pod_pool import PodPool
 from jupyter_gq.domain.workload import RunKey
 
+#: Seconds after which a reservation pod that is being deleted should be gone.
+_OVERDUE = 20.0
+
 
 class SlotState(StrEnum):
     """How far the device of a slot is reserved."""
@@ -112,6 +115,8 @@ class Slots:
         self.first_seen: dict[str, float] = {}
         #: The uids of reservation pods whose deletion was requested: the cluster may not show it yet.
         self.deleting: set[str] = set()
+        #: Since when each reservation pod is being deleted, by uid.
+        self.going_since: dict[str, float] = {}
         self._by_name: dict[str, Slot] = {}
         self._by_node: defaultdict[str, dict[str, Slot]] = defaultdict(dict)
 
@@ -251,6 +256,14 @@ class Slots:
         """Return whether the pod is being deleted, or will be: nothing new may count on its device."""
         return pod.terminating or pod.uid in self.deleting
 
+    def find_overdue(self, slot: Slot, now: float) -> PodView | None:
+        """Return a reservation pod of the slot that should be gone and still exists; None if there is none.
+
+        A pod that something keeps, such as a finalizer, holds its device for as long.
+        """
+        since = self.going_since
+        return next((pod for pod in slot.pods.values() if now - since.get(pod.uid, now) >= _OVERDUE), None)
+
     def staying_pods(self, slot: Slot) -> Iterator[PodView]:
         """Iterate over the slot's reservation pods that are not being deleted."""
         return (pod for pod in slot.pods.values() if not self.is_going(pod))
@@ -306,26 +319,30 @@ class Slots:
 
     def describe(self, slot: Slot) -> str:
         """Return why the device of the slot is not reserved yet, as a sentence."""
-        node = names.node_of(slot.name)
         for pod in slot.pods.values():
-            if self.is_lent(slot, pod):
-                continue
-            if pod.unschedulable:
-                return f"The cluster finds no free device on {node}: {pod.unschedulable}"
-            if pod.held_back:
-                return f"The cluster does not place the reservation pod {pod.name} yet: {pod.held_back}"
-            trouble, _ = find_trouble(pod)
-            if trouble:
-                return trouble
-            if pod.reason and pod.message:
-                return f"{pod.reason}: {pod.message}"
-            if pod.phase == "Running" and not self.device_of(slot, pod):
-                return self._agents.unfit(node) or f"The agent of {node} has not named the reserved device yet."
-            if self.device_of(slot, pod):
-                return f"The device {slot.used_device} on which shares run is held by another pod."
+            if not self.is_lent(slot, pod) and (why := self._describe_pod(slot, pod)):
+                return why
+        node = names.node_of(slot.name)
         if self.kubelet_remembers(slot):
             return f"The kubelet of {node} still lists the earlier reservation pod."
         return f"A device of {node} is being reserved."
+
+    def _describe_pod(self, slot: Slot, pod: PodView) -> str:
+        """Return why this pod does not reserve the slot's device yet, as a sentence; "" if nothing is known."""
+        node = names.node_of(slot.name)
+        if self.is_going(pod):
+            return f"The earlier reservation pod {pod.name} is being deleted."
+        if pod.unschedulable:
+            return f"The cluster finds no free device on {node}: {pod.unschedulable}"
+        if pod.held_back:
+            return f"The cluster does not place the reservation pod {pod.name} yet: {pod.held_back}"
+        if (trouble := find_trouble(pod)[0]) or (pod.reason and pod.message):
+            return trouble or f"{pod.reason}: {pod.message}"
+        if self.device_of(slot, pod):
+            return f"The device {slot.used_device} on which shares run is held by another pod."
+        if pod.phase == "Running":
+            return self._agents.unfit(node) or f"The agent of {node} has not named the reserved device yet."
+        return ""
 
 
 def _memory_or_zero(model: Device | None) -> MiB:

@@ -25,10 +25,10 @@ class Clock:
 
 
 class WritesOnPaper:
-    """Notes what it is asked for; `refusal` is what the cluster says to everyref."""
+    """Notes what it is asked for; `refusal` is what the cluster says to everyref, `trouble` why it deletes nothing."""
 
     def __init__(self):
-        self.made, self.deleted, self.refusal = [], [], ""
+        self.made, self.deleted, self.refusal, self.trouble = [], [], "", ""
 
     def create(self, ref, body, created):
         if self.refusal:
@@ -43,6 +43,9 @@ class WritesOnPaper:
         if ref.uid not in self.deleted:
             self.deleted.append(ref.uid)
         return True
+
+    def deletion_trouble(self, key):
+        return self.trouble
 
     def forget_deletion(self, key):
         pass

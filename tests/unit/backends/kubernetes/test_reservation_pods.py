@@ -64,6 +64,55 @@ def test_what_lingers_goes_at_once_for_a_whole_device_and_is_free_when_the_kubel
     assert paper.slots.free(SLOT)
 
 
+@pytest.mark.parametrize("trouble", ["", "The service may not delete the pod."])
+def test_a_pod_that_does_not_go_closes_its_slot_alone_and_is_named(trouble):
+    paper = held()
+    paper.writes.trouble = trouble
+    paper.slots.release(SLOT, KEY)
+    assert not paper.slots.free(SLOT)
+    paper.step()
+    paper.pod(SLOT, terminating=True)
+    paper.step(19)
+    assert paper.slots.overdue_slots() == set()
+    assert not paper.slots.free(SLOT)
+    assert paper.slots.describe(SLOT) == f"Waits until the reservation of {SLOT} is gone."
+    paper.step(1)
+    assert paper.slots.overdue_slots() == {SLOT}
+    assert not paper.slots.free(SLOT)
+    why = trouble or "Something keeps it, such as a finalizer or its container."
+    told = f"The reservation pod {NAME} should be gone and still holds its device: {why}"
+    assert paper.slots.describe(SLOT) == told
+    paper.slots.claim(SLOT, paper.pools[0], OTHER)
+    paper.step()
+    paper.step(30)
+    assert paper.slots.failure(SLOT, OTHER) == f"{SLOT} could not be held: {told}"
+    assert [device.healthy for device in paper.offered(blocked=paper.slots.overdue_slots()).devices] == [False, True]
+    paper.gone(SLOT)
+    assert paper.slots.overdue_slots() == set()
+
+
+def test_a_share_that_comes_while_the_pod_of_another_goes_is_told_so():
+    paper = held()
+    paper.slots.release(SLOT, KEY)
+    paper.slots.free(SLOT)
+    paper.step()
+    paper.slots.claim(SLOT, paper.pools[0], OTHER)
+    paper.step()
+    assert paper.slots.describe(SLOT) == f"The earlier reservation pod {NAME} is being deleted."
+
+
+def test_while_the_api_server_is_away_no_pod_is_overdue():
+    paper = held()
+    paper.slots.release(SLOT, KEY)
+    paper.slots.free(SLOT)
+    paper.step()
+    paper.clock.at += 500
+    paper.slots.restart_clocks()
+    assert paper.slots.overdue_slots() == set()
+    paper.clock.at += 20
+    assert paper.slots.overdue_slots() == {SLOT}
+
+
 def test_a_new_reservation_is_not_taken_for_the_old_one_of_the_same_name():
     paper = held()
     paper.gone(SLOT)

@@ -7,7 +7,7 @@ import pytest
 from jupyter_gq.backends.kubernetes.api.errors import Exists, Refused, Unreachable
 from jupyter_gq.backends.kubernetes.api.resources import PODS
 from jupyter_gq.backends.kubernetes.api.writes import CreationState, ObjectRef, Writes
-from jupyter_gq.backends.kubernetes.objects.names import WORKLOAD, reservation_name
+from jupyter_gq.backends.kubernetes.objects.names import SLOTS, WORKLOAD, reservation_name
 
 from .paper import Clock, Paper
 
@@ -20,6 +20,10 @@ class ClusterThatAnswers:
     def __init__(self, *answers, there=None):
         self.answers, self.there = list(answers), there
         self.asked, self.deleted, self.at_once, self.most = 0, [], 0, 0
+        #: Why nothing can be deleted.
+        self.undeletable = ""
+        #: What a webhook does to a new object.
+        self.hook = lambda body: body
 
     async def create(self, resource, body):
         self.asked += 1
@@ -29,13 +33,15 @@ class ClusterThatAnswers:
         self.at_once -= 1
         if self.answers and (answer := self.answers.pop(0)) is not None:
             raise answer
-        return body
+        return self.hook(body)
 
     async def get(self, resource, namespace, name):
         return self.there
 
     async def delete(self, resource, namespace, name, *, uid="", grace=None):
         self.deleted.append(grace)
+        if self.undeletable:
+            raise Refused(self.undeletable)
 
 
 def a_pod(name="p", workload="job-1", **meta):
@@ -86,6 +92,53 @@ async def test_what_exists_is_made_if_it_is_ours():
     assert creation.sentence == "There is a pod named p in the namespace t that is not ours. Delete or rename it."
     ending = Bench(ClusterThatAnswers(Exists("it is there"), there=a_pod(deletionTimestamp="now")))
     assert (await ending.create()).state is CreationState.WAITING
+
+
+@pytest.mark.parametrize(
+    ("changed", "lost"),
+    [
+        ({"labels": {}}, WORKLOAD),
+        ({"labels": None}, WORKLOAD),
+        ({"labels": {WORKLOAD: "job-2"}}, WORKLOAD),
+        ({"annotations": {"other": "1"}}, SLOTS),
+    ],
+)
+async def test_what_a_webhook_makes_unknown_is_deleted_and_refused(changed, lost):
+    bench = Bench(ClusterThatAnswers())
+    bench.cluster.hook = lambda body: {**body, "metadata": {**body["metadata"], "uid": "u", **changed}}
+    creation = await bench.create(a_pod(annotations={SLOTS: "n1/0"}))
+    assert creation.state is CreationState.REFUSED
+    assert creation.sentence == (
+        f"The cluster created the pod p without {lost}, by which the service knows it, so it was deleted again. "
+        "Something that changes objects at their creation, such as a webhook, takes these away: leave the namespace t "
+        "out of it."
+    )
+    assert (bench.cluster.deleted, bench.seen) == ([1], [])
+
+
+async def test_a_webhook_may_add_what_it_likes():
+    bench = Bench(ClusterThatAnswers())
+    added = {"labels": {WORKLOAD: "job-1", "team": "x"}, "annotations": {"mesh": "y"}}
+    bench.cluster.hook = lambda body: {**body, "metadata": {**body["metadata"], **added}}
+    assert (await bench.create()).state is CreationState.CREATED
+
+
+async def test_why_a_deletion_fails_is_known_and_logged_once(caplog):
+    bench = Bench(ClusterThatAnswers())
+    ref = ObjectRef(resource=PODS, namespace="t", name="p", uid="u")
+    assert bench.writes.deletion_trouble("u") == ""
+    bench.cluster.undeletable = "The service may not delete the pod."
+    for _ in range(3):
+        bench.writes.delete(ref)
+        await bench.settle()
+        bench.clock.at += 11
+    assert len(bench.cluster.deleted) == 3
+    assert bench.writes.deletion_trouble("u") == "The service may not delete the pod."
+    assert [record.message for record in caplog.records] == ["not deleted yet: p The service may not delete the pod."]
+    bench.cluster.undeletable = ""
+    bench.writes.delete(ref)
+    await bench.settle()
+    assert bench.writes.deletion_trouble("u") == ""
 
 
 async def test_a_refusal_is_not_asked_for_again():

@@ -1,4 +1,4 @@
-"""Whoever may create pods may write any annotation: what is not the name of a slot is not one."""
+"""Whoever may create pods may write any label and annotation: what cannot be ours is not read as ours."""
 
 from dataclasses import replace
 
@@ -40,3 +40,11 @@ def test_slots_are_read_as_they_are_written():
 def test_what_names_no_slot_of_a_node_is_left_out_with_all_beside_it(text):
     assert slots_of(text) == ()
     assert slots_of(f"n1/0,{text}") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "task", "tasks"), [("63", 63, 63), ("64", 0, 64), ("65", 0, 1), ("-1", 0, 1), ("1e9", 0, 1)]
+)
+def test_a_pod_is_one_of_no_more_tasks_than_a_job_can_have(text, task, tasks):
+    pod = replace(POD, labels={names.TASK: text}, annotations={names.TASKS: text})
+    assert (pod.task, pod.of_tasks) == (task, tasks)
