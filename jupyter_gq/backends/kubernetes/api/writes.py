@@ -8,7 +8,7 @@ Rules
 - The same-object rule: "it exists" is success if the object has the labels that were asked for, and a refusal
   otherwise.
 - The unknown-object rule: an object that the cluster creates without our labels and annotations would not be known for
-  ours. It is deleted at once, and the creation refused.
+  ours. So the creation is refused, and the object deleted at once.
 - The events rule: only the events of a Job say why the Job creates no pod. They are read once.
 - The failing-server rule: a server that answers a creation with failures for `_GIVE_UP_AFTER` seconds refuses it. A
   server that cannot be reached does not.

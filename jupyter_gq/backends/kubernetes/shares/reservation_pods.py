@@ -13,8 +13,8 @@ Rules
   pods and, while the agent of the node reports, the kubelet too.
 - The timeout rule: if a device is not reserved in time, its pods go, the node backs off, and the runs that waited for
   the device are refused. The node does not back off if no scheduler has tried to place the pod.
-- The overdue rule: a pod that should be gone and still exists holds a device. Its slot takes nothing new until it is
-  gone, the runs that wait there are refused, and the node does not back off.
+- The overdue rule: a pod that should be gone and still exists holds a device. As long as the pod exists, its slot takes
+  nothing new and the runs that wait there are refused. The node does not back off.
 - The UUID rule: if the device plugin calls its devices otherwise than by UUID, the runs are refused at once.
 - The same-device rule: if the reservation pod of running shares is gone, new pods are created until one gets that
   device, at most as many as the node has devices. If the kubelet gave the device to others, the runs are told.
