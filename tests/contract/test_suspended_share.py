@@ -186,6 +186,19 @@ async def test_an_idle_share_is_lent_and_is_back_when_a_cell_waits(service, note
     assert service.runners(job.id) == []
 
 
+async def test_a_share_is_back_also_on_a_device_that_is_drained_meanwhile(service, notebook, ann, tmp_path):
+    job, _ = await ann.submit(a_job(tmp_path), "key")
+    await notebook.comes_to("suspended")
+    await phase_of(ann, job, "running", service=service)
+    root = ServiceClient(f"{service.url}/services/jupyter-gq/", "root")
+    await root.drain("GPU-sim-0")
+    root.close()
+    await phase_of(ann, job, "pausing", "paused", service=service)
+    notebook.busy = True
+    await notebook.comes_to("running")
+    assert notebook.is_on_the_device()
+
+
 async def has_warning(notebook):
     return (await notebook.view()).warning
 

@@ -9,7 +9,8 @@ Rules
    free.
 3. Return: a suspended notebook gets its devices back as soon as it is used again (`is_wanted_back`), before any other
    work is served. The borrowers give way: first those that are nominated for its devices, then those of queues above
-   their quota, then those that lose least. A fixed quota is a place, so this holds against all borrowers.
+   their quota, then those that lose least. A fixed quota is a place, so this holds against all borrowers. It also holds
+   while the devices are drained or in no pool: like a running notebook, a suspended one stays until it ends.
 4. Meanwhile: the place of a notebook is kept for it in each cycle, while it is suspended and while the borrowers stop.
    If work that cannot give way is in its way, borrowers may use the rest of the place until that work has ended.
 """
@@ -125,7 +126,7 @@ def _give_back(
     """
     ledger, place = allocations.ledger, notebook.placement
     withdrawn = [(each, allocations.withdraw(each)) for each in _nominees(allocations, notebook)]
-    if ledger.allocate_at(notebook, place):
+    if ledger.allocate_at(notebook, place, returns=True):
         allocations.resumed.append(Resume(workload=notebook.id, placement=place))
     elif not _evict_borrowers(index, allocations, evictions, notebook):
         for nominee, nominated in withdrawn:
@@ -145,12 +146,12 @@ def _evict_borrowers(index: ClusterIndex, allocations: Allocations, evictions: E
     mark = ledger.mark()
     gone: list[Workload] = []
     for borrower in _borrowers(index, allocations, evictions, notebook):
-        if ledger.nominate_at(notebook, place):
+        if ledger.nominate_at(notebook, place, returns=True):
             break
         allocations.release(borrower)
         gone.append(borrower)
     else:
-        if not ledger.nominate_at(notebook, place):
+        if not ledger.nominate_at(notebook, place, returns=True):
             ledger.rollback(mark)
             for borrower in gone:
                 allocations.restore_usage(borrower)

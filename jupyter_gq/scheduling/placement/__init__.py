@@ -19,8 +19,9 @@ amounts, not as many as there are devices. Nodes whose CPU and memory are not co
 
 from .choice import FreeResources, PlacementPolicy, Spot
 from .device_memory import MemoryParts, resolved
+from .empty_ledgers import at_its_best, empty_ledger
 from .host_resources import View
-from .ledger import DeviceLedger, at_its_best, empty_ledger
+from .ledger import DeviceLedger
 from .policies import make_policy
 from .request_mix import RequestMix
 from .scope import Domain, Filter, Scope, filter_of

@@ -3,13 +3,21 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from jupyter_gq.domain.amount import NO_MEMORY, MiB
 from jupyter_gq.domain.cluster import Node, Topology
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Request, TaskPlacement, Workload
 
 from .choice import FreeResources, FullnessPolicy, PlacementPolicy, Spot
-from .host_resources import UNCOUNTED, UNLIMITED, WHOLE, HostResources, View, host_request_of, tasks_that_fit
+from .host_resources import (
+    NO_RESOURCES,
+    UNCOUNTED,
+    UNLIMITED,
+    WHOLE,
+    HostResources,
+    View,
+    host_request_of,
+    tasks_that_fit,
+)
 from .layout import Layout
 from .scope import Domain, Filter, Index, Scope, filter_of
 from .topology import Domains
@@ -147,16 +155,21 @@ class DeviceLedger:
         ids = tuple(devices[rank].id for rank in spot.ranks)
         return TaskPlacement(node=self.layout.nodes[node].name, devices=ids, group=group)
 
-    def allocate_at(self, workload: Workload, placement: Iterable[TaskPlacement]) -> bool:
-        """Take exactly these places for a workload now; tell whether they are free. False changes nothing."""
-        return self._at(workload, placement, View.NOW)
+    def allocate_at(self, workload: Workload, placement: Iterable[TaskPlacement], *, returns: bool = False) -> bool:
+        """Take exactly these places for a workload now; tell whether they are free. False changes nothing.
 
-    def nominate_at(self, workload: Workload, placement: Iterable[TaskPlacement]) -> bool:
+        A suspended workload that `returns` to its place has kept its CPU and memory. Its devices may be ones that take
+        nothing new although they work.
+        """
+        return self._at(workload, placement, View.NOW, returns)
+
+    def nominate_at(self, workload: Workload, placement: Iterable[TaskPlacement], *, returns: bool = False) -> bool:
         """Nominate a workload for exactly these places; tell whether that is possible. False changes nothing.
 
-        False means that a place does not exist, will not be free, or is kept for another workload.
+        False means that a place does not exist, will not be free, or is kept for another workload. For `returns` see
+        `allocate_at`.
         """
-        return self._at(workload, placement, View.FUTURE)
+        return self._at(workload, placement, View.FUTURE, returns)
 
     def reserve_devices(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
         """Take what the workload needs at these places out of the future, so that no other work is placed there.
@@ -300,24 +313,32 @@ class DeviceLedger:
                     return found
         return choice.choose(self.scope(selected), request, view)
 
-    def _at(self, workload: Workload, placement: Iterable[TaskPlacement], view: View) -> bool:
+    def _at(self, workload: Workload, placement: Iterable[TaskPlacement], view: View, returns: bool) -> bool:
         """Take exactly these places for a workload in one view; tell whether they are free. False changes nothing."""
         mark = self.mark()
         for task in placement:
             node, ranks = self._where(task)
             request = workload.request_of(task.group)
-            amount = self.resources.amount(view)
-            there = len(ranks) == len(task.devices) and all(amount[rank] >= request.milli_per_device for rank in ranks)
+            left = [self._left(rank, view, returns) for rank in ranks]
+            there = len(ranks) == len(task.devices) and all(each >= request.milli_per_device for each in left)
+            need = NO_RESOURCES if returns else host_request_of(request)
             if not there or (
-                node is not None and not tasks_that_fit(self.resources.room(view)[node], host_request_of(request))
+                node is not None and not returns and not tasks_that_fit(self.resources.room(view)[node], need)
             ):
                 self.rollback(mark)
                 return False
             if view is View.NOW:
-                self._shift_task(workload, task, free=-1, future=-1)
+                self._shift_task(workload, task, free=-1, future=-1, need=need)
             else:
-                self._shift_task(workload, task, future=-1, nominated=1)
+                self._shift_task(workload, task, future=-1, nominated=1, need=need)
         return True
+
+    def _left(self, rank: int, view: View, returns: bool) -> int:
+        """Return what a workload may take of a device in one view; see `allocate_at` for one that `returns`."""
+        if not returns or not self.layout.withheld[rank]:
+            return self.resources.amount(view)[rank]
+        left = self._future[rank] if view is View.FUTURE else min(self._free[rank], self._future[rank])
+        return WHOLE + left
 
     def _is_taken(self, request: Request, task: TaskPlacement) -> bool:
         """Tell whether other workloads are nominated for a place and leave too little of it for one task."""
@@ -345,18 +366,26 @@ class DeviceLedger:
             self._shift_task(workload, task, free=free, future=future, nominated=nominated)
 
     def _shift_task(
-        self, workload: Workload, task: TaskPlacement, *, free: int = 0, future: int = 0, nominated: int = 0
+        self,
+        workload: Workload,
+        task: TaskPlacement,
+        *,
+        free: int = 0,
+        future: int = 0,
+        nominated: int = 0,
+        need: HostResources | None = None,
     ) -> None:
         """Add `free`, `future` and `nominated` times what one task takes to the amounts at its place, and journal it.
 
-        Devices that do not exist any more are left out.
+        Devices that do not exist any more are left out. `need` is what the task takes of its node; None = its request.
         """
         request = workload.request_of(task.group) if workload.groups else workload.request
         node, ranks = self._where(task)
         if ranks:  # where a device really is counts, should the two disagree
             node = self.layout.node_of_set[self.layout.set_of_device[ranks[0]]]
         if node is not None:
-            self._shift((node, ranks, request.milli_per_device, host_request_of(request), free, future, nominated))
+            need = host_request_of(request) if need is None else need
+            self._shift((node, ranks, request.milli_per_device, need, free, future, nominated))
 
     def _shift(self, entry: _Entry) -> None:
         self._journal.append(entry)
@@ -422,31 +451,6 @@ class DeviceLedger:
                 if allowed is not there or not self.layout.alone[device_set]:
                     mine = [change for change in changes if change[0] in allowed]
                 scope.views[which].update(device_set, room, allowed, mine)
-
-
-def empty_ledger(nodes: Iterable[Node], topologies: Iterable[Topology] = (), *, healthy: bool = True) -> DeviceLedger:
-    """Return a ledger of these nodes on which nothing is held.
-
-    If `healthy` is true, only devices that work now count, without what foreign pods take of the nodes; otherwise
-    everything that there may ever be.
-    """
-    if not healthy:
-        nodes = map(at_its_best, nodes)
-    return DeviceLedger(nodes, (), topologies=topologies)
-
-
-def at_its_best(node: Node) -> Node:
-    """Return the node as if it took new work, all its devices worked, and nobody else used it."""
-    return replace(
-        node,
-        devices=tuple(replace(device, healthy=True, draining=False) for device in node.devices),
-        cpu_milli=None if node.cpu_milli is None else node.cpu_milli + node.cpu_by_others,
-        memory=None if node.memory is None else MiB(node.memory + node.memory_by_others),
-        cpu_by_others=0,
-        memory_by_others=NO_MEMORY,
-        closed="",
-        draining=False,
-    )
 
 
 def _device_sets(set_of_device: Sequence[int], changes: list[_Change]) -> Iterable[int]:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from jupyter_gq.controller.drains import mark_drained
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.states import State
@@ -90,6 +91,40 @@ def test_a_notebook_that_is_used_again_gets_its_bytes_back_at_once_where_it_was(
     assert [(type(i), i.workload, i.placement[0].devices) for i in decision.instructions] == [
         (Resume, "nb-ann", ("n-0",))
     ]
+
+
+def on_cores(workload, milli):
+    return replace(workload, request=replace(workload.request, cpu_milli=milli))
+
+
+OUT_OF_SERVICE = {
+    "in service": lambda node: node,
+    "drained": lambda node: mark_drained([node], {"n-0"})[0],
+    "its node drained": lambda node: mark_drained([node], {"n"})[0],
+    "in no pool": lambda node: replace(node, devices=(replace(node.devices[0], pool="", healthy=False),)),
+}
+
+
+@pytest.mark.parametrize("how", OUT_OF_SERVICE.values(), ids=OUT_OF_SERVICE)
+@pytest.mark.parametrize("cores", [None, 1000])
+def test_a_notebook_comes_back_also_to_a_device_that_takes_nothing_new(how, cores):
+    """Nor does it need a second time the cores that it has kept."""
+    cluster = shared().add(on_cores(sleeping(busy=True), 700), running(a_job("borrower", "z", "0.75"), "n-0"))
+    snapshot = cluster.snapshot()
+    snapshot = replace(snapshot, nodes=tuple(replace(how(node), cpu_milli=cores) for node in snapshot.nodes))
+    leaving = decide(snapshot)
+    assert evicted(leaving) == ["borrower"]
+    rest = stopped(apply(snapshot, leaving))
+    following = decide(rest)
+    assert [(type(each), each.workload) for each in following.instructions] == [(Resume, "nb-ann")]
+    assert decide(apply(rest, following)).instructions == ()
+
+
+def test_a_notebook_does_not_come_back_to_a_device_that_is_lost():
+    snapshot = shared().add(sleeping(busy=True)).snapshot()
+    (node,) = snapshot.nodes
+    lost = replace(node, devices=(replace(node.devices[0], healthy=False),))
+    assert decide(replace(snapshot, nodes=(lost,))).instructions == ()
 
 
 def test_who_borrowed_gives_way_and_nobody_snatches_the_room():
