@@ -1,0 +1,25 @@
+"""What the words of the cluster's scheduler about a pod that it does not place say of the pod and of its node.
+
+Each pod is bound to the node that the core chose. So the scheduler's words are about that node, unless a part of them
+holds for the pod wherever it goes: a claim that is missing, a volume that is elsewhere, or a selector that no node has.
+"""
+
+import re
+
+#: Words of kube-scheduler, in lower case, about volumes and claims of the pod.
+_OF_THE_POD = re.compile(
+    r"persistentvolumeclaim|unbound immediate|volume node affinity|no available volume zone"
+    r"|persistent volumes to bind|non-existent pv|resourceclaim|\bclaim\b.*not found"
+)
+#: "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector".
+_NODES = re.compile(r"0/(\d+) nodes are available")
+_UNMATCHED = re.compile(r"(\d+) node\(s\) didn't match pod's node (?:affinity|selector)")
+
+
+def blames_node(words: str) -> bool:
+    """Tell whether the scheduler's words give a reason that holds for the node rather than for the pod."""
+    words = words.lower()
+    if _OF_THE_POD.search(words):
+        return False
+    nodes, unmatched = _NODES.search(words), _UNMATCHED.search(words)
+    return nodes is None or unmatched is None or nodes.group(1) != unmatched.group(1)
