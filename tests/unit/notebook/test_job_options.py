@@ -22,8 +22,8 @@ def keywords(function):
 
 
 def test_functions_take_every_option():
-    assert keywords(jupyter_gq.submit) == {*FIELDS, "secrets", "check"}
-    assert keywords(jupyter_gq.sweep) == {*FIELDS, "secrets", "check", "parallel", "metric", "mode"}
+    assert keywords(jupyter_gq.submit) == {*FIELDS, "secrets", "also", "check"}
+    assert keywords(jupyter_gq.sweep) == {*FIELDS, "secrets", "also", "check", "parallel", "metric", "mode"}
 
 
 def test_pages_and_kernels_pass_every_option_on():
