@@ -60,8 +60,8 @@ def _check_differ(name: str, values: Sequence[object]) -> None:
             continue
         if (type(value), value) in seen:
             raise ValueError(
-                f"The grid has {value!r:.100} twice for {name}, and the jobs would be the same. Name each value once. To "
-                "call the function several times with the same arguments, give a list of dicts, one for each job."
+                f"The grid has {value!r:.100} twice for {name}, and the jobs would be the same. Name each value once. "
+                "To call the function several times with the same arguments, give a list of dicts, one for each job."
             )
         seen.add((type(value), value))
 

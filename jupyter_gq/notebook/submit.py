@@ -97,6 +97,7 @@ def submit(  # noqa: PLR0913 - the options of a job are keywords of the one func
         "expected_seconds": expected_seconds,
         "max_seconds": max_seconds,
         "secrets": list_names("secrets", secrets),
+        # See docs/decisions/0272-let-functions-name-their-files-by-patterns.md.
         "file_patterns": list_names("also", also, each="pattern"),
         "software": software,
     }
