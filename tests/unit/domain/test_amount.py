@@ -3,6 +3,7 @@
 import pytest
 
 from jupyter_gq.domain.amount import (
+    format_bytes,
     format_cpus,
     format_gpus,
     format_memory,
@@ -126,3 +127,10 @@ def test_a_refusal_shows_the_value_in_quotation_marks_and_its_examples_without(p
     assert said.startswith("'lots' is not a valid amount of ")
     assert said.endswith(f"such as {examples}.")
     assert '"' not in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 bytes"), (1, "1 byte"), (812, "812 bytes"), (1024, "1 KiB"), (12_900_000, "12.3 MiB")]
+)
+def test_bytes_are_shown_in_the_largest_unit_that_fits(count, text):
+    assert format_bytes(count) == text
