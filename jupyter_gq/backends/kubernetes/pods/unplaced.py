@@ -11,9 +11,12 @@ _OF_THE_POD = re.compile(
     r"persistentvolumeclaim|unbound immediate|volume node affinity|no available volume zone"
     r"|persistent volumes to bind|non-existent pv|resourceclaim|\bclaim\b.*not found"
 )
-#: "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector".
+#: "0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 2 node(s) didn't satisfy plugin(s)
+#: [NodeAffinity]". The second half is said of the nodes to which the pod is not bound.
 _NODES = re.compile(r"0/(\d+) nodes are available")
-_UNMATCHED = re.compile(r"(\d+) node\(s\) didn't match pod's node (?:affinity|selector)")
+_UNMATCHED = re.compile(
+    r"(\d+) node\(s\) didn't (?:match pod's node (?:affinity|selector)|satisfy plugin\(s\) \[nodeaffinity\])"
+)
 
 
 def blames_node(words: str) -> bool:
@@ -21,5 +24,5 @@ def blames_node(words: str) -> bool:
     words = words.lower()
     if _OF_THE_POD.search(words):
         return False
-    nodes, unmatched = _NODES.search(words), _UNMATCHED.search(words)
-    return nodes is None or unmatched is None or nodes.group(1) != unmatched.group(1)
+    nodes = _NODES.search(words)
+    return nodes is None or int(nodes.group(1)) != sum(map(int, _UNMATCHED.findall(words)))

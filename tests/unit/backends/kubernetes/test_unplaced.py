@@ -9,6 +9,7 @@ from jupyter_gq.backends.kubernetes.pods.unplaced import blames_node
     "words",
     [
         "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.",
+        "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity].",
         "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match Pod's node affinity/selector.",
         "0/3 nodes are available: 1 node(s) had untolerated taint {a: b}, 2 node(s) didn't match Pod's node affinity.",
         "0/3 nodes are available: 1 Too many pods, 2 node(s) didn't match Pod's node affinity/selector.",
@@ -32,6 +33,8 @@ def test_a_node_lacks_something(words):
         "0/1 nodes are available: 1 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s).",
         '0/2 nodes are available: waiting for ResourceClaim "gpu" to be created.',
         "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.",
+        "0/2 nodes are available: 1 node(s) didn't match Pod's node selector, 1 node(s) didn't satisfy plugin(s) "
+        "[NodeAffinity].",
     ],
 )
 def test_a_pod_fits_nowhere(words):
