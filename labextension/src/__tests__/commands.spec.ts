@@ -5,7 +5,6 @@ import { NotebookActions } from '@jupyterlab/notebook';
 import { RenderMimeRegistry, standardRendererFactories } from '@jupyterlab/rendermime';
 import type { Widget } from '@lumino/widgets';
 
-import { loadVariables } from '../acts';
 import { METADATA_KEY } from '../attach/metadata';
 import { jobs } from '../plugins/jobs';
 import { log } from '../plugins/log';
@@ -14,7 +13,7 @@ import { makeLoadingCode } from '../results';
 import { CommandIDs, PANEL_ID } from '../tokens';
 import type { JobView } from '../wire';
 import { aJob, someResults } from './builders';
-import { FakeApp, FakeTraining } from './fakes';
+import { FakeApp, FakeTraining, NOTHING_LOADED } from './fakes';
 import { FakePanel, FakeTracker } from './notebooks';
 import { all, clearScreen, perform, press, words } from './screen';
 
@@ -37,7 +36,7 @@ beforeEach(async () => {
   } as unknown as IDocumentManager;
   await jobs.activate(app.frontEnd, training, tracker.tracker, documents);
   await activateLog(app.frontEnd.shell);
-  await panel.activate(app.frontEnd, training, null);
+  await panel.activate(app.frontEnd, training, NOTHING_LOADED, null);
 });
 afterEach(async () => {
   await jobs.deactivate?.(app.frontEnd);
@@ -232,14 +231,17 @@ describe('the cell of a job', () => {
 });
 
 describe('the results of a job', () => {
-  it.each([true, false])('are loaded by the cell below, whose success is the answer: %s', async isLoaded => {
+  it('are loaded by the cell below, which runs again if it is there', async () => {
     const notebook = tracker.open(new FakePanel(['train()', makeLoadingCode('job-1', ['model'])]));
     app.addForeignCommand('docmanager:open', () => notebook);
     const targets = [{ ...TARGET, cell_id: notebook.cells[0].id }];
     training.state = { ...training.state, jobs: [aJob({ targets })] };
     training.server.answer('GET jobs/job-1/results', someResults('model'));
-    jest.spyOn(NotebookActions, 'run').mockResolvedValue(isLoaded);
-    expect(await loadVariables(app.commands, 'job-1')).toBe(isLoaded);
+    const run = jest.spyOn(NotebookActions, 'run').mockResolvedValue(true);
+    await execute(CommandIDs.loadResults, 'job-1');
+    expect([run.mock.calls.length, notebook.content.activeCellIndex, notebook.cells.length]).toEqual([
+      1, 1, 2
+    ]);
   });
 
   it('are not loaded if there are none, and the user is told', async () => {

@@ -5,7 +5,7 @@ import { selection } from '../plugins/selection';
 import { CommandIDs } from '../tokens';
 import type { JobView } from '../wire';
 import { ENGLISH, aJob, aQueue } from './builders';
-import { FakeApp, FakeTraining } from './fakes';
+import { FakeApp, FakeTraining, NOTHING_LOADED } from './fakes';
 import { all, attach, button, clearScreen, draw, enter, perform, press, words } from './screen';
 
 let app: FakeApp;
@@ -16,7 +16,7 @@ beforeEach(async () => {
   app = new FakeApp();
   training = new FakeTraining();
   await selection.activate(app.frontEnd, training, null);
-  panel = await attach(new PanelWidget(training, app.commands, ENGLISH));
+  panel = await attach(new PanelWidget(training, NOTHING_LOADED, app.commands, ENGLISH));
 });
 afterEach(async () => {
   panel.dispose();

@@ -7,7 +7,7 @@ import { unused } from '../plugins/unused';
 import { CommandIDs } from '../tokens';
 import { describeChart, describeMissing, makePaths } from '../usage';
 import { aJob, aUsage, ENGLISH } from './builders';
-import { FakeApp, FakeTraining, settle } from './fakes';
+import { FakeApp, FakeTraining, NOTHING_LOADED, settle } from './fakes';
 import { all, attach, clearScreen, draw, words } from './screen';
 
 const SENTENCE =
@@ -59,7 +59,7 @@ describe('the chart in the details of a job', () => {
     const training = new FakeTraining();
     training.server.answer('GET jobs/job-1/usage', usage);
     training.state = { ...training.state, jobs: [job] };
-    const panel = await attach(new PanelWidget(training, new FakeApp().commands, ENGLISH));
+    const panel = await attach(new PanelWidget(training, NOTHING_LOADED, new FakeApp().commands, ENGLISH));
     panel.reveal('job-1');
     await draw(panel);
     return [panel, training];
@@ -118,7 +118,7 @@ describe('the chart in the details of a job', () => {
     panel.dispose();
     const training = new FakeTraining();
     training.state = { ...training.state, jobs: [aJob()] };
-    const older = await attach(new PanelWidget(training, new FakeApp().commands, ENGLISH));
+    const older = await attach(new PanelWidget(training, NOTHING_LOADED, new FakeApp().commands, ENGLISH));
     older.reveal('job-1');
     await draw(older);
     expect(all('.jp-gq-usage')).toEqual([]);
