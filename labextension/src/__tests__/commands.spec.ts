@@ -75,18 +75,28 @@ describe('to cancel a job', () => {
     expect(training.state.jobs[0].phase).toBe('cancelling');
   });
 
-  it('leaves the focus in the notebook if the line under a cell had it, whose button goes away', async () => {
-    const notebook = tracker.open(new FakePanel(['train()']));
-    document.body.append(notebook.node);
-    const line = notebook.node.appendChild(document.createElement('div'));
-    line.className = 'jp-gq-status-host';
-    const button = line.appendChild(document.createElement('button'));
-    button.focus();
-    await execute(CommandIDs.cancelJob, 'job-1');
-    await press('Cancel job');
-    expect(document.activeElement).toBe(notebook.content.node);
-    notebook.close();
-  });
+  it.each([
+    ['goes away with the job', 'Cancel job', false, true],
+    ['went away while the user was asked', 'Keep it', true, true],
+    ['is still there', 'Keep it', false, false]
+  ])(
+    'leaves the focus to the notebook if a button in a line had it that %s',
+    async (_, answer, goes, leaves) => {
+      const notebook = tracker.open(new FakePanel(['train()']));
+      document.body.append(notebook.node);
+      const line = notebook.node.appendChild(document.createElement('div'));
+      line.className = 'jp-gq-status-host';
+      const button = line.appendChild(document.createElement('button'));
+      button.focus();
+      await execute(CommandIDs.cancelJob, 'job-1');
+      if (goes) {
+        line.replaceChildren(); // the job has begun, so the line is drawn anew
+      }
+      await press(answer);
+      expect(document.activeElement).toBe(leaves ? notebook.content.node : button);
+      notebook.close();
+    }
+  );
 
   it('can be thought better of', async () => {
     await execute(CommandIDs.cancelJob, 'job-1');

@@ -39,7 +39,7 @@ afterEach(() => {
 /** Show the line under the cell and the details in the panel; the result returns what each says. */
 async function showBoth(of: JobSummary = job): Promise<() => string[]> {
   const props = { job: of, client: training.client, loaded, trans: ENGLISH };
-  const acts = { onLoad: () => void asked++, onCopy: () => undefined, onOpen: () => undefined };
+  const acts = { onLoad: () => (asked += 1), onCopy: () => undefined, onOpen: () => undefined };
   const places = [
     await show(<BroughtBack {...props} {...acts} />),
     await show(<ResultList {...props} {...acts} />)

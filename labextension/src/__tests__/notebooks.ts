@@ -22,7 +22,7 @@ class FakeSession {
   readonly kernelChanged: Signal<FakeSession, object> = new Signal<FakeSession, object>(this);
 
   get hasNoKernel(): boolean {
-    return this.session?.kernel == null;
+    return !this.session?.kernel;
   }
 }
 

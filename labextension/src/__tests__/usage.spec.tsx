@@ -177,7 +177,7 @@ describe('a job that uses no GPU', () => {
   });
   afterEach(async () => {
     await unused.deactivate?.(app.frontEnd);
-    window.sessionStorage.clear();
+    window.localStorage.clear();
   });
 
   it('is not told again when the page is loaded again', async () => {
@@ -188,6 +188,22 @@ describe('a job that uses no GPU', () => {
     expect(told()).toEqual([]);
     training.recordJob(aJob({ id: 'job-2', unused_gpu: UNUSED }));
     expect(told()).toHaveLength(1);
+  });
+
+  it('is not told again by a tab that another one has forestalled', async () => {
+    const elsewhere = new FakeTraining();
+    elsewhere.recordJob(aJob({ unused_gpu: UNUSED }));
+    await unused.activate(new FakeApp().frontEnd, elsewhere);
+    expect(told()).toHaveLength(1);
+    training.recordJob(aJob({ unused_gpu: UNUSED }));
+    expect(told()).toHaveLength(1);
+  });
+
+  it('is remembered among the last 500 of them', () => {
+    const many = Array.from({ length: 501 }, (_, index) => aJob({ id: `job-${index}`, unused_gpu: UNUSED }));
+    training.set({ jobs: many });
+    const [stored] = Object.values({ ...window.localStorage }) as string[];
+    expect(JSON.parse(stored)).toEqual(many.slice(1).map(({ id }) => id));
   });
 
   it('is told where the browser keeps nothing for the page', () => {

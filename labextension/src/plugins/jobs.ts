@@ -6,7 +6,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { actOnJob, cancelAll, cancelJob, changeJob } from '../acts';
 import { goToCell } from '../attach/locate';
-import { focusNotebook, LINE } from '../focus';
+import { confirmFromLine } from '../focus';
 import { isCancellable, listUnbegun } from '../jobs';
 import { definePlugin } from '../lifetime';
 import { listLoadable, makeLoadingCode } from '../results';
@@ -70,18 +70,18 @@ async function cancel(
   if (!isCancellable(job)) {
     return;
   }
-  const answer = await showDialog({
-    title: trans.__('Cancel “%1”?', job.name),
-    body: trans.__('The job stops and loses its place in the queue. The output so far is kept.'),
-    buttons: [
-      Dialog.cancelButton({ label: trans.__('Keep it') }),
-      Dialog.warnButton({ label: trans.__('Cancel job') })
-    ]
-  });
-  if (answer.button.accept) {
-    if (tracker?.currentWidget) {
-      focusNotebook(tracker.currentWidget, LINE);
-    }
+  const confirm = async (): Promise<boolean> => {
+    const { button } = await showDialog({
+      title: trans.__('Cancel “%1”?', job.name),
+      body: trans.__('The job stops and loses its place in the queue. The output so far is kept.'),
+      buttons: [
+        Dialog.cancelButton({ label: trans.__('Keep it') }),
+        Dialog.warnButton({ label: trans.__('Cancel job') })
+      ]
+    });
+    return button.accept;
+  };
+  if (await confirmFromLine(tracker, confirm)) {
     await cancelJob(training, job.id);
   }
 }

@@ -24,7 +24,7 @@ import { proposeValues, readRemembered, selectRemembered } from '../send/values'
 import type { IChosenCells } from '../send/carry';
 import { SendDialog } from '../send/dialog';
 import { describeVariables } from '../send/carry';
-import { focusNotebook, TOOLBAR } from '../focus';
+import { leaveToolbar } from '../focus';
 import { askAboutPresentWork, cancelPresentWork, findPresentWork } from '../send/present';
 import type { IFileChoice } from '../send/files';
 import { describeChoice } from '../send/files';
@@ -71,7 +71,7 @@ export const send = definePlugin({
           try {
             return await sender.send(panel, selectedCells(trans));
           } finally {
-            focusNotebook(panel, TOOLBAR);
+            leaveToolbar(panel);
           }
         }
       })
