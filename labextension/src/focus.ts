@@ -10,7 +10,7 @@ const LINE = '.jp-gq-status-host';
 /** Return whether a button of the notebook has the focus that stands in one of these places. */
 function hasFocus(panel: NotebookPanel, places: string): boolean {
   const focused = document.activeElement;
-  return panel.node.contains(focused) && focused?.closest(places) != null;
+  return panel.node.contains(focused) && (focused?.closest(places) ?? null) !== null;
 }
 
 /** Give the focus to the notebook's active cell. */

@@ -167,7 +167,11 @@ describe('the times in the words of the service', () => {
 
   it('are those of the details too: today as a time of day, before with the day, in another year with that', () => {
     const day = (month: number): number => new Date(2026, month, 20, 12, 34).getTime() / 1000;
-    const eviction = { at: day(5), reason: 'PREEMPTED', sentence: 'Paused at 2026-06-20 06:12 UTC.' } as const;
+    const eviction = {
+      at: day(5),
+      reason: 'PREEMPTED',
+      sentence: 'Paused at 2026-06-20 06:12 UTC.'
+    } as const;
     const job = aJob({ phase: 'waiting', submitted_at: day(5), finished_at: day(5) + 60, eviction });
     const at = (now: number): string[] =>
       ['Sent', 'Ended', 'Paused'].map(term => Object.fromEntries(listDetails(job, now, ENGLISH))[term]);
