@@ -98,7 +98,7 @@ describe('the status line under a cell', () => {
     expect(await edit('train(2', 'train(2)')).toContain(WITHHELD);
     expect(update).toHaveBeenCalledTimes(1);
     expect(await edit(source)).not.toContain(WITHHELD);
-    cell.outputs.add({ output_type: 'stream', name: 'stdout', text: 'epoch 1' });
+    cell.sharedModel.setOutputs([{ output_type: 'stream', name: 'stdout', text: 'epoch 1' }]);
     await edit();
     expect(update).toHaveBeenCalledTimes(2); // output is no edit
     jest.useRealTimers();
