@@ -27,7 +27,7 @@ def test_the_line_of_an_edited_cell_says_where_the_output_is(hub, tmp_path):
 
 
 async def edit_while_it_runs(hub: DemoHub, pictures: Path) -> None:
-    """Edit a cell whose job runs, look at its line once the job is done, before and after a reload, and undo the edit."""
+    """Edit a cell whose job runs, look at its line once the job is done, also after a reload, and undo the edit."""
     edited = hub.folder / "homes/ann/edited"
     write_notebook(hub.folder / "homes/ann/edit.ipynb", SENT.format(edited=edited))
     async with LabPage.opened(hub.url, "ann", "0", "edit.ipynb") as lab:
