@@ -1,4 +1,5 @@
-"""What the words of the cluster's scheduler about a pod that it does not place say of the pod and of its node.
+"""Judgement of why the cluster's scheduler does not place a pod: for the sake of its node, or of the pod itself.
+
 
 Each pod is bound to the node that the core chose. So the scheduler's words are about that node, unless a part of them
 holds for the pod wherever it goes: a claim that is missing, a volume that is elsewhere, or a selector that no node has.
