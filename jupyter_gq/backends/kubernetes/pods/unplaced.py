@@ -1,6 +1,5 @@
 """Judgement of why the cluster's scheduler does not place a pod: for the sake of its node, or of the pod itself.
 
-
 Each pod is bound to the node that the core chose. So the scheduler's words are about that node, unless a part of them
 holds for the pod wherever it goes: a claim that is missing, a volume that is elsewhere, or a selector that no node has.
 """
