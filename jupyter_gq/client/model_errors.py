@@ -66,7 +66,7 @@ def _in_words(detail: ErrorDetails) -> str:
         return f"{words.format(detail['ctx'][bound])}, not {show_value(given)}"
     if kind == REFUSED:
         return detail["msg"]
-    if kind.endswith("_type"):
+    if kind.endswith(("_type", "_parsing", "_from_float")):
         return f"{_expected(detail)}, not {show_value(given)}"
     message = detail["msg"].removeprefix("Value error, ")
     return f"{message[:1].lower()}{message[1:]}, not {show_value(given)}"
@@ -77,5 +77,5 @@ def _expected(detail: ErrorDetails) -> str:
     if any(part in _BRANCHES for part in detail["loc"]):
         return "text or a number was expected"
     words = {"string": "text", "int": "a whole number", "float": "a number", "bool": "true or false"}
-    kind = detail["type"].removesuffix("_type")
+    kind = detail["type"].partition("_")[0]
     return f"{words.get(kind, 'a ' + kind)} was expected"
