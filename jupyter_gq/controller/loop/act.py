@@ -54,7 +54,7 @@ from .other_runs import STOP_AGAIN
 from .resizing import needs_resize, plan_resize, stops_of_leaving
 from .run_end import make_backoff_change
 from .shares import act_on_share, admit_resume, plan_suspension
-from .suspended_jobs import act_on_job_share, grace_began, plan_job_suspension, resume_job, suspend_instead
+from .suspended_jobs import act_on_job_share, plan_job_suspension, resume_job, suspend_instead, was_to_be_suspended
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +82,8 @@ class Executor:
         self._tokens: dict[RunKey, str] = {}
         #: What was told to each run that stops.
         self._told: dict[RunKey, _Told] = {}
+        #: The stop of each run that is stopping, and when this process could first act on it, by the time awake.
+        self._begun: dict[RunKey, tuple[Stop, float]] = {}
         #: Ids of workloads whose launch has not been recorded yet.
         self._launched: list[str] = []
 
@@ -351,14 +353,17 @@ class Executor:
             # The spawner ends the server. The Hub is not asked: it may be starting the same server again just now.
             await self._release_unused(record)
             return
-        now, awake, key = self._context.clock.now(), self._context.clock.awake(), (workload.id, workload.run)
+        awake, key = self._context.clock.awake(), (workload.id, workload.run)
         grace, backend = self._grace(stop), self._context.backend_of(workload.kind)
-        if suspend_instead(record, share, backend.capabilities.suspension, grace, now):
+        if self._begun.get(key, (None, 0.0))[0] != stop:
+            self._begun[key] = (stop, awake)
+        passed = Seconds(awake - self._begun[key][1])
+        if suspend_instead(record, share, backend.capabilities.suspension, grace, passed):
             return
         told = self._told.get(key)
         if told is None:
             # The grace begins when the run can be told, later than `stop.at` if its backend could not be observed.
-            first = awake - max(0.0, now - grace_began(record, stop, now))
+            first = awake - (passed if was_to_be_suspended(record) else 0.0)
         elif told.stop != stop:
             first = awake
         elif awake < max(told.last, told.first + grace) + STOP_AGAIN:
@@ -451,6 +456,7 @@ class Executor:
         """Forget the stops and the tokens of all runs that are not the present run of their workload."""
         is_present_run = self._context.records.is_present_run
         self._told = {key: told for key, told in self._told.items() if is_present_run(*key)}
+        self._begun = {key: begun for key, begun in self._begun.items() if is_present_run(*key)}
         self._tokens = {key: token for key, token in self._tokens.items() if is_present_run(*key)}
 
 
