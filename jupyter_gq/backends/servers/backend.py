@@ -7,7 +7,7 @@ Rules
 - No memory on disk: after a restart of the service the controller launches each live notebook again, with the process
   that it has recorded.
 - Unreported processes: a Hub that is killed in the very moment in which it starts a server never reports the process.
-  Such a process is known by its ticket. It is ended with the ticket, before the share is free again.
+  Such a process is known by its ticket, and is ended with the ticket before the share is free again.
 - Checked processes: a process counts as the server only if its start time agrees and the kernel shows whose it is; see
   `server_process`.
 """
