@@ -1,4 +1,4 @@
-"""What an administrator lays on the pods of jobs: its form, and what only the service may set.
+"""Overrides that an administrator lays on the pods of jobs: their form, and what only the service may set.
 
 Rules
 -----
@@ -12,7 +12,8 @@ See docs/decisions/0275-refuse-overrides-that-jobs-cannot-have.md.
 from collections.abc import Iterator, Mapping
 
 from traitlets import Dict, TraitError
-from traitlets.config import Config, Configurable, LazyConfigValue
+from traitlets.config import Config, Configurable
+from traitlets.config.loader import LazyConfigValue
 
 from jupyter_gq.client.counted_devices import DEVICE_RESOURCES, POD_FIELDS, find_uncounted_devices
 from jupyter_gq.client.pods import PodAdditions
@@ -34,7 +35,7 @@ _CONTAINER = {
     "securityContext": {},
     "volumeMounts": [{}],
 }
-_NODE_TERM = {"matchExpressions": [{}], "matchFields": [{}]}
+_NODE_TERM: JsonMapping = {"matchExpressions": [{}], "matchFields": [{}]}
 _NODE_AFFINITY = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_NODE_TERM]}}
 _POD: JsonMapping = {
     "metadata": {"annotations": _TEXTS, "labels": _TEXTS},
@@ -56,7 +57,7 @@ _DEVICE_ANNOTATIONS = ("cdi.k8s.io/", "gpu-fraction", "gpu-memory")
 _DEVICE_MOUNTS = "nvidia-container-devices"
 
 
-class PodOverrides(Dict):  # type: ignore[type-arg]
+class PodOverrides(Dict):
     """A trait for a part of a pod that is merged into the pods of jobs."""
 
     def validate(self, obj: object, value: object) -> JsonObject:
