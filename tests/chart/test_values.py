@@ -297,12 +297,12 @@ def test_overrides_of_many_kinds_are_taken():
     assert KubernetesBackend(pod_overrides=overrides).pod_overrides == overrides
 
 
-@pytest.mark.parametrize("release", ["a" * 53, "gq.x", "1gq"])
+@pytest.mark.parametrize("release", ["a" * 53, "gq.x"])
 def test_a_release_whose_objects_could_have_no_names_is_refused(release):
     done = template(release=release)
     assert done.returncode != 0
     assert f"The release is called {release}" in done.stderr
-    assert "at most 52 small letters, digits and hyphens that begins with a letter" in done.stderr
+    assert "at most 52 small letters, digits and hyphens, such as" in done.stderr
 
 
 def test_the_objects_of_the_longest_release_have_names_that_kubernetes_takes():

@@ -7,8 +7,8 @@ All names that the chart gives. Rules:
 */}}
 
 {{- define "gq.release" -}}
-{{- if not (regexMatch "^[a-z]([-a-z0-9]{0,50}[a-z0-9])?$" .Release.Name) }}
-{{- fail (printf "The release is called %s, and no Service or namespace can have a name that begins so. Choose a name of at most 52 small letters, digits and hyphens that begins with a letter, such as jupyter-gq." .Release.Name) }}
+{{- if not (regexMatch "^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$" .Release.Name) }}
+{{- fail (printf "The release is called %s, and no Service or namespace can have a name that begins so. Choose a name of at most 52 small letters, digits and hyphens, such as jupyter-gq." .Release.Name) }}
 {{- end -}}
 {{ .Release.Name }}
 {{- end }}
