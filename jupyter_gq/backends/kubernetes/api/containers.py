@@ -22,7 +22,7 @@ from .quantities import quantity
 
 _ALWAYS, _ON_FAILURE = "Always", "OnFailure"
 #: Reasons with which a container waits for what comes before it, and not because of trouble.
-_NO_TROUBLE = frozenset({"", "PodInitializing", "ContainerCreating"})
+NO_TROUBLE = frozenset({"", "PodInitializing", "ContainerCreating"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,7 +64,7 @@ def read_main_container(pod: JsonMapping) -> MainContainer:
     state = shown.get("state") or {}
     ended = _read_end(state.get("terminated"))
     waiting, waiting_image = state.get("waiting") or {}, ""
-    if (waiting.get("reason") or "") in _NO_TROUBLE and ended is None and "running" not in state:
+    if (waiting.get("reason") or "") in NO_TROUBLE and ended is None and "running" not in state:
         blocking = next(_find_blocking_init_containers(spec, status), None)
         if blocking is not None:
             waiting, waiting_image = blocking
@@ -106,7 +106,7 @@ def _find_blocking_init_containers(spec: JsonMapping, status: JsonMapping) -> It
     for each in spec.get("initContainers") or ():
         state = _find_status(status.get("initContainerStatuses"), each).get("state") or {}
         waiting = state.get("waiting") or {}
-        if (waiting.get("reason") or "") not in _NO_TROUBLE:
+        if (waiting.get("reason") or "") not in NO_TROUBLE:
             yield waiting, str(each.get("image") or "")
 
 

@@ -235,13 +235,18 @@ class Writes:
         """Create the object and return it; if it exists already and has the same labels of ours, return that one.
 
         Raises `Refused` for a foreign object of that name and for one that the cluster changes at its creation, and
-        `Unreachable` for one that is still being deleted or has just gone.
+        `Unreachable` for one that is still being deleted or has just gone. The server asks for rights, quotas and
+        webhooks before it looks at the name, so the object may exist whatever it says of those.
         """
         meta = body["metadata"]
         try:
             created = await self._cluster.create(resource, body)
-        except Exists:
+        except ClusterError as failure:
+            if not isinstance(failure, Refused) and failure.status < 500:
+                raise
             found = await self._cluster.get(resource, meta["namespace"], meta["name"])
+            if found is None and not isinstance(failure, Exists):
+                raise
         else:
             if changed := find_changes(body, created):
                 await self._withdraw(resource, created["metadata"], changed)

@@ -8,14 +8,15 @@ Rules
   crashes. If it was taken away on purpose, the job is not to blame. A node that is gone or ran out of resources may be
   the work of the job.
 - The hopeless-trouble rule: trouble that no time mends ends the run at once. Trouble that may pass gets `pull_timeout`
-  seconds (see `runs.judging`).
+  seconds (see `runs.judging`). So does a reason that is not listed here, such as that of a sidecar which crashes again
+  and again: it is told with its own words.
 """
 
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from jupyter_gq.backends.kubernetes.api.containers import Ended
+from jupyter_gq.backends.kubernetes.api.containers import NO_TROUBLE, Ended
 from jupyter_gq.backends.kubernetes.api.views import PodView
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.domain import bounded_json
@@ -41,11 +42,10 @@ _NOT_ADMITTED = frozenset(
 )
 #: Reasons of a waiting container that no time mends.
 _HOPELESS = frozenset({"InvalidImageName", "ErrImageNeverPull"})
-#: Reasons of a waiting container that may pass.
-_MAY_PASS = frozenset(
-    {"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "CreateContainerConfigError", "CreateContainerError"}
-    | {"RunContainerError", "ImageInspectError"}
-)
+#: Reasons of a waiting container that lie in its image and may pass.
+_IMAGE = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError"})
+#: Reasons of a waiting container that lie in its description or in what it names, and may pass.
+_NOT_MADE = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
 _OUT_OF_MEMORY = "OOMKilled"
 #: Reasons of an ended container that the runtime could not start.
 _CANNOT_START = frozenset({"StartError", "ContainerCannotRun"})
@@ -137,14 +137,16 @@ def find_trouble(pod: PodView) -> tuple[str, bool]:
 
     ("", True) means that nothing is known to be wrong.
     """
-    if pod.waiting not in _HOPELESS and pod.waiting not in _MAY_PASS:
+    if pod.waiting in NO_TROUBLE:
         return "", True
-    told = one_line(pod.waiting_message) or f"{pod.waiting}."
-    if pod.waiting in {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}:
-        sentence = f"The container cannot be made: {told}"
-    else:
+    told = one_line(pod.waiting_message)
+    if pod.waiting in _NOT_MADE:
+        sentence = f"The container cannot be made: {told or f'{pod.waiting}.'}"
+    elif pod.waiting in _IMAGE or pod.waiting in _HOPELESS:
         image = pod.waiting_image or pod.image
-        sentence = f"The image {image} cannot be used ({pod.waiting}): {told}"
+        sentence = f"The image {image} cannot be used ({pod.waiting}): {told or f'{pod.waiting}.'}"
+    else:
+        sentence = f"A container of the pod {pod.name} does not start ({pod.waiting}){f': {told}' if told else '.'}"
     return sentence, pod.waiting not in _HOPELESS
 
 

@@ -135,7 +135,7 @@ class RunResizer:
         if prepared.additions is None or run.launch is None:
             run.sentence = prepared.sentence
             return ""
-        creations = self._objects.create(run.launch, {task: prepared.additions})
+        creations = self._objects.create_tasks(run.launch, {task: prepared.additions})
         waited = self._now() - run.join_since.setdefault(task, self._now())
         if self._options.as_jobs and waited >= self._options.reservation_timeout:
             return f"The Job of task {task} has made no pod in {waited:.0f} s; the Job's events say why."

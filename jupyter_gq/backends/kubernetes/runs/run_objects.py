@@ -2,8 +2,11 @@
 
 Rules
 -----
-- What shall exist or not is asked for again at each step: `Writes` does it once.
+- What shall exist or not is asked for again at each step: `Writes` does it once. The service of a gang is asked for as
+  long as the run has work, for its creation may fail while that of the pods succeeds, also in an earlier process.
 - A Job goes before its pod: a Job creates its pod again if the Job still exists.
+
+See docs/decisions/0276-ask-for-the-service-of-a-gang-until-it-is-there.md.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,20 +35,19 @@ class RunObjects:
         """`on_created` is given each pod that was created, before the watch shows it."""
         self._options, self._writes, self._on_created = options, writes, on_created
 
-    def create(self, launch: Launch, additions: Mapping[int, PodAdditions]) -> list[Creation]:
-        """Create the service of a gang, and the pod or the Job of each of these tasks, with its additions.
+    def create_tasks(self, launch: Launch, additions: Mapping[int, PodAdditions]) -> list[Creation]:
+        """Create the pod or the Job of each of these tasks, with its additions; return the state of each creation.
 
-        Returns the state of each creation, that of the service first. The launch must have an image, or the options one
-        for all jobs.
+        The launch must have an image, or the options one for all jobs.
         """
-        pods = [self._create_task(launch, task, added) for task, added in additions.items()]
-        return [*self._create_service(launch.workload), *pods]
+        return [self._create_task(launch, task, added) for task, added in additions.items()]
 
     def image_of(self, launch: Launch) -> str:
         """Return the image in which a run is to run; "" if none is known."""
         return launch.detail.image or self._options.runner_image
 
-    def _create_service(self, workload: Workload) -> list[Creation]:
+    def create_service(self, workload: Workload) -> list[Creation]:
+        """Create the service by whose names the tasks of a gang meet; return the state of that, [] for one task."""
         if workload.tasks == 1:
             return []
         service = self._ref(SERVICES, names.gang_name(workload.id, workload.run))

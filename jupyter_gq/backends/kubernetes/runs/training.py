@@ -81,7 +81,7 @@ class TrainingRuns:
             run = self.runs[key] = self._new_run(key)
         if run.launch is not None or run.ended is not None:
             return
-        run.launch = launch
+        run.launch, run.examined = launch, None
         if not run.is_new:
             run.begun_at = workload.started_at or self._day()
         elif run.phase is RunPhase.KNOWN:
@@ -189,7 +189,7 @@ class TrainingRuns:
                 return run.observe()
         report = self._advance(run)
         is_steady = run.begun_at is not None and not run.is_ending and run.ended is None and not report.sentence
-        is_steady = is_steady and not report.leaving and not run.missing_tasks()
+        is_steady = is_steady and not report.leaving and not run.missing_tasks() and not self._objects.is_creating(run)
         run.examined = Examined(revision=revision, report=report if is_steady else None)
         return report
 
@@ -264,6 +264,8 @@ class TrainingRuns:
         self._resizer.advance(run)
         if run.creates_pods:
             run.sentence = self._create_pods(run) or run.sentence
+        elif not run.is_ending and not self._is_over(run):
+            run.sentence = self._create_service(run) or run.sentence
         if run.is_ending:
             self._delete_pods(run)
         if self._is_over(run):
@@ -347,7 +349,15 @@ class TrainingRuns:
             for task, each in zip(numbers, prepared, strict=False)
             if task in missing and each.additions is not None
         }
-        return self._read_answers(run, self._objects.create(run.launch, additions))
+        service = self._objects.create_service(workload)
+        return self._read_answers(run, [*service, *self._objects.create_tasks(run.launch, additions)])
+
+    def _create_service(self, run: Run) -> str:
+        """Create the service of a gang whose pods exist, unless it is there; return what is waited for, as a sentence.
+
+        The run is given up, and "" returned, if the cluster refuses it: the tasks would wait for each other for ever.
+        """
+        return "" if run.workload is None else self._read_answers(run, self._objects.create_service(run.workload))
 
     def _read_answers(self, run: Run, creations: Sequence[Creation]) -> str:
         """Give the run up if the cluster refuses one of its objects; return what is waited for, as a sentence."""
@@ -398,10 +408,14 @@ class TrainingRuns:
             self._devices.release(run.workload)
 
     def _describe_overdue(self, run: Run) -> str:
+        """Return a sentence on a pod of an ending run that is still being deleted long after its time; "" if none."""
         pod = next((pod for pod in run.live_pods() if pod.terminating), None)
-        if run.stop_deadline is None or pod is None:
+        if pod is None:
             return ""
-        return describe_overdue(pod, run.stop_deadline, self._now())
+        deadline = run.stop_deadline
+        if deadline is None:  # nobody asked for the end: the run was given up
+            deadline = run.progress.entered[run.phase] + self._options.gang_grace
+        return describe_overdue(pod, deadline, self._now())
 
     def _remove(self, run: Run) -> None:
         """Delete the objects of a run in REMOVING: its Jobs and service first, then its pods.

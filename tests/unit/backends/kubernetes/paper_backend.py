@@ -119,19 +119,19 @@ class PaperBackend:
     def no_reservation(self, slot):
         self._reserved.remove(("nodes", names.reservation_name(slot)), self._next())
 
-    def pod(self, workload, slot, device="", **fields):
-        """The first pod of that job or notebook is seen, running on that slot; returns its uid."""
+    def pod(self, workload, slot, device="", *, task=0, tasks=1, **fields):
+        """The pod of that task of a job, or that of a notebook, is seen, running on that slot; returns its uid."""
         servers = workload.startswith("nb-")
         copy = (self.runs._server_pods if servers else self.runs._job_pods).copy
-        namespace, name = ("hub" if servers else "train"), f"gq-{workload}-1-0"
-        annotations = {names.SLOTS: slot, names.TASKS: "1", **({names.DEVICES: device} if device else {})}
+        namespace, name = ("hub" if servers else "train"), f"gq-{workload}-1-{task}"
+        annotations = {names.SLOTS: slot, names.TASKS: str(tasks), **({names.DEVICES: device} if device else {})}
         pod = copy.get(namespace, name) or PodView(
             namespace=namespace,
             name=name,
-            uid=f"uid-{workload}",
+            uid=f"uid-{workload}-{task}" if task else f"uid-{workload}",
             node=slot.partition("/")[0],
             phase="Running",
-            labels={names.WORKLOAD: workload, names.ATTEMPT: "1", names.TASK: "0"},
+            labels={names.WORKLOAD: workload, names.ATTEMPT: "1", names.TASK: str(task)},
             annotations=annotations,
         )
         copy.put(replace(pod, **fields, version=self._next()))

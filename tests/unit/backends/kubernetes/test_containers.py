@@ -117,6 +117,16 @@ def test_an_init_container_that_does_not_start_is_named_by_its_own_image():
     assert find_trouble(later) == ("", True), "the work runs"
 
 
+def test_a_sidecar_that_crashes_again_and_again_is_told_with_the_words_of_the_kubelet():
+    wait = {"waiting": {"reason": "PodInitializing"}}
+    crash = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s restarting failed container=mesh"}}
+    pod = pod_view(a_pod(KINDS[0][0], [("runner", wait)], inits=[("mesh", crash)], phase="Pending"))
+    assert find_trouble(pod) == (
+        "A container of the pod p does not start (CrashLoopBackOff): back-off 5m0s restarting failed container=mesh.",
+        True,
+    )
+
+
 def test_a_pod_whose_init_container_failed_was_not_deleted_by_somebody():
     failed = {"terminated": {"exitCode": 3, "message": "no\nroute"}}
     pod = a_pod(KINDS[0][0], [("runner", {"waiting": {"reason": "PodInitializing"}})], inits=[("net", failed)])

@@ -194,10 +194,14 @@ def test_the_task_for_which_the_others_were_stopped_is_named():
 
 
 def test_only_some_trouble_may_pass():
-    def waits(reason):
-        return find_trouble(PodView(namespace="t", name="p", uid="u", image="i", waiting=reason, waiting_message="m"))
+    def waits(reason, message="m"):
+        pod = PodView(namespace="t", name="p", uid="u", image="i", waiting=reason, waiting_message=message)
+        return find_trouble(pod)
 
     assert waits("InvalidImageName") == ("The image i cannot be used (InvalidImageName): m.", False)
     assert waits("ImagePullBackOff") == ("The image i cannot be used (ImagePullBackOff): m.", True)
     assert waits("CreateContainerConfigError") == ("The container cannot be made: m.", True)
     assert waits("ContainerCreating") == ("", True)
+    assert waits("PodInitializing") == waits("") == ("", True)
+    assert waits("NewReason") == ("A container of the pod p does not start (NewReason): m.", True)
+    assert waits("NewReason", "") == ("A container of the pod p does not start (NewReason).", True)

@@ -8,12 +8,13 @@ import pytest_asyncio
 
 from jupyter_gq.backends.kubernetes.api.resources import SERVICES
 from jupyter_gq.backends.kubernetes.objects.names import gang_name, training_name
-from jupyter_gq.backends.protocol import Launch, Phase
+from jupyter_gq.backends.protocol import Launch, Outcome, Phase
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import TaskPlacement
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 from tests.builders import a_job
 
+from .paper import OPTIONS
 from .paper_backend import PaperBackend
 
 pytestmark = pytest.mark.asyncio
@@ -113,3 +114,30 @@ async def test_what_ends_before_its_pods_were_made_leaves_room_at_once(paper):
     left = paper.runs.pace().left
     await paper.runs.stop("job-gang", 1, 1)
     assert paper.runs.pace().left == left + 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "given_up_after", "outcome"),
+    [
+        ({"node": "", "unschedulable": "0/1 nodes are available."}, OPTIONS.unschedulable_after, Outcome.REFUSED),
+        ({"waiting": "InvalidImageName"}, 0, Outcome.FAILED),
+    ],
+)
+async def test_a_run_that_was_given_up_tells_of_its_pod_that_does_not_go(paper, fields, given_up_after, outcome):
+    """Nobody asked it to stop, so its pod should have gone soon after the verdict."""
+    await paper.runs.observe()
+    await paper.launch("job", "stuck", "n1/0", gpus="1")
+    paper.pod("job-stuck", "n1/0", phase="Pending", **fields)
+    await paper.observed("job-stuck")
+    paper.clock.at += given_up_after
+    told = (await paper.observed("job-stuck")).sentence
+    paper.pod("job-stuck", "n1/0", terminating=True, node="n1")
+    paper.clock.at += OPTIONS.gang_grace + 59
+    assert (await paper.observed("job-stuck")).sentence == told, "it may still go"
+    paper.clock.at += 41
+    assert (await paper.observed("job-stuck")).sentence == (
+        "The pod gq-job-stuck-1-0 on n1 should have ended 100 s ago and still exists, so its devices are not free."
+    )
+    paper.no_pod("job-stuck")
+    ended = await paper.observed("job-stuck")
+    assert (ended.phase, ended.outcome) == (Phase.ENDED, outcome)

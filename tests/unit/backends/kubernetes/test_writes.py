@@ -94,6 +94,20 @@ async def test_what_exists_is_made_if_it_is_ours():
     assert (await ending.create()).state is CreationState.WAITING
 
 
+@pytest.mark.parametrize("failure", [Refused("exceeded quota"), Unreachable("failed calling webhook", status=500)])
+async def test_what_is_refused_for_another_reason_may_be_there_all_the_same(failure):
+    """The server asks for rights, quotas and webhooks before it looks at the name."""
+    bench = Bench(ClusterThatAnswers(failure, there=a_pod(uid="u")))
+    assert (await bench.create()).state is CreationState.CREATED
+    assert bench.seen == [a_pod(uid="u")]
+
+
+@pytest.mark.parametrize("failure", [Unreachable("busy", status=429), Unreachable("timed out")])
+async def test_a_server_that_is_busy_or_away_is_asked_nothing_more(failure):
+    bench = Bench(ClusterThatAnswers(failure, there=a_pod(uid="u")))
+    assert (await bench.create()).state is CreationState.WAITING
+
+
 async def test_what_a_webhook_makes_unknown_is_deleted_and_refused():
     bench = Bench(ClusterThatAnswers())
     bench.cluster.hook = lambda body: {**body, "metadata": {**body["metadata"], "uid": "u", "labels": {}}}
