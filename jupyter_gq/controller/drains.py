@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.audit import AuditEntry
-from jupyter_gq.domain.cluster import Node
+from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.store.protocol import Store
 
 _SETTING = "drains"
@@ -51,13 +51,18 @@ def mark_drained(nodes: Iterable[Node], drained: Collection[str]) -> list[Node]:
     return [_marked(node, drained) for node in nodes]
 
 
+def _withheld(device: Device) -> Device:
+    """Return the device, taking nothing new from now on; one that works is `withheld`."""
+    return replace(device, healthy=False, withheld=device.healthy or device.withheld)
+
+
 def _marked(node: Node, drained: Collection[str]) -> Node:
     """Return the node as `mark_drained` marks it; the same object if neither it nor a device of it is drained."""
     whole = node.name in drained
     if not whole and not any(device.id in drained for device in node.devices):
         return node
     devices = tuple(
-        replace(device, healthy=False, draining=device.id in drained) if whole or device.id in drained else device
+        _withheld(replace(device, draining=device.id in drained)) if whole or device.id in drained else device
         for device in node.devices
     )
     if not whole:

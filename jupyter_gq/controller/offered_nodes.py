@@ -20,7 +20,10 @@ def without_devices(nodes: Iterable[Node], taken: Collection[str]) -> list[Node]
     return [
         replace(
             node,
-            devices=tuple(replace(device, healthy=False) if device.id in taken else device for device in node.devices),
+            devices=tuple(
+                replace(device, healthy=False, withheld=False) if device.id in taken else device
+                for device in node.devices
+            ),
         )
         if any(device.id in taken for device in node.devices)
         else node

@@ -24,6 +24,9 @@ class Device:
     healthy: bool = True
     #: True while the device is drained. `healthy` is then False too, and training that can be paused leaves the device.
     draining: bool = False
+    #: True while the device takes nothing new although it works: drained, or in no pool any more. `healthy` is then
+    #: False too, and a suspended notebook still comes back to the device.
+    withheld: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

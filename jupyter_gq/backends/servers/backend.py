@@ -277,7 +277,10 @@ class ServerRuns:
             return _observation(server, phase=Phase.STARTING, since=Instant(server.launched_at))
         if is_stopped:
             return self._end(server, Outcome.SUCCEEDED)
-        sentence = f"The server was not started within {self._attach_timeout:.0f} seconds, so its share is free again."
+        limit = f"within {self._attach_timeout:.0f} seconds"
+        sentence = f"The server was not started {limit}, so its share is free again."
+        if server.orphaned_at is not None:
+            sentence = f"The server was started, but the Hub did not say so {limit}, so the server was ended."
         return self._end(server, Outcome.LOST, sentence)
 
     def _end(self, server: _Server, outcome: Outcome, sentence: str = "") -> Observation:

@@ -193,7 +193,8 @@ class Settings:
             if pool is not None:
                 devices.append(replace(device, pool=pool))
             elif device.id in held:
-                devices.append(replace(device, pool="", healthy=False))
+                withheld = device.healthy or device.withheld
+                devices.append(replace(device, pool="", healthy=False, withheld=withheld))
         return replace(node, devices=tuple(devices))
 
     def queues(self, users: Mapping[str, frozenset[str]]) -> tuple[Queue, ...]:

@@ -32,7 +32,6 @@ class Layout:
         "room",
         "set_of_device",
         "sets_of_node",
-        "withheld",
     )
 
     def __init__(self, nodes: Iterable[Node], pools: Iterable[str]) -> None:
@@ -42,8 +41,6 @@ class Layout:
         self.room: list[HostResources] = [host_resources_of(node) for node in self.nodes]
         self.counts_host_resources = any(room is not UNLIMITED for room in self.room)
         self.devices: list[Device] = []
-        #: By device, whether it takes nothing new although it works: it is drained, or in no pool any more.
-        self.withheld: list[bool] = []
         self.set_of_device: list[int] = []
         self.node_of_set: list[int] = []
         self.pool_of_set: list[str] = []
@@ -77,7 +74,6 @@ class Layout:
             self.devices_of_set[device_set].append(len(self.devices))
             self.set_of_device.append(device_set)
             self.devices.append(device)
-            self.withheld.append(not device.healthy and (device.draining or node.draining or not device.pool))
         return list(device_sets.values())
 
     def _device_set(self, node: int, pool: str) -> int:

@@ -335,7 +335,7 @@ class DeviceLedger:
 
     def _left(self, rank: int, view: View, returns: bool) -> int:
         """Return what a workload may take of a device in one view; see `allocate_at` for one that `returns`."""
-        if not returns or not self.layout.withheld[rank]:
+        if not returns or not self.layout.devices[rank].withheld:
             return self.resources.amount(view)[rank]
         left = self._future[rank] if view is View.FUTURE else min(self._free[rank], self._future[rank])
         return WHOLE + left

@@ -76,6 +76,9 @@ def test_shares_go_to_no_node_whose_kubelet_the_agent_cannot_ask(agents):
     hear(agents, allocations=None, missing={"kubelet": "There is no socket: mount the kubelet's folder."})
     assert agents.unfit("n") == "n: There is no socket: mount the kubelet's folder."
     assert agents.refused("n") == "", "whole devices need no agent"
+    hear(agents)
+    hear(agents, allocations=None, missing={"kubelet": "It restarts."})
+    assert agents.unfit("n") == "", "what it said before still holds"
 
 
 def test_a_driver_that_does_not_work_takes_no_new_shares(agents):

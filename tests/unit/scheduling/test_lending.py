@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.controller.drains import mark_drained
+from jupyter_gq.controller.offered_nodes import without_devices
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.states import State
@@ -101,7 +102,9 @@ OUT_OF_SERVICE = {
     "in service": lambda node: node,
     "drained": lambda node: mark_drained([node], {"n-0"})[0],
     "its node drained": lambda node: mark_drained([node], {"n"})[0],
-    "in no pool": lambda node: replace(node, devices=(replace(node.devices[0], pool="", healthy=False),)),
+    "in no pool": lambda node: replace(
+        node, devices=(replace(node.devices[0], pool="", healthy=False, withheld=True),)
+    ),
 }
 
 
@@ -120,11 +123,17 @@ def test_a_notebook_comes_back_also_to_a_device_that_takes_nothing_new(how, core
     assert decide(apply(rest, following)).instructions == ()
 
 
-def test_a_notebook_does_not_come_back_to_a_device_that_is_lost():
+@pytest.mark.parametrize("drained", [{}, {"n-0"}, {"n"}], ids=["in service", "drained", "its node drained"])
+@pytest.mark.parametrize("how", ["lost", "taken"])
+def test_a_notebook_does_not_come_back_to_a_device_that_is_lost_or_that_something_else_holds(how, drained):
     snapshot = shared().add(sleeping(busy=True)).snapshot()
     (node,) = snapshot.nodes
-    lost = replace(node, devices=(replace(node.devices[0], healthy=False),))
-    assert decide(replace(snapshot, nodes=(lost,))).instructions == ()
+    if how == "lost":
+        node = replace(node, devices=(replace(node.devices[0], healthy=False),))
+    (node,) = mark_drained([node], drained)
+    if how == "taken":
+        (node,) = without_devices([node], {"n-0"})
+    assert decide(replace(snapshot, nodes=(node,))).instructions == ()
 
 
 def test_who_borrowed_gives_way_and_nobody_snatches_the_room():

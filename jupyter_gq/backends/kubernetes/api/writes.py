@@ -22,7 +22,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NoReturn
 
 from jupyter_gq.backends.kubernetes.objects import names
-from jupyter_gq.backends.kubernetes.objects.changes import find_changes
+from jupyter_gq.backends.kubernetes.objects.changes import find_changes, find_moved
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from .errors import ClusterError, Exists, Refused, Unreachable
@@ -256,6 +256,9 @@ class Writes:
             raise Unreachable(f"An older {where} has not ended yet.")
         if _identity(found["metadata"]) != _identity(meta):
             raise Refused(f"There is a {where} that is not ours. Delete or rename it.")
+        # Its answer was lost, or it could not be deleted when it was found changed.
+        if moved := find_moved(body, found):
+            await self._withdraw(resource, found["metadata"], moved)
         return found
 
     async def _withdraw(self, resource: ApiResource, meta: JsonMapping, changed: Sequence[str]) -> NoReturn:

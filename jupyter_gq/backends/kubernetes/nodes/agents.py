@@ -165,7 +165,8 @@ class Agents:
             return f"The agent of the node {node} has been silent for {self._now() - last.at:.0f} s."
         if last.report.probe != "OK":
             return f"The driver of the node {node} does not work: {last.report.detail or last.report.probe}"
-        if why := last.report.missing.get(_KUBELET):
+        # A kubelet that restarts is away for a moment, and what it said before still holds.
+        if last.allocations is None and (why := last.report.missing.get(_KUBELET)):
             return f"{node}: {why}"
         return self.refused(node)
 

@@ -4,6 +4,8 @@ The service knows an object by its own labels and annotations, and counts a pod 
 asked for. Whatever else a cluster adds to an object is its own affair.
 """
 
+from collections.abc import Sequence
+
 from jupyter_gq.backends.kubernetes.api.quantities import quantity
 from jupyter_gq.domain.json_types import JsonMapping
 
@@ -11,19 +13,23 @@ from . import names
 
 #: Resources of this vendor are devices, also where nobody asked for them.
 _VENDOR = "nvidia.com/"
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def find_changes(wanted: JsonMapping, created: JsonMapping) -> list[str]:
-    """Return what the created object lacks or has otherwise than was asked for, sorted: labels, node and devices."""
-    asked, got = wanted["metadata"], created["metadata"]
-    found = [
-        key
-        for kind in ("labels", "annotations")
-        for key, text in (asked.get(kind) or {}).items()
-        if key.startswith(names.PREFIX) and (got.get(kind) or {}).get(key) != text
-    ]
-    there, here = wanted.get("spec") or {}, created.get("spec") or {}
-    if _node_affinity(there) != _node_affinity(here):
+    """Return what the created object lacks or has otherwise than was asked for, sorted: labels, node and devices.
+
+    Of a Job, the template of its pods counts. What becomes of the pods that the cluster makes from it is not seen here.
+    """
+    found = _lost_marks(wanted, created) + _lost_marks(_template(wanted), _template(created))
+    return sorted({*found, *find_moved(wanted, created)})
+
+
+def find_moved(wanted: JsonMapping, existing: JsonMapping) -> list[str]:
+    """Return what an object has otherwise than was asked for of what the service counts, sorted: node and devices."""
+    found = []
+    there, here = _template(wanted).get("spec") or {}, _template(existing).get("spec") or {}
+    if not _keeps_node(_node_terms(there), _node_terms(here)):
         found.append("its node")
     devices = _devices(there)
     found += [
@@ -32,9 +38,41 @@ def find_changes(wanted: JsonMapping, created: JsonMapping) -> list[str]:
     return sorted(found)
 
 
-def _node_affinity(spec: JsonMapping) -> object:
-    """Return what binds the pod to nodes; None if nothing does."""
-    return (spec.get("affinity") or {}).get("nodeAffinity") or None
+def _template(body: JsonMapping) -> JsonMapping:
+    """Return the template of the pods of a Job, and any other object itself."""
+    template: JsonMapping = (body.get("spec") or {}).get("template") or body
+    return template
+
+
+def _lost_marks(wanted: JsonMapping, created: JsonMapping) -> list[str]:
+    """Return the labels and annotations of ours that were asked for and that the object does not have so."""
+    asked, got = wanted.get("metadata") or {}, created.get("metadata") or {}
+    return [
+        key
+        for kind in ("labels", "annotations")
+        for key, text in (asked.get(kind) or {}).items()
+        if key.startswith(names.PREFIX) and (got.get(kind) or {}).get(key) != text
+    ]
+
+
+def _node_terms(spec: JsonMapping) -> Sequence[JsonMapping]:
+    """Return the terms of which a node must meet one; none if the pod may go to any node."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    terms: Sequence[JsonMapping] = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()
+    return terms
+
+
+def _keeps_node(wanted: Sequence[JsonMapping], found: Sequence[JsonMapping]) -> bool:
+    """Tell whether each term that is there demands all that one of the wanted terms does; it may demand more."""
+    return not wanted or (bool(found) and all(any(_demands(term, each) for each in wanted) for term in found))
+
+
+def _demands(term: JsonMapping, wanted: JsonMapping) -> bool:
+    return all(
+        each in (term.get(kind) or ())
+        for kind in ("matchFields", "matchExpressions")
+        for each in wanted.get(kind) or ()
+    )
 
 
 def _devices(spec: JsonMapping) -> dict[str, int]:

@@ -109,7 +109,7 @@ class DevicePreparation:
                 return PreparedTask(sentence=sentence)
         # In a list: the reservation pods of all slots are deleted, not only that of the first.
         elif not all([self._reservation_pods.free(slot) for slot in task.devices]):
-            is_overdue = not self._reservation_pods.overdue_slots().isdisjoint(task.devices)
+            is_overdue = any(map(self._reservation_pods.is_overdue, task.devices))
             sentence = self._first(map(self._reservation_pods.describe, task.devices))
             return PreparedTask(sentence=sentence, is_refused=is_overdue)
         allocation = self._allocation(workload, task, pool, devices)

@@ -149,6 +149,11 @@ class ReservationPods:
             return False
         return True
 
+    def is_overdue(self, name: str) -> bool:
+        """Return whether a reservation pod of the slot should be gone and still exists."""
+        slot = self._slots.get(name)
+        return slot is not None and self._slots.find_overdue(slot, self._now()) is not None
+
     def overdue_slots(self) -> set[str]:
         """Return the slots with a reservation pod that should be gone and still exists, so that it holds a device."""
         now = self._now()

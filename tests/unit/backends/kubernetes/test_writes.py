@@ -120,6 +120,15 @@ async def test_what_a_webhook_makes_unknown_is_deleted_and_refused():
     assert (bench.cluster.deleted, bench.seen) == ([1], [])
 
 
+async def test_what_a_webhook_changed_is_deleted_also_at_the_second_try():
+    """The answer to the first one was lost."""
+    there = a_pod(uid="u") | {"spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "4"}}}]}}
+    bench = Bench(ClusterThatAnswers(Exists("it is there"), there=there))
+    creation = await bench.create()
+    assert (creation.state, bench.cluster.deleted) == (CreationState.REFUSED, [1])
+    assert "nvidia.com/gpu" in creation.sentence
+
+
 async def test_a_webhook_may_add_what_it_likes():
     bench = Bench(ClusterThatAnswers())
     added = {"labels": {WORKLOAD: "job-1", "team": "x"}, "annotations": {"mesh": "y"}}
