@@ -29,6 +29,8 @@ class PodView:
     labels: Mapping[str, str] = field(default_factory=dict)
     #: Labels or annotations of ours, by key.
     annotations: Mapping[str, str] = field(default_factory=dict)
+    #: The keys of labels and annotations of ours that the cluster shows no longer, or with another value; see `pods.marks`.
+    lost_marks: tuple[str, ...] = ()
     #: "" = not bound yet.
     node: str = ""
     phase: str = "Pending"
