@@ -29,7 +29,7 @@ from jupyter_gq.domain.workload import Kind, RunKey, Workload
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 
 from .agent_reports import KubernetesAgentReports
-from .api.reflector import Reflector
+from .api.reflector import Copy, Reflector
 from .api.resources import NODES, PODS
 from .api.views import NodeView, PodView, node_view, pod_view
 from .api.writes import Writes
@@ -383,7 +383,7 @@ class KubernetesRuns:
             options.hub_namespace, MarkKeeper(is_server), self._noting_work(self.notebooks.pods.apply_change)
         )
         self._node_views: Reflector[NodeView] = Reflector(
-            self.cluster, NODES, trim=node_view, changed=self._noting_changes(self.cluster_nodes.apply_change)
+            self.cluster, NODES, trim=node_view, copy=Copy(self._noting_changes(self.cluster_nodes.apply_change))
         )
         watches: list[_Watch] = [self._node_views, self._holding_pods, self._job_pods, self._server_pods]
         self._foreign_pods: Reflector[Claims] | None = None
@@ -395,14 +395,14 @@ class KubernetesRuns:
                 PODS,
                 query=QUERY,
                 trim=lambda pod: claims_of(pod, options.installation),
-                changed=others.apply_change,
+                copy=Copy(others.apply_change),
             )
             watches.append(self._foreign_pods)
         return watches
 
     def _watch_pods(self, namespace: str, admit: MarkKeeper, note: Callable[..., None]) -> Reflector[PodView]:
         return Reflector(
-            self.cluster, PODS, namespace=namespace, trim=pod_view, changed=self._noting_changes(note), admit=admit
+            self.cluster, PODS, namespace=namespace, trim=pod_view, copy=Copy(self._noting_changes(note), admit)
         )
 
     def _noting_work(self, note: Callable[..., None]) -> Callable[..., None]:

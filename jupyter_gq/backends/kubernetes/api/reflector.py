@@ -80,11 +80,10 @@ def admit_all(known: V | None, seen: V) -> V | None:
     return seen
 
 
-
 class Copy(Generic[V]):
     """The objects as last seen. Lives in the event loop; `changed` is told each difference."""
 
-    def __init__(self, changed: Listener[V], admit: Admission[V]) -> None:
+    def __init__(self, changed: Listener[V], admit: Admission[V] = admit_all) -> None:
         self._changed, self._admit = changed, admit
         self._items: dict[Key, V] = {}
         #: Version at which a name was deleted.
@@ -169,13 +168,12 @@ class Reflector(Generic[V]):
         namespace: str = "",
         query: Mapping[str, str] | None = None,
         trim: Callable[[JsonMapping], V],
-        changed: Listener[V],
-        admit: Admission[V] = admit_all,
+        copy: Copy[V],
     ) -> None:
         self._cluster, self._resource, self._namespace = cluster, resource, namespace
         self._query = dict(query or {})
         self._trim = trim
-        self.copy: Copy[V] = Copy(changed, admit)
+        self.copy = copy
         self._what = f"{resource.plural} of {namespace}" if namespace else resource.plural
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -322,7 +320,9 @@ class Reflector(Generic[V]):
     def _replace(self, views: Mapping[Key, V], version: int, *, is_set_back: bool) -> None:
         self.lists += 1
         if is_set_back:
-            log.warning("the versions of the %s were set back, such as by a restore: what was known is dropped", self._what)
+            log.warning(
+                "the versions of the %s were set back, such as by a restore: what was known is dropped", self._what
+            )
             self.copy.restart(views)
         else:
             self.copy.replace(views, version)

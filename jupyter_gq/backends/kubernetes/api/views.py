@@ -29,7 +29,7 @@ class PodView:
     labels: Mapping[str, str] = field(default_factory=dict)
     #: Labels or annotations of ours, by key.
     annotations: Mapping[str, str] = field(default_factory=dict)
-    #: The keys of labels and annotations of ours that the cluster shows no longer, or with another value; see `pods.marks`.
+    #: Keys of labels and annotations of ours that were taken from the pod or changed since it was first seen.
     lost_marks: tuple[str, ...] = ()
     #: "" = not bound yet.
     node: str = ""

@@ -2,10 +2,10 @@
 
 Rules
 -----
-- The lifetime rule: a pod keeps the marks with which it was first seen until it is gone. Somebody may take a label or an
-  annotation from a running pod, or change it; the pod holds its devices all the same.
-- The restart rule: a service that starts knows only the marks that are left. A pod that says which slots it holds is one
-  of ours then too, unless it names another installation.
+- The lifetime rule: a pod keeps the marks with which it was first seen until it is gone. Somebody may take a label or
+  an annotation from a running pod, or change it; the pod holds its devices all the same.
+- The restart rule: a service that starts knows only the marks that are left. A pod that says which slots it holds is
+  one of ours then too, unless it names another installation.
 
 See docs/decisions/0277-let-a-pod-keep-its-labels.md.
 """
@@ -60,8 +60,8 @@ def _find_lost(marks: Mapping[str, str], seen: Mapping[str, str]) -> list[str]:
 
 def _warn(pod: PodView, lost: tuple[str, ...]) -> None:
     log.warning(
-        "somebody has taken %s from the running pod %s in %s, or changed it: the pod counts as before until it is gone, "
-        "but a restart of the service would not know it; put it back",
+        "somebody has taken %s from the pod %s in %s, or changed it: the pod counts as before until it is gone; "
+        "put it back, because the service does not know it after a restart",
         ", ".join(lost),
         pod.name,
         pod.namespace,

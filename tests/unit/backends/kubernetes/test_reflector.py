@@ -10,7 +10,7 @@ from kubernetes.config import ConfigException
 
 from jupyter_gq.backends.kubernetes.api.cluster import Cluster, Stream
 from jupyter_gq.backends.kubernetes.api.errors import Expired, Refused, Unreachable
-from jupyter_gq.backends.kubernetes.api.reflector import Copy, Reflector, admit_all
+from jupyter_gq.backends.kubernetes.api.reflector import Copy, Reflector
 from jupyter_gq.backends.kubernetes.api.resources import PODS
 from jupyter_gq.backends.kubernetes.api.views import PodView, pod_view
 from tests.patience import scaled
@@ -96,7 +96,7 @@ async def watch():
     begun = []
 
     def begin(cluster, trim=pod_view):
-        reflector = Hurried(cluster, PODS, namespace="t", trim=trim, changed=lambda before, after: None)
+        reflector = Hurried(cluster, PODS, namespace="t", trim=trim, copy=Copy(lambda before, after: None))
         begun.append(reflector)
         reflector.begin()
         return reflector
@@ -234,7 +234,7 @@ async def test_after_a_restore_what_was_known_of_later_versions_is_not_believed(
 
 async def test_a_list_is_believed_also_of_an_object_whose_version_was_set_back_long_ago():
     told = []
-    copy = Copy(lambda before, after: told.append((before, after)), admit_all)
+    copy = Copy(lambda before, after: told.append((before, after)))
     copy.put(pod_view(added("p", 1000)["object"]))
     copy.put(pod_view(added("newer", 1300)["object"]))
     copy.replace({("t", "p"): pod_view(added("p", 950)["object"])}, 1200)
@@ -242,7 +242,7 @@ async def test_a_list_is_believed_also_of_an_object_whose_version_was_set_back_l
 
 
 async def test_an_answer_that_comes_late_does_not_revive_what_a_list_no_longer_has():
-    copy = Copy(lambda before, after: None, admit_all)
+    copy = Copy(lambda before, after: None)
     copy.put(pod_view(added("p", 10)["object"]))
     copy.replace({}, 20)
     copy.put(pod_view(added("p", 10)["object"]))
