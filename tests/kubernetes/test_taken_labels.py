@@ -26,8 +26,8 @@ async def take(world, runs, workload, label):
 
 
 async def list_again(watch):
-    """Let this watch expire, and wait until it has listed its pods again."""
-    lists, watch._version = watch.lists, "1"
+    """Break this watch off, and wait until it has listed its pods again."""
+    lists, watch._version = watch.lists, ""
     watch._stream.end()
     await eventually(lambda: watch.lists > lists and not watch.failure, "listed again")
 
