@@ -22,7 +22,8 @@ log = logging.getLogger(__name__)
 
 def is_of_installation(pod: PodView, installation: str) -> bool:
     """Return whether a pod of a namespace of ours is one of this installation."""
-    return pod.labels.get(names.INSTALLATION, installation if pod.slots else "") == installation
+    holds = bool(pod.slots) or names.SLOT in pod.annotations
+    return pod.labels.get(names.INSTALLATION, installation if holds else "") == installation
 
 
 def is_server(pod: PodView) -> bool:

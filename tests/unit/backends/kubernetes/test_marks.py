@@ -99,6 +99,7 @@ def test_after_a_restart_of_the_service_the_slots_tell_that_it_is_ours():
     unlabelled = without("labels", names.INSTALLATION)
     assert is_of_installation(unlabelled, "gq")
     assert not is_of_installation(replace(unlabelled, annotations={}), "gq")
+    assert is_of_installation(replace(unlabelled, annotations={names.SLOT: "n1/0"}), "gq")
     assert not is_of_installation(POD, "other")
     assert is_server(without("labels", names.WORKLOAD))
     assert is_server(without("annotations", names.SLOTS))
