@@ -25,7 +25,7 @@ from traitlets.config import Config
 from benchmarks.table import Row, parser, show
 from jupyter_gq.backends.kubernetes import KubernetesBackend
 from jupyter_gq.backends.kubernetes.api.cluster import Cluster
-from jupyter_gq.backends.kubernetes.api.reflector import Reflector
+from jupyter_gq.backends.kubernetes.api.reflector import Copy, Reflector
 from jupyter_gq.backends.kubernetes.api.resources import PODS, ApiResource
 from jupyter_gq.backends.kubernetes.api.views import pod_view
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
@@ -137,7 +137,7 @@ async def _bare_limit(plane: ControlPlane, spaces: NamespaceSet, nodes: Sequence
                 await cluster.create(*_binding(pod, nodes[_node_of(number)]))
 
     watch = Reflector(
-        cluster, PODS, namespace=spaces.train, query={"labelSelector": _BARE}, trim=pod_view, changed=lambda *_: None
+        cluster, PODS, namespace=spaces.train, query={"labelSelector": _BARE}, trim=pod_view, copy=Copy(lambda *_: None)
     )
     watch.start()
     await watch.synced.wait()

@@ -8,7 +8,7 @@ import pytest
 from kubernetes.client import ApiException, CoreV1Api
 
 from jupyter_gq.backends.kubernetes.api.cluster import Cluster
-from jupyter_gq.backends.kubernetes.api.reflector import Reflector
+from jupyter_gq.backends.kubernetes.api.reflector import Copy, Reflector
 from jupyter_gq.backends.kubernetes.api.resources import PODS
 from jupyter_gq.backends.kubernetes.api.views import pod_view
 from tests.kubernetes.control_plane import ADMIN
@@ -40,7 +40,7 @@ async def test_a_list_of_three_pages_is_all_there_is(control_plane, namespace_se
         core.create_namespaced_pod(namespace, _pinned(name, "nowhere"))
     mark, agent = control_plane.mark(), "jupyter-gq/pages"
     cluster = Cluster.of(control_plane.config_for(ADMIN), page=2, agent=agent)
-    reflector = Reflector(cluster, PODS, namespace=namespace, trim=pod_view, changed=lambda before, after: None)
+    reflector = Reflector(cluster, PODS, namespace=namespace, trim=pod_view, copy=Copy(lambda before, after: None))
     try:
         assert await _listed(reflector) == made
         assert len(control_plane.requests(mark, agent=agent, verb="list", status=200)) == 3

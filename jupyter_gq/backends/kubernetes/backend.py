@@ -29,7 +29,7 @@ from jupyter_gq.domain.workload import Kind, RunKey, Workload
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 
 from .agent_reports import KubernetesAgentReports
-from .api.reflector import Reflector
+from .api.reflector import Copy, Reflector
 from .api.resources import NODES, PODS
 from .api.views import NodeView, PodView, node_view, pod_view
 from .api.writes import Writes
@@ -44,6 +44,7 @@ from .nodes.signal_orders import SignalOrders
 from .objects import names
 from .offer import Offer
 from .options import KubernetesOptions
+from .pods.marks import MarkKeeper, is_of_installation, is_server
 from .providers import PROVIDERS
 from .runs.notebooks import NotebookRuns
 from .runs.strays import Strays
@@ -119,7 +120,7 @@ class KubernetesRuns:
         self.notebooks = NotebookRuns(
             options, stopper=stopper, devices=devices, nodes=self.cluster_nodes, clocks=clocks
         )
-        self._strays = Strays(self.notebooks.pods, self.notebooks.runs, now)
+        self._strays = Strays(self.notebooks.pods, self.notebooks.runs, now, options.installation)
         self.training = TrainingRuns(
             options,
             writes=self._writes,
@@ -373,17 +374,16 @@ class KubernetesRuns:
 
     def _make_watches(self) -> list[_Watch]:
         options = self.options
-        ours = {"labelSelector": f"{names.INSTALLATION}={options.installation}"}
-        servers = {"labelSelector": names.WORKLOAD}
+        ours = MarkKeeper(lambda pod: is_of_installation(pod, options.installation))
         self._job_pods = self._watch_pods(
             options.training_namespace, ours, self._noting_work(self.training.pods.apply_change)
         )
         self._holding_pods = self._watch_pods(options.nodes_namespace, ours, self._note_holding_pod)
         self._server_pods = self._watch_pods(
-            options.hub_namespace, servers, self._noting_work(self.notebooks.pods.apply_change)
+            options.hub_namespace, MarkKeeper(is_server), self._noting_work(self.notebooks.pods.apply_change)
         )
         self._node_views: Reflector[NodeView] = Reflector(
-            self.cluster, NODES, trim=node_view, changed=self._noting_changes(self.cluster_nodes.apply_change)
+            self.cluster, NODES, trim=node_view, copy=Copy(self._noting_changes(self.cluster_nodes.apply_change))
         )
         watches: list[_Watch] = [self._node_views, self._holding_pods, self._job_pods, self._server_pods]
         self._foreign_pods: Reflector[Claims] | None = None
@@ -395,14 +395,14 @@ class KubernetesRuns:
                 PODS,
                 query=QUERY,
                 trim=lambda pod: claims_of(pod, options.installation),
-                changed=others.apply_change,
+                copy=Copy(others.apply_change),
             )
             watches.append(self._foreign_pods)
         return watches
 
-    def _watch_pods(self, namespace: str, query: dict[str, str], note: Callable[..., None]) -> Reflector[PodView]:
+    def _watch_pods(self, namespace: str, admit: MarkKeeper, note: Callable[..., None]) -> Reflector[PodView]:
         return Reflector(
-            self.cluster, PODS, namespace=namespace, query=query, trim=pod_view, changed=self._noting_changes(note)
+            self.cluster, PODS, namespace=namespace, trim=pod_view, copy=Copy(self._noting_changes(note), admit)
         )
 
     def _noting_work(self, note: Callable[..., None]) -> Callable[..., None]:

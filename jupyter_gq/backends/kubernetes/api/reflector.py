@@ -3,18 +3,23 @@
 Rules
 -----
 1. List and watch. A list is consistent and comes in pages; the watch begins at its version. The list replaces
-   everything that was known.
+   everything that was known, and after a restore of the cluster's database, which sets versions back, also what was
+   known of later versions.
 2. Expiry. After `410 Gone`, as an answer or in the stream, the objects are listed again. The list is the truth, events
    are news on top of it. A list that no watch follows is no contact: the first one is allowed, the second in a row is a
    failure.
 3. Failures. A failed list or a broken connection means "unknown", never "nothing": `failure` says so until contact is
    back.
 4. Reconnection. Each watch ends by the server's timeout or by silence, and continues where it was. After failures the
-   pauses grow, and chance keeps clients out of step.
-5. Endurance. Only `end` ends the thread: an error that nobody has foreseen is a failure like any other, and is tried
+   pauses grow, and chance keeps clients out of step. After the second failure in a row the objects are listed again:
+   the server may have been restored, and would tell nothing, or an error, to a watch of a version that it never had.
+5. Deletion. A watch with a label selector tells of an object that loses a label as of one that was deleted. So pods are
+   watched without one, and `admit` chooses which are kept.
+6. Endurance. Only `end` ends the thread: an error that nobody has foreseen is a failure like any other, and is tried
    again.
 
-See docs/decisions/0023-watch-the-cluster-as-plain-json.md.
+See docs/decisions/0023-watch-the-cluster-as-plain-json.md, docs/decisions/0277-let-a-pod-keep-its-labels.md and
+docs/decisions/0278-list-again-after-an-outage.md.
 """
 
 import asyncio
@@ -66,13 +71,20 @@ class ObjectView(Protocol):
 V = TypeVar("V", bound=ObjectView)
 #: Called with the object before and after a change; None = not there.
 Listener = Callable[[V | None, V | None], None]
+#: Called with the object as it is kept and as it was seen now; returns what is to be kept, None = nothing.
+Admission = Callable[[V | None, V], V | None]
+
+
+def admit_all(known: V | None, seen: V) -> V | None:
+    """Return the object as it was seen: all objects are kept."""
+    return seen
 
 
 class Copy(Generic[V]):
     """The objects as last seen. Lives in the event loop; `changed` is told each difference."""
 
-    def __init__(self, changed: Listener[V]) -> None:
-        self._changed = changed
+    def __init__(self, changed: Listener[V], admit: Admission[V] = admit_all) -> None:
+        self._changed, self._admit = changed, admit
         self._items: dict[Key, V] = {}
         #: Version at which a name was deleted.
         self._deleted: dict[Key, int] = {}
@@ -94,8 +106,7 @@ class Copy(Generic[V]):
             return
         if self._deleted.get(view.key, -1) >= view.version:
             return
-        self._items[view.key] = view
-        self._tell(known, view)
+        self._store(view)
 
     def remove(self, key: Key, version: int) -> None:
         """Remove an object and tell the listener, unless a newer version is known; older views cannot bring it back."""
@@ -105,22 +116,45 @@ class Copy(Generic[V]):
         self._deleted[key] = version
         while len(self._deleted) > _TOMBSTONES:
             self._deleted.pop(next(iter(self._deleted)))
-        if self._items.pop(key, None) is not None:
-            self._tell(known, None)
+        self._drop(key)
 
     def replace(self, views: Mapping[Key, V], version: int) -> None:
         """Replace all objects by the complete list of that version; keep objects that are known to be newer.
 
         The listener is told each difference.
         """
+        for key in [key for key, known in self._items.items() if key not in views and known.version <= version]:
+            self.remove(key, version)
         for view in views.values():
-            self.put(view)
-        for key, known in list(self._items.items()):
-            if key not in views and known.version <= version:
-                self.remove(key, version)
+            known = self._items.get(view.key)
+            if max(known.version if known is not None else -1, self._deleted.get(view.key, -1)) <= version:
+                self._store(view)
 
-    def _tell(self, before: V | None, after: V | None) -> None:
-        self._changed(before, after)
+    def restart(self, views: Mapping[Key, V]) -> None:
+        """Replace all objects by the complete list of a cluster whose versions were set back.
+
+        The listener is told each difference.
+        """
+        self._deleted.clear()
+        for key in [key for key in self._items if key not in views]:
+            self._drop(key)
+        for view in views.values():
+            self._store(view)
+
+    def _store(self, view: V) -> None:
+        """Store what is to be kept of the object, and tell the listener if that is not what was kept before."""
+        known = self._items.get(view.key)
+        kept = self._admit(known, view)
+        if kept is None:
+            self._drop(view.key)  # an object that is not kept has the name now
+        elif known is None or (known.version, known) != (kept.version, kept):
+            self._items[view.key] = kept
+            self._changed(known, kept)
+
+    def _drop(self, key: Key) -> None:
+        known = self._items.pop(key, None)
+        if known is not None:
+            self._changed(known, None)
 
 
 class Reflector(Generic[V]):
@@ -134,12 +168,12 @@ class Reflector(Generic[V]):
         namespace: str = "",
         query: Mapping[str, str] | None = None,
         trim: Callable[[JsonMapping], V],
-        changed: Listener[V],
+        copy: Copy[V],
     ) -> None:
         self._cluster, self._resource, self._namespace = cluster, resource, namespace
         self._query = dict(query or {})
         self._trim = trim
-        self.copy: Copy[V] = Copy(changed)
+        self.copy = copy
         self._what = f"{resource.plural} of {namespace}" if namespace else resource.plural
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -147,6 +181,8 @@ class Reflector(Generic[V]):
         self._stream: Stream | None = None
         #: The version up to which everything is known; "" = nothing is.
         self._version = ""
+        #: The same as a number, which stays while nothing is known; 0 = nothing ever was.
+        self._reached = 0
         #: Failures in a row; news from a watch ends the row, a list does not.
         self._failures = 0
         #: A `410`, or a watch that ended at once, and no watch has worked since.
@@ -188,7 +224,7 @@ class Reflector(Generic[V]):
                 self._version = ""
                 self._once(f"The cluster forgets what changes among the {self._what} before it can be read.")
             except ClusterError as error:
-                if not isinstance(error, Unreachable):
+                if not isinstance(error, Unreachable) or self._failures:
                     self._version = ""
                 self._failed(error.sentence)
             except Exception as error:
@@ -227,8 +263,9 @@ class Reflector(Generic[V]):
         for items, version in self._cluster.pages(self._resource, self._namespace, self._query):  # noqa: B007
             views.update({view.key: view for view in map(self._trim, items)})
         listed = int(version or 0)
-        self._in_loop(lambda: self._replace(views, listed))
-        self._version = version
+        is_set_back = listed < self._reached
+        self._in_loop(lambda: self._replace(views, listed, is_set_back=is_set_back))
+        self._version, self._reached = version, listed
 
     def _watch(self) -> None:
         seconds = random.randint(*_WATCH_SECONDS)  # noqa: S311 - no secret
@@ -259,6 +296,7 @@ class Reflector(Generic[V]):
                 broken = Expired(told) if item.get("code") == 410 else Unreachable(f"The watch broke off: {told}.")
                 break
             self._version = str((item.get("metadata") or {}).get("resourceVersion") or self._version)
+            self._reached = int(self._version)
             self._worked()
             if kind != "BOOKMARK":
                 changes.append((kind == "DELETED", self._trim(item)))
@@ -279,9 +317,15 @@ class Reflector(Generic[V]):
 
     # --- in the loop
 
-    def _replace(self, views: Mapping[Key, V], version: int) -> None:
+    def _replace(self, views: Mapping[Key, V], version: int, *, is_set_back: bool) -> None:
         self.lists += 1
-        self.copy.replace(views, version)
+        if is_set_back:
+            log.warning(
+                "the versions of the %s were set back, such as by a restore: what was known is dropped", self._what
+            )
+            self.copy.restart(views)
+        else:
+            self.copy.replace(views, version)
         if not self.synced.is_set():
             self.failure = ""
             self.synced.set()

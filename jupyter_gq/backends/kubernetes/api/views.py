@@ -29,6 +29,8 @@ class PodView:
     labels: Mapping[str, str] = field(default_factory=dict)
     #: Labels or annotations of ours, by key.
     annotations: Mapping[str, str] = field(default_factory=dict)
+    #: Keys of labels and annotations of ours that were taken from the pod or changed since it was first seen.
+    lost_marks: tuple[str, ...] = ()
     #: "" = not bound yet.
     node: str = ""
     phase: str = "Pending"

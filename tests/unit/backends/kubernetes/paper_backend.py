@@ -112,6 +112,7 @@ class PaperBackend:
             uid=f"uid-{name}",
             node=slot.partition("/")[0],
             phase="Running",
+            labels={names.INSTALLATION: OPTIONS.installation},
             annotations={names.SLOT: slot},
         )
         self._reserved.put(replace(pod, **fields, version=self._next()))
@@ -131,7 +132,12 @@ class PaperBackend:
             uid=f"uid-{workload}-{task}" if task else f"uid-{workload}",
             node=slot.partition("/")[0],
             phase="Running",
-            labels={names.WORKLOAD: workload, names.ATTEMPT: "1", names.TASK: str(task)},
+            labels={
+                names.INSTALLATION: OPTIONS.installation,
+                names.WORKLOAD: workload,
+                names.ATTEMPT: "1",
+                names.TASK: str(task),
+            },
             annotations=annotations,
         )
         copy.put(replace(pod, **fields, version=self._next()))

@@ -10,7 +10,7 @@ from kubernetes import client
 
 from jupyter_gq.backends.kubernetes.api.cluster import Cluster
 from jupyter_gq.backends.kubernetes.api.errors import ClusterError, Expired, Unreachable
-from jupyter_gq.backends.kubernetes.api.reflector import Reflector
+from jupyter_gq.backends.kubernetes.api.reflector import Copy, Reflector
 from jupyter_gq.backends.kubernetes.api.resources import PODS
 from jupyter_gq.backends.kubernetes.api.views import pod_view
 from tests.patience import scaled
@@ -95,7 +95,7 @@ async def reflect():
     begun = []
 
     def begin(cluster):
-        begun.append(Reflector(cluster, PODS, namespace="t", trim=pod_view, changed=lambda before, after: None))
+        begun.append(Reflector(cluster, PODS, namespace="t", trim=pod_view, copy=Copy(lambda before, after: None)))
         begun[-1].start()
         return begun[-1]
 

@@ -10,7 +10,7 @@ from kubernetes.config import ConfigException
 
 from jupyter_gq.backends.kubernetes.api.cluster import Cluster, Stream
 from jupyter_gq.backends.kubernetes.api.errors import Expired, Refused, Unreachable
-from jupyter_gq.backends.kubernetes.api.reflector import Reflector
+from jupyter_gq.backends.kubernetes.api.reflector import Copy, Reflector
 from jupyter_gq.backends.kubernetes.api.resources import PODS
 from jupyter_gq.backends.kubernetes.api.views import PodView, pod_view
 from tests.patience import scaled
@@ -96,7 +96,7 @@ async def watch():
     begun = []
 
     def begin(cluster, trim=pod_view):
-        reflector = Hurried(cluster, PODS, namespace="t", trim=trim, changed=lambda before, after: None)
+        reflector = Hurried(cluster, PODS, namespace="t", trim=trim, copy=Copy(lambda before, after: None))
         begun.append(reflector)
         reflector.begin()
         return reflector
@@ -197,3 +197,53 @@ async def test_a_line_that_is_no_event_breaks_the_watch_off():
     assert next(batches) == [{"type": "BOOKMARK"}]
     with pytest.raises(Unreachable, match="broke off"):
         next(batches)
+
+
+class ClusterThatWasRestored:
+    """Has a pod at version 1000; later it knows nothing of that version, and has another pod, of a lower one.
+
+    To a watch of the lost version it answers `fault`.
+    """
+
+    def __init__(self, fault):
+        self.fault, self.versions, self.hold = fault, [], None
+
+    def pages(self, resource, namespace, query):
+        if not self.versions:
+            yield [added("lost", 990)["object"], added("well", 980)["object"]], "1000"
+        else:
+            yield [added("well", 40)["object"]], "50"
+
+    def watch(self, resource, namespace, query, version, seconds):
+        self.versions.append(version)
+        if version == "1000":
+            raise self.fault
+        return OneWatch([[added("next", 60)]], self.hold)
+
+
+@pytest.mark.parametrize("status", [0, 500, 504])
+async def test_after_a_restore_what_was_known_of_later_versions_is_not_believed(watch, status):
+    cluster = ClusterThatWasRestored(Unreachable("Too large resource version: 1000, current: 50", status=status))
+    reflector = watch(cluster)
+    async with asyncio.timeout(scaled(5)):
+        while reflector.copy.get("t", "next") is None:
+            await asyncio.sleep(0.001)
+    assert {view.name: view.version for view in reflector.copy} == {"well": 40, "next": 60}
+    assert cluster.versions == ["1000", "1000", "50"]
+
+
+async def test_a_list_is_believed_also_of_an_object_whose_version_was_set_back_long_ago():
+    told = []
+    copy = Copy(lambda before, after: told.append((before, after)))
+    copy.put(pod_view(added("p", 1000)["object"]))
+    copy.put(pod_view(added("newer", 1300)["object"]))
+    copy.replace({("t", "p"): pod_view(added("p", 950)["object"])}, 1200)
+    assert {view.name: view.version for view in copy} == {"p": 950, "newer": 1300}
+
+
+async def test_an_answer_that_comes_late_does_not_revive_what_a_list_no_longer_has():
+    copy = Copy(lambda before, after: None)
+    copy.put(pod_view(added("p", 10)["object"]))
+    copy.replace({}, 20)
+    copy.put(pod_view(added("p", 10)["object"]))
+    assert len(copy) == 0

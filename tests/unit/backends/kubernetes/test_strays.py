@@ -27,7 +27,7 @@ class Seen:
 
     def __init__(self):
         self.pods, self.known, self.time = PodIndex(), set(), 0.0
-        self.strays = Strays(self.pods, self.known, lambda: self.time)
+        self.strays = Strays(self.pods, self.known, lambda: self.time, "gq")
 
     def at(self, time):
         self.time = time
@@ -55,3 +55,10 @@ def test_a_pod_that_ends_is_none_and_so_is_one_that_keeps_no_device(how):
     seen = Seen()
     seen.pods.apply_change(None, replace(POD, **how))
     assert [seen.at(0), seen.at(61)] == [[], []]
+
+
+@pytest.mark.parametrize(("installation", "found"), [("gq", FOUND), ("other", [])])
+def test_a_server_of_another_installation_beside_the_same_hub_is_none(installation, found):
+    seen = Seen()
+    seen.pods.apply_change(None, replace(POD, labels={**POD.labels, names.INSTALLATION: installation}))
+    assert [seen.at(0), seen.at(61)] == [[], found]
