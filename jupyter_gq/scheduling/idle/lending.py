@@ -9,8 +9,8 @@ Rules
    free.
 3. Return: a suspended notebook gets its devices back as soon as it is used again (`is_wanted_back`), before any other
    work is served. The borrowers give way: first those that are nominated for its devices, then those of queues above
-   their quota, then those that lose least. A fixed quota is a place, so this holds against all borrowers. It also holds
-   while the devices are drained or in no pool: like a running notebook, a suspended one stays until it ends.
+   their quota, then those that lose least. A fixed quota is a place, so this holds against all borrowers, and
+   also while the devices are drained or in no pool: a suspended notebook stays there until its end, as a running one.
 4. Meanwhile: the place of a notebook is kept for it in each cycle, while it is suspended and while the borrowers stop.
    If work that cannot give way is in its way, borrowers may use the rest of the place until that work has ended.
 """

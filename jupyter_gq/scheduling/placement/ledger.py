@@ -158,7 +158,7 @@ class DeviceLedger:
     def allocate_at(self, workload: Workload, placement: Iterable[TaskPlacement], *, returns: bool = False) -> bool:
         """Take exactly these places for a workload now; tell whether they are free. False changes nothing.
 
-        A suspended workload that `returns` to its place has kept its CPU and memory. Its devices may be ones that take
+        A suspended workload that `returns` to its place has kept its CPU and memory, and may have devices that take
         nothing new although they work.
         """
         return self._at(workload, placement, View.NOW, returns)
