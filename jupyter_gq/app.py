@@ -53,7 +53,7 @@ def _run_line(argv: list[str]) -> int:
         getattr(module, name).launch_instance(rest)
         return 0
     if rest and not _take_late_names(arguments, rest):
-        parser.error(f"unknown arguments: {shorten(' '.join(rest))}")
+        arguments.own_parser.error(f"unknown arguments: {shorten(' '.join(rest))}")
     return _run_command(command, cast(_CommandModule, module).run, arguments)
 
 
@@ -122,6 +122,7 @@ def build_parser() -> argparse.ArgumentParser:
             commands.add_parser(name, help=command.help, add_help=False)
             continue
         parser_of_command = commands.add_parser(name, help=command.help, description=_sentence(command.help))
+        parser_of_command.set_defaults(own_parser=parser_of_command)
         with suppress(ModuleNotFoundError):  # told when it is called
             cast(_CommandModule, import_module(command.module)).add_arguments(parser_of_command)
     commands.choices["completion"].set_defaults(parser=parser)

@@ -13,6 +13,18 @@ from .strict_model import REFUSED
 #: Parts of the paths in pydantic's errors that name a branch of a union or a validator, not a field.
 _BRANCHES = frozenset({"str", "constrained-str", "int", "float", "bool"})
 
+#: Errors of values out of their bounds: the entry of the context that holds the bound, and the words around it.
+_BOUNDS = {
+    "too_short": ("min_length", "{} or more entries are needed"),
+    "too_long": ("max_length", "at most {} entries are possible"),
+    "string_too_short": ("min_length", "{} or more characters are needed"),
+    "string_too_long": ("max_length", "at most {} characters are possible"),
+    "greater_than_equal": ("ge", "{} or more was expected"),
+    "greater_than": ("gt", "more than {} was expected"),
+    "less_than_equal": ("le", "at most {} was expected"),
+    "less_than": ("lt", "less than {} was expected"),
+}
+
 
 def describe_errors(error: ValidationError) -> dict[str, str]:
     """Return the first error of each wrong field as a clause, by the dotted path of the field; "" is the whole."""
@@ -49,13 +61,12 @@ def _in_words(detail: ErrorDetails) -> str:
         return f"text of the form {detail['ctx']['pattern']} was expected, not {show_value(given)}"
     if kind == "string_pattern_mismatch":
         return f"control characters are not possible in it; write it without them, not {show_value(given)}"
-    if kind == "too_short":
-        return f"{detail['ctx']['min_length']} or more entries are needed, not {show_value(given)}"
-    if kind == "string_too_short":
-        return f"{detail['ctx']['min_length']} or more characters are needed, not {show_value(given)}"
+    if kind in _BOUNDS:
+        bound, words = _BOUNDS[kind]
+        return f"{words.format(detail['ctx'][bound])}, not {show_value(given)}"
     if kind == REFUSED:
         return detail["msg"]
-    if kind.endswith("_type"):
+    if kind.endswith(("_type", "_parsing", "_from_float")):
         return f"{_expected(detail)}, not {show_value(given)}"
     message = detail["msg"].removeprefix("Value error, ")
     return f"{message[:1].lower()}{message[1:]}, not {show_value(given)}"
@@ -66,5 +77,5 @@ def _expected(detail: ErrorDetails) -> str:
     if any(part in _BRANCHES for part in detail["loc"]):
         return "text or a number was expected"
     words = {"string": "text", "int": "a whole number", "float": "a number", "bool": "true or false"}
-    kind = detail["type"].removesuffix("_type")
+    kind = detail["type"].partition("_")[0]
     return f"{words.get(kind, 'a ' + kind)} was expected"

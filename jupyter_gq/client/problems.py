@@ -54,12 +54,16 @@ class ServiceUnavailable(ServiceError):
 
     @classmethod
     def no_connection(cls, url: str, why: object) -> "ServiceUnavailable":
-        """Return the error, with status 503, for a service at `url` that does not answer; its message says why."""
+        """Return the error, with status 503, for a service at `url` that does not answer; its message says why.
+
+        For an error of the system, that is its text without its number.
+        """
+        told = (why.strerror if isinstance(why, OSError) else None) or str(why) or type(why).__name__
         return cls(
             503,
             PlainProblem(
                 code="service_unavailable",
-                message=f"The GPU scheduler service does not answer at {url}: "
-                f"{str(why) or type(why).__name__}. It may be restarting; try again in a moment.",
+                message=f"The GPU scheduler service does not answer at {url}: {told}. It may be restarting; try again "
+                "in a moment.",
             ),
         )

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
-_VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+from .counted_devices import VISIBLE
+
 #: The variable that hides all devices from a container.
-HIDDEN = {"name": _VISIBLE, "value": "void"}
+HIDDEN = {"name": VISIBLE, "value": "void"}
 
 
 def unguarded_containers(spec: JsonMapping, main: str) -> frozenset[str]:
@@ -44,7 +45,7 @@ def _others(spec: JsonMapping, main: str) -> Iterator[JsonMapping]:
 
 
 def _sees_by_intent(container: JsonMapping) -> bool:
-    said = any(each.get("name") == _VISIBLE for each in container.get("env") or ())
+    said = any(each.get("name") == VISIBLE for each in container.get("env") or ())
     # Resources of Kubernetes itself (cpu, memory) have no vendor before a slash.
     asked = (container.get("resources") or {}).get("limits") or {}
     return said or any("/" in name for name in asked)

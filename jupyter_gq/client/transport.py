@@ -143,12 +143,7 @@ def read_error(status: int, body: bytes, url: str, elsewhere: str = "") -> Servi
     """
     problem = _problem_in(body)
     if problem is None and elsewhere and 300 <= status < 400:
-        problem = PlainProblem(
-            code="unexpected_answer",
-            message=f"The address {url} of the GPU scheduler service redirects to {elsewhere.partition('?')[0]}: "
-            "probably the hub's proxy, which takes only HTTPS. Your administrator has to set an address that answers "
-            "by itself: hub.notebookUrl in the values of the chart, or c.GPUShareMixin.server_service_url.",
-        )
+        problem = PlainProblem(code="unexpected_answer", message=_describe_redirect(url, elsewhere.partition("?")[0]))
     if problem is None and status in UNAVAILABLE:
         problem = PlainProblem(
             code="service_unavailable",
@@ -162,6 +157,20 @@ def read_error(status: int, body: bytes, url: str, elsewhere: str = "") -> Servi
             "probably a proxy answered instead. Try again; if it stays, tell your administrator.",
         )
     return (ServiceUnavailable if status in UNAVAILABLE else ServiceError)(status, problem)
+
+
+def _describe_redirect(url: str, elsewhere: str) -> str:
+    """Return what is wrong with an address of the service that redirects: it is that of a page, or without HTTPS."""
+    if not (url.startswith("http:") and elsewhere.startswith("https:")):
+        return (
+            f"The address {url} is not that of the GPU scheduler service: it leads to {elsewhere}. The address of the "
+            "service is that of the Hub and /services/jupyter-gq."
+        )
+    return (
+        f"The address {url} of the GPU scheduler service redirects to {elsewhere}: probably the hub's proxy, which "
+        "takes only HTTPS. Your administrator has to set an address that answers by itself: hub.notebookUrl in the "
+        "values of the chart, or c.GPUShareMixin.server_service_url."
+    )
 
 
 def _problem_in(body: bytes) -> PlainProblem | None:

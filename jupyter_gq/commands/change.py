@@ -4,6 +4,7 @@ import argparse
 
 from jupyter_gq.client.models import JobChange, JobView
 from jupyter_gq.notebook.durations import parse_duration
+from jupyter_gq.notebook.job_options import parse_whole
 
 from .clock import now
 from .job_acts import add_jobs_arguments, run_on_jobs
@@ -16,17 +17,21 @@ _NO_LIMIT = "none"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq change`."""
     add_jobs_arguments(parser)
-    parser.add_argument("--priority", type=int, help="priority inside the queue, at most that which the queue allows")
+    parser.add_argument(
+        "--priority", type=parse_whole, help="priority inside the queue, at most that which the queue allows"
+    )
     parser.add_argument(
         "--gpus", help='GPUs of each task, such as "0.5"; only while the job waits; ends its suspended run'
     )
     parser.add_argument("--gpu-memory", help='instead of --gpus: GPU memory of each task, such as "12 GB"')
     parser.add_argument(
-        "--tasks", type=int, help="number of tasks; only while the job waits, and ends its suspended run as well"
+        "--tasks",
+        type=parse_whole,
+        help="number of tasks; only while the job waits, and ends its suspended run as well",
     )
     parser.add_argument(
         "--min-tasks",
-        type=int,
+        type=parse_whole,
         metavar="TASKS",
         help="least number of tasks with which the job starts and runs on; the number of --tasks: all or none",
     )

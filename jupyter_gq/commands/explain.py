@@ -80,7 +80,8 @@ def _describe_run(job: JobView, now: float) -> Iterator[str]:
         yield f"It has run for {ran}{expected}."
     if job.progress is not None:
         done = "" if job.progress.fraction is None else f"{job.progress.fraction:.0%}"
-        yield f"Progress: {', '.join(filter(None, [done, job.progress.text]))}."
+        if told := ", ".join(filter(None, [done, job.progress.text])):
+            yield f"Progress: {told}."
     if job.utilisation is not None:
         yield f"It uses {job.utilisation} % of its GPU."
     if memory := describe_memory(job):

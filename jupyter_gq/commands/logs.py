@@ -6,6 +6,7 @@ from jupyter_gq.client.models import JobView
 from jupyter_gq.client.models.logs import LONGEST_TEXT
 from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.domain.plain_text import strip_controls
+from jupyter_gq.notebook.job_options import parse_whole
 
 from .connection import add_service_arguments, ask_service
 from .explain import JOB_HELP, JOB_METAVAR, describe_job
@@ -33,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--task",
-        type=int,
+        type=parse_whole,
         metavar="N",
         help="print the log of this task of the last run instead, from 0: all that its cells print, and messages",
     )

@@ -162,4 +162,4 @@ def format_bytes(count: int) -> str:
     for unit, size in (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024)):
         if count >= size:
             return f"{count / size:.1f}".removesuffix(".0") + f" {unit}"
-    return f"{count} bytes"
+    return f"{count} byte{'' if count == 1 else 's'}"

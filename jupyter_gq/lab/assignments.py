@@ -105,12 +105,29 @@ def list_points(grid: Mapping[str, Sequence[str]], steps: Sequence[Step]) -> lis
         wrong = next((value for value in values if not is_literal(value)), None)
         if wrong is not None:
             raise _refuse(f"{name}: {wrong[:60]} is not a number, a text in quotes, True, False or None.")
+        doubled = _find_doubled(values)
+        if doubled is not None:
+            raise _refuse(f"{name}: {doubled[:60]} is written twice, and the jobs would be the same. Write it once.")
     points = 1
     for values in grid.values():
         points *= len(values)
     if not grid or not 0 < points <= MAX_JOBS:
         raise _refuse(f"The values make {points if grid else 0} jobs, and a sweep has 1 to {MAX_JOBS}.")
     return [dict(zip(grid, chosen, strict=True)) for chosen in itertools.product(*grid.values())]
+
+
+def _find_doubled(literals: Sequence[str]) -> str | None:
+    """Return the first literal whose value an earlier one has, such as 0.10 after 0.1; None if there is none.
+
+    See docs/decisions/0271-refuse-a-value-that-a-grid-has-twice.md.
+    """
+    seen = set[tuple[type, object]]()
+    for literal in literals:
+        value = ast.literal_eval(literal)
+        if (type(value), value) in seen:
+            return literal
+        seen.add((type(value), value))
+    return None
 
 
 def _refuse(message: str) -> RefusedRequest:

@@ -97,9 +97,9 @@ class KernelRequests:
         service refuses the job.
         """
         asked = parse(KernelJob, body)
-        notes: list[str] = []
         if asked.code is None:
             request = await self._make_request(asked)
+            notes = _list_file_notes(await self._connection.describe(request)) if asked.file_patterns else []
         else:
             request, notes = await self._make_cell_request(asked, asked.code)
         job, _ = await self._connection.submit(request)
@@ -185,8 +185,7 @@ class KernelRequests:
         )
         plan = await self._connection.describe(request)
         notes = describe_warnings(plan.warnings, before, target)
-        notes += [f"{file.path}: {file.message}." for file in plan.files.staying if not file.reached]
-        notes += plan.files.pattern_notes
+        notes += _list_file_notes(plan)
         notes += describe_failed(history.cells, target) if asked.replay else []
         if asked.replay and not (history.complete and is_known):
             notes.append("Not everything that ran in this kernel is known, so the job may lack some of it.")
@@ -217,6 +216,12 @@ class KernelRequests:
             message = f"Which queue? Name it with queue. {queues.describe_own()}"
             raise RefusedRequest("unknown_queue", message, field="queue")
         return queues.own[0]
+
+
+def _list_file_notes(plan: Plan) -> list[str]:
+    """Return a sentence for each file that the job will lack, and for each pattern that takes no file along."""
+    lacking = [f"{file.path}: {file.message}." for file in plan.files.staying if not file.reached]
+    return lacking + plan.files.pattern_notes
 
 
 def _find_value(event: JsonObject) -> JsonValue:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import numbers
 from collections.abc import Iterable, Mapping, Sequence
 
 #: Most jobs of one sweep.
@@ -17,12 +18,15 @@ _SHAPE = 'The grid is a dict of lists, such as {"lr": [0.1, 0.01]}, or a list of
 def list_points(grid: Mapping[str, Sequence[object]] | Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
     """Return the points of a grid, each as a dict of arguments.
 
-    Raises `ValueError` if there are none or too many, or if the grid has another shape.
+    Raises `ValueError` if there are none or too many, if a list of values has one twice, or if the grid has another
+    shape. In a list of points, the same one may be there several times.
     """
     if isinstance(grid, Mapping):
         _check_names(grid)
         values = [_list_values(name, each) for name, each in grid.items()]
         _check_count(math.prod(map(len, values)) if grid else 0, exact=all(len(each) <= MAX_JOBS for each in values))
+        for name, each in zip(grid, values):  # noqa: B905 - Python 3.8 too
+            _check_differ(name, each)
         return [dict(zip(grid, chosen)) for chosen in itertools.product(*values)]  # noqa: B905 - Python 3.8 too
     read = _read(grid)
     if read is None:
@@ -43,6 +47,23 @@ def _list_values(name: str, values: object) -> list[object]:
     if read is None:
         raise ValueError(f"The grid needs a list of values for {name}, such as {{{name!r}: [1, 2]}}.")
     return read
+
+
+def _check_differ(name: str, values: Sequence[object]) -> None:
+    """Raise `ValueError` if a number, a text, True, False or None is there twice; other values are not compared.
+
+    See docs/decisions/0271-refuse-a-value-that-a-grid-has-twice.md.
+    """
+    seen = set()
+    for value in values:
+        if not isinstance(value, (str, bytes, numbers.Number, type(None))):
+            continue
+        if (type(value), value) in seen:
+            raise ValueError(
+                f"The grid has {value!r:.100} twice for {name}, and the jobs would be the same. Name each value once. "
+                "To call the function several times with the same arguments, give a list of dicts, one for each job."
+            )
+        seen.add((type(value), value))
 
 
 def _read(values: object) -> list[object] | None:

@@ -6,6 +6,7 @@ See docs/decisions/0237-write-the-options-of-a-job-where-people-read-them.md.
 from __future__ import annotations
 
 import argparse
+import re
 
 from .durations import parse_duration
 
@@ -33,15 +34,15 @@ def add_job_options(parser: argparse.ArgumentParser, *, named_after: str) -> Non
         metavar="MODEL",
         help="GPUs of this model, if there is room; may be repeated, the first is tried first",
     )
-    parser.add_argument("--tasks", type=int, default=1, help="number of tasks; all start together (default: 1)")
+    parser.add_argument("--tasks", type=parse_whole, default=1, help="number of tasks; all start together (default: 1)")
     parser.add_argument(
         "--min-tasks",
-        type=int,
+        type=parse_whole,
         metavar="TASKS",
         help="least number of tasks: the job starts with so many, and grows and shrinks while it runs (default: all)",
     )
     parser.add_argument("--within", metavar="LEVEL", help="all tasks in one node, rack or other level of the cluster")
-    parser.add_argument("--priority", type=int, default=0, help="priority inside the queue (default: 0)")
+    parser.add_argument("--priority", type=parse_whole, default=0, help="priority inside the queue (default: 0)")
     parser.add_argument(
         "--expected",
         type=parse_duration,
@@ -55,6 +56,13 @@ def add_job_options(parser: argparse.ArgumentParser, *, named_after: str) -> Non
         help="how long the job may run, over all runs and without pauses; then it saves its state and ends "
         "(default: as the queue says)",
     )
+
+
+def parse_whole(text: str) -> int:
+    """Return the whole number that an option has; raise `ArgumentTypeError` for text in another form."""
+    if re.fullmatch(r"[+-]?[0-9]{1,18}", text) is None:
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} is no whole number")
+    return int(text)
 
 
 def read_job_options(parsed: argparse.Namespace) -> dict[str, object]:

@@ -58,12 +58,15 @@ def _make_plain(option: str, value: object) -> object:
     return float(value)
 
 
-def list_names(option: str, names: object) -> list[str]:
-    """Return the names that an option has, as a list; one name may be given alone, as text."""
+def list_names(option: str, names: object, *, each: str = "name") -> list[str]:
+    """Return the names that an option has, as a list; one name may be given alone, as text.
+
+    `each` is the word for one of them in the `TypeError` about anything else.
+    """
     listed = [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
     texts = [name for name in listed if isinstance(name, str)]
     if len(texts) < len(listed):
-        raise TypeError(f"{option} is a name or a list of names, not {names!r:.100}.")
+        raise TypeError(f"{option} is a {each} or a list of {each}s, not {names!r:.100}.")
     return texts
 
 

@@ -42,6 +42,7 @@ def submit(  # noqa: PLR0913 - the options of a job are keywords of the one func
     expected_seconds: float | None = None,
     max_seconds: float | None = None,
     secrets: str | Sequence[str] = (),
+    also: str | Sequence[str] = (),
     software: str = "",
     check: bool = True,
     **kwargs: object,
@@ -67,6 +68,8 @@ def submit(  # noqa: PLR0913 - the options of a job are keywords of the one func
     - `expected_seconds`: how long the job will probably run, for forecasts.
     - `max_seconds`: how long the job may run, over all runs and without pauses; then it saves its state and ends.
     - `secrets`: names of stored secrets that the job finds in variables of these names.
+    - `also`: files of the present folder to take along, such as "*.yaml" or ["conf/", "*.csv"], as in `.gitignore`.
+      Prints which pattern no file fits.
     - `software`: the name of an image that the administrator offers, or of another kernel of this server, with the
       same minor version of Python as this one; "" is the software of this notebook.
     - `check`: whether the function is loaded in a new process before anything is sent.
@@ -94,6 +97,8 @@ def submit(  # noqa: PLR0913 - the options of a job are keywords of the one func
         "expected_seconds": expected_seconds,
         "max_seconds": max_seconds,
         "secrets": list_names("secrets", secrets),
+        # See docs/decisions/0272-let-functions-name-their-files-by-patterns.md.
+        "file_patterns": list_names("also", also, each="pattern"),
         "software": software,
     }
     options = make_plain(options)
@@ -103,11 +108,19 @@ def submit(  # noqa: PLR0913 - the options of a job are keywords of the one func
     text = pickle_call(function, args, kwargs)
     if check:
         check_call(text)
-    return send_pickled(server, text, describe_call(function, args, kwargs), options)
+    job, notes = send_pickled(server, text, describe_call(function, args, kwargs), options)
+    print_notes(notes)
+    return job
 
 
-def send_pickled(server: Server, text: str, described: str, options: Mapping[str, object]) -> Job:
-    """Send a call that is pickled as `text` with these fields of a job, and return its handle."""
+def print_notes(notes: Sequence[str]) -> None:
+    """Print the notes of the server about a job that was sent."""
+    for note in notes:
+        print(note)  # noqa: T201
+
+
+def send_pickled(server: Server, text: str, described: str, options: Mapping[str, object]) -> tuple[Job, Sequence[str]]:
+    """Send a call that is pickled as `text` with these fields of a job; return its handle, and the server's notes."""
     body = {
         **options,
         "key": uuid.uuid4().hex,
@@ -122,4 +135,4 @@ def send_pickled(server: Server, text: str, described: str, options: Mapping[str
         "returns": [RETURNED],
     }
     answer = server.post("jobs", body=body)
-    return Job(server, cast("Mapping[str, object]", answer["job"]))
+    return Job(server, cast("Mapping[str, object]", answer["job"])), cast("Sequence[str]", answer["notes"])

@@ -19,7 +19,7 @@ from .handle import Job, wait_until
 from .options import MAX_NAME, check_count, check_function, check_order, check_parallel, list_names, make_plain
 from .pickled_call import check_arguments, check_call, describe_call, name_function, pickle_call, restore_numbers
 from .server import JobError, Server, check_id, find_folder, find_kernel_id, find_server
-from .submit import send_pickled
+from .submit import print_notes, send_pickled
 from .table import Table
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def sweep(  # noqa: PLR0913 - the options of a job are keywords of the one funct
     expected_seconds: float | None = None,
     max_seconds: float | None = None,
     secrets: str | Sequence[str] = (),
+    also: str | Sequence[str] = (),
     software: str = "",
     check: bool = True,
 ) -> Sweep:
@@ -71,9 +72,9 @@ def sweep(  # noqa: PLR0913 - the options of a job are keywords of the one funct
     - All others are the options of `submit`, for each job.
 
     Unless `check` is False, the first point is loaded in a new process before anything is sent. Raises `ValueError` for
-    an empty grid, one of more than 1000 points and wrong options; `TypeError` for points that do not fit the function,
-    and for async and generator functions; and `JobError` if the jobs cannot be sent. If the service refuses a job after
-    others were sent, those are cancelled.
+    an empty grid, one of more than 1000 points, a value that a list of the dict has twice, and wrong options;
+    `TypeError` for points that do not fit the function, and for async and generator functions; and `JobError` if the
+    jobs cannot be sent. If the service refuses a job after others were sent, those are cancelled.
     """
     check_function(function, "sweep takes a function and a grid of its arguments")
     points = list_points(grid)
@@ -98,6 +99,7 @@ def sweep(  # noqa: PLR0913 - the options of a job are keywords of the one funct
         "expected_seconds": expected_seconds,
         "max_seconds": max_seconds,
         "secrets": list_names("secrets", secrets),
+        "file_patterns": list_names("also", also, each="pattern"),
         "software": software,
         "group": group,
         "group_parallel": parallel,
@@ -117,7 +119,10 @@ def sweep(  # noqa: PLR0913 - the options of a job are keywords of the one funct
             described = describe_call(function, (), point)
             shown = described[len(name_function(function)) + 1 : -1]
             named = {**options, "name": f"{name or name_function(function)} {shown}"[:MAX_NAME]}
-            sent.add(send_pickled(server, call, described, named), point)
+            job, notes = send_pickled(server, call, described, named)
+            if not sent.jobs:  # the others have the same files
+                print_notes(notes)
+            sent.add(job, point)
     except (JobError, KeyboardInterrupt):
         sent.cancel()
         raise

@@ -15,6 +15,7 @@ from .handle import Job, JobFailed, wait_until
 from .job_options import add_job_options, read_job_options
 from .jobs import in_job
 from .server import JobError, find_folder, find_kernel_id, find_server
+from .submit import print_notes
 from .table import Table
 
 #: Seconds between two looks at a job whose line is kept up to date.
@@ -201,8 +202,7 @@ def _send(shell: Shell, options: argparse.Namespace, cell: str) -> Job:
         "file_patterns": options.also,
     }
     answer = server.post("jobs", body={**body, **read_job_options(options)})
-    for note in cast("list[str]", answer["notes"]):
-        print(note)  # noqa: T201
+    print_notes(cast("list[str]", answer["notes"]))
     return Job(server, cast("Mapping[str, object]", answer["job"]))
 
 

@@ -2,13 +2,12 @@
 
 import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { CommandRegistry } from '@lumino/commands';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import { describeError } from './client';
 import { fitToast } from './toasts';
 import type { ITraining } from './tokens';
-import { CommandIDs, readJobId } from './tokens';
+import { readJobId } from './tokens';
 import type { JobChange, JobView } from './wire';
 
 /** Look up the job of a command and act on it. A failure is shown in one notification, and makes the answer null. */
@@ -28,11 +27,6 @@ export async function actOnJob<T>(
     Notification.error(fitToast(describeError(reason)), { autoClose: 8000 });
     return null;
   }
-}
-
-/** Load the variables of a job into its notebook by the command; return whether the cell that loads them succeeded. */
-export async function loadVariables(commands: CommandRegistry, job: string): Promise<boolean> {
-  return (await commands.execute(CommandIDs.loadResults, { job })) === true;
 }
 
 /** The most jobs of one request to cancel; the service refuses more. */

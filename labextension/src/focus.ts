@@ -1,18 +1,48 @@
 /** The way of the keyboard focus back to the notebook. */
 
-import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 
 /** Where a button stands that a closed dialog gives the focus back to: the next Enter there would send once more. */
-export const TOOLBAR = '.jp-Toolbar';
+const TOOLBAR = '.jp-Toolbar';
 /** The line under a cell, whose buttons go away with the cancel of the job, and the keys of the notebook with them. */
-export const LINE = '.jp-gq-status-host';
+const LINE = '.jp-gq-status-host';
 
-/** Give the focus to the notebook's active cell if a button of the notebook has it that stands in one of these places. */
-export function focusNotebook(panel: NotebookPanel, places: string): void {
+/** Return whether a button of the notebook has the focus that stands in one of these places. */
+function hasFocus(panel: NotebookPanel, places: string): boolean {
   const focused = document.activeElement;
-  if (focused instanceof HTMLElement && panel.node.contains(focused) && focused.closest(places) !== null) {
+  return panel.node.contains(focused) && (focused?.closest(places) ?? null) !== null;
+}
+
+/** Give the focus to the notebook's active cell. */
+function focusNotebook(panel: NotebookPanel): void {
+  if (document.activeElement instanceof HTMLElement) {
     // A button in the active cell counts as the cell's focus, which would stay there.
-    focused.blur();
-    panel.content.activate();
+    document.activeElement.blur();
   }
+  panel.content.activate();
+}
+
+/** Give the focus to the notebook's active cell if a button of the notebook's toolbar has it. */
+export function leaveToolbar(panel: NotebookPanel): void {
+  if (hasFocus(panel, TOOLBAR)) {
+    focusNotebook(panel);
+  }
+}
+
+/**
+ * Ask the user for a confirmation and return it. If a button in the line under a cell asks, the notebook has the focus
+ * afterwards, except if the user refuses and the button is still there.
+ */
+export async function confirmFromLine(
+  tracker: INotebookTracker | null,
+  confirm: () => Promise<boolean>
+): Promise<boolean> {
+  const panel = tracker?.currentWidget ?? null;
+  const asksFromLine = panel !== null && hasFocus(panel, LINE);
+  const isConfirmed = await confirm();
+  // The line may have been drawn anew meanwhile: then the dialog had no button to give the focus back to.
+  if (asksFromLine && (isConfirmed || !hasFocus(panel, LINE))) {
+    focusNotebook(panel);
+  }
+  return isConfirmed;
 }

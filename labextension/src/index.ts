@@ -13,6 +13,7 @@ import { desktop } from './plugins/desktop';
 import { history } from './plugins/history';
 import { jobs } from './plugins/jobs';
 import { lending } from './plugins/lending';
+import { loaded } from './plugins/loaded';
 import { log } from './plugins/log';
 import { memory } from './plugins/memory';
 import { news } from './plugins/news';
@@ -31,6 +32,7 @@ import { unused } from './plugins/unused';
 const plugins: JupyterFrontEndPlugin<unknown>[] = [
   training,
   history,
+  loaded,
   outputs,
   send,
   again,
@@ -54,4 +56,12 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
 
 export default plugins;
 
-export { CommandIDs, ICellOutputs, INewsFeed, IRunHistory, ISender, ITraining } from './tokens';
+export {
+  CommandIDs,
+  ICellOutputs,
+  ILoadedVariables,
+  INewsFeed,
+  IRunHistory,
+  ISender,
+  ITraining
+} from './tokens';

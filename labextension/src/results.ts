@@ -47,8 +47,17 @@ export function describeFile(file: ResultFile): string {
 
 /** Return the code of a cell that loads variables of a job into the notebook. */
 export function makeLoadingCode(job: string, names: readonly string[]): string {
-  const lines = names.map(name => `${name} = jupyter_gq.result("${job}", "${name}")`);
-  return ['import jupyter_gq', ...lines].join('\n');
+  return ['import jupyter_gq', ...names.map(name => makeLoadingLine(job, name))].join('\n');
+}
+
+/** Return the line of code that loads one variable of a job. */
+export function makeLoadingLine(job: string, name: string): string {
+  return `${name} = jupyter_gq.result("${job}", "${name}")`;
+}
+
+/** Return the lines of a code that may each load a variable of a job. */
+export function listLoadingLines(code: string): string[] {
+  return code.split('\n').filter(line => line.includes(' = jupyter_gq.result('));
 }
 
 function describeVariable(variable: ResultVariable): string {

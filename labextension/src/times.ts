@@ -98,14 +98,15 @@ export function formatCountdown(seconds: number): string {
   return `${head}:${two(total % MINUTE)}`;
 }
 
-/** Return an instant as a time of day, such as "14:20", with the date if the day is not that of `now`. */
+/** Return an instant as a time of day, such as "14:20", with the date if the day is not that of `now`, and its year. */
 export function formatClock(instant: number, now: number): string {
-  const date = new Date(instant * 1000);
+  const [date, today] = [new Date(instant * 1000), new Date(now * 1000)];
   const time = date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });
-  if (date.toDateString() === new Date(now * 1000).toDateString()) {
+  if (date.toDateString() === today.toDateString()) {
     return time;
   }
-  return `${date.toLocaleDateString([], { day: 'numeric', month: 'short' })}, ${time}`;
+  const year = date.getFullYear() === today.getFullYear() ? undefined : 'numeric';
+  return `${date.toLocaleDateString([], { day: 'numeric', month: 'short', year })}, ${time}`;
 }
 
 /** A time as the service writes it, such as "2026-11-27 06:12 UTC". */

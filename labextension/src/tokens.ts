@@ -65,6 +65,19 @@ export const IRunHistory = new Token<IRunHistory>(
   'A record of the cells that ran in each kernel, in run order.'
 );
 
+/** The variables of jobs that were loaded into the kernels of their notebooks. */
+export interface ILoadedVariables {
+  /** Return whether all variables of a job with these names are in the kernel of its notebook, as far as this page knows. */
+  hasAll(job: JobSummary, names: readonly string[]): boolean;
+  /** Emitted when variables were loaded, or a kernel that had some was restarted or changed. */
+  readonly changed: ISignal<ILoadedVariables, void>;
+}
+
+export const ILoadedVariables = new Token<ILoadedVariables>(
+  'jupyter-gq:ILoadedVariables',
+  'The variables of jobs that were loaded into the kernels of their notebooks.'
+);
+
 /** The news about jobs and sweeps that are worth a notification. */
 export interface INewsFeed {
   /** Tell a listener the news that it wants, until the result is disposed. */

@@ -151,10 +151,10 @@ INVALID = [
     ({"queue": 7, "gpus": 1}, "queue", "queue: text was expected, not 7"),
     ({"queue": "q", "gpus": None}, "gpus", "gpus: text or a number was expected, not null"),
     ({"queue": "q", "gpus": True}, "gpus", "gpus: text or a number was expected, not true"),
-    ({"queue": "q", "gpus": "1" * 41}, "gpus", "gpus: string should have at most 40 characters"),
+    ({"queue": "q", "gpus": "1" * 41}, "gpus", "gpus: at most 40 characters are possible, not"),
     ({"queue": "q", "gpus": 1, "tasks": "2"}, "tasks", 'tasks: a whole number was expected, not "2"'),
     ({"queue": "q", "gpus": 1, "tasks": 1.5}, "tasks", "tasks: "),
-    ({"queue": "q", "gpus": 1, "tasks": 0}, "tasks", "tasks: input should be greater than or equal to 1, not 0"),
+    ({"queue": "q", "gpus": 1, "tasks": 0}, "tasks", "tasks: 1 or more was expected, not 0"),
     ({"queue": "q", "gpus": 1, "prority": 1}, "prority", "prority: there is no such field here"),
     ({"queue": "q", "gpus": 1, "name": "n" * 101}, "name", "name: "),
 ]

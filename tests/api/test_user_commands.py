@@ -254,7 +254,7 @@ async def test_submit_needs_a_queue_where_there_is_a_choice(say, people, tmp_pat
     code, _, err = await say("submit", str(script), "--queue", "nlp")
     assert (code, "not a member of the queue 'nlp'" in err) == (3, True)
     code, _, err = await say("submit", str(script), "--tasks", "99")
-    assert (code, "less than or equal to 64" in err) == (2, True)
+    assert (code, "tasks: at most 64 was expected, not 99" in err) == (2, True)
     code, _, err = await say("submit", str(script), "--tasks", "2", "--min-tasks", "3")
     assert (code, "jupyter-gq submit: min_tasks is 3, but the job has 2 tasks" in err) == (2, True), err
     assert (await people["ann"].jobs()).jobs == []
@@ -363,6 +363,8 @@ async def test_gpu_use_of_a_job_is_in_top_and_explain_and_in_its_usage(say, peop
         "It last saved its state",
     ):
         assert sentence in told
+    world.controller.jobs.record_heartbeat(job, models.Heartbeat(run=1, progress={"fraction": None, "text": ""}))
+    assert "Progress" not in (await say("explain", "last"))[1]
     found = await people["ann"].usage(job)
     assert (found.run, [point.highest for point in found.points]) == (1, [87])
     for name, seen in (("root", True), ("bob", False)):

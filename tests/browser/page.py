@@ -188,6 +188,13 @@ class LabPage:
             "data-status", "idle"
         )
 
+    async def restart_kernel(self) -> None:
+        """Restart the kernel by the notebook's menu, and wait until the new one is idle."""
+        await self.page.get_by_role("menuitem", name="Kernel", exact=True).click()
+        await self.page.get_by_role("menuitem", name="Restart Kernel…").click()
+        await self.dialog().get_by_role("button", name="Confirm Kernel Restart").click()
+        await self.kernel_is_idle()
+
     # --- training -----------------------------------------------------------------------------------------------
 
     async def offers_sending_in_its_menus(self, cell: Locator) -> None:

@@ -178,7 +178,7 @@ async def is_lent(lab: LabPage, pictures: Path) -> None:
     share = lab.page.get_by_role("button", name="GPU share")
     await expect(share).to_contain_text("lent, comes back with the next cell", timeout=2 * patience())
     await expect(lab.page.get_by_role("button", name="Keep it")).not_to_be_visible()
-    await expect(lab.page.get_by_role("alert").get_by_text("was lent to ann")).to_be_visible()
+    await expect(lab.page.get_by_role("alert").get_by_text("waited for a GPU")).to_be_visible()
     await lab.notifications_rest()
     await lab.picture(pictures / "suspended.png")
     await assert_accessible(lab.page, ".jp-gq-status-item")

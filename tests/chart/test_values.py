@@ -6,8 +6,22 @@ import shutil
 import subprocess
 
 import pytest
+from traitlets import TraitError
 
-from tests.chart.render import CHART, IMAGE, NAMESPACE, NEWEST, RELEASE, ROOT, defaults, helm3, schema, template
+from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
+from tests.chart.render import (
+    CHART,
+    IMAGE,
+    NAMESPACE,
+    NEWEST,
+    RELEASE,
+    ROOT,
+    defaults,
+    helm3,
+    objects,
+    schema,
+    template,
+)
 from tests.patience import scaled
 
 #: Only there because Helm hands them to every chart.
@@ -214,11 +228,96 @@ def test_schema_and_values_name_the_same():
         {"networkPolicies": {"allow": ["10.0.0.1"]}},
         {"fixedQuota": {"default": "-1"}},
         {"poolUse": {"overSubscription": 1.5}},
+        {"training": {"namespace": "Train"}},
+        {"training": {"namespace": "gq.train"}},
+        {"nodes": {"namespace": "n" * 64}},
+        {"agent": {"runtimeClassName": "Nvidia X"}},
+        {"image": {"name": "a b"}},
+        {"image": {"name": "registry.example.org/service:1.0"}},
+        {"training": {"homeVolume": {"claim": "homes", "path": "home"}}},
+        {"training": {"homeVolume": {"claim": "homes", "path": "/"}}},
     ],
     ids=json.dumps,
 )
 def test_a_value_that_makes_no_sense_is_refused(values):
     assert template(values).returncode != 0
+
+
+#: Of an administrator's part of a pod, with where the error is; the service refuses them and others in a sentence.
+IMPOSSIBLE_OVERRIDES = {
+    "spec": [{"spec": "x"}, {"spec": {"nodeName": "n2"}}, {"spec": {"restartPolicy": "Always"}}],
+    "podOverrides": [{"nodeSelector": {"disk": "fast"}}],
+    "metadata": [
+        {"metadata": {"name": "mine"}},
+        {"metadata": {"namespace": "default"}},
+        {"metadata": {"labels": {"cost": 12}}},
+        {"metadata": {"annotations": {"jupyter-gq.org/slots": "n2/7"}}},
+    ],
+    "containers": [
+        {"spec": {"containers": {"runner": {"image": "y"}}}},
+        {"spec": {"containers": [{"image": "side"}]}},
+        {"spec": {"containers": [{"name": "runner", "env": {"A": "1"}}]}},
+        {"spec": {"containers": [{"name": "runner", "resources": {"limits": {"nvidia.com/gpu": "4"}}}]}},
+    ],
+    "initContainers": [{"spec": {"initContainers": "x"}}],
+    "resourceClaims": [{"spec": {"resourceClaims": [{"name": "gpu"}]}}],
+    "volumes": [{"spec": {"volumes": [{"emptyDir": {}}]}}],
+    "affinity": [{"spec": {"affinity": "x"}}],
+}
+
+
+@pytest.mark.parametrize(
+    ("where", "overrides"), [(where, each) for where, all_ in IMPOSSIBLE_OVERRIDES.items() for each in all_], ids=str
+)
+def test_overrides_that_no_job_can_have_are_refused(where, overrides):
+    with pytest.raises(TraitError):
+        KubernetesBackend(pod_overrides=overrides)
+    done = template({"training": {"podOverrides": overrides}})
+    assert done.returncode != 0
+    assert where in done.stderr
+
+
+def test_overrides_of_many_kinds_are_taken():
+    container = {
+        "name": "runner",
+        "env": [{"name": "A", "value": "1"}],
+        "resources": {"limits": {"memory": "8Gi", "rdma/hca": 1}},
+        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+    }
+    spec = {
+        "containers": [container],
+        "volumes": [{"name": "data", "emptyDir": {}}],
+        "tolerations": [{"operator": "Exists"}],
+        "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
+        "hostname": "x",
+    }
+    overrides = {"metadata": {"labels": {"azure.workload.identity/use": "true"}}, "spec": spec}
+    done = template({"training": {"podOverrides": overrides}})
+    assert done.returncode == 0, done.stderr
+    assert KubernetesBackend(pod_overrides=overrides).pod_overrides == overrides
+
+
+@pytest.mark.parametrize("release", ["a" * 53, "gq.x"])
+def test_a_release_whose_objects_could_have_no_names_is_refused(release):
+    done = template(release=release)
+    assert done.returncode != 0
+    assert f"The release is called {release}" in done.stderr
+    assert "at most 52 small letters, digits and hyphens, such as" in done.stderr
+
+
+def test_the_objects_of_the_longest_release_have_names_that_kubernetes_takes():
+    found = objects(release="a" * 52)
+    names = [each["metadata"]["name"] for each in found if each["kind"] in ("Service", "Namespace")]
+    assert max(map(len, names)) == 63
+
+
+@pytest.mark.parametrize("path", ["/gq/x", "/gq", "//proc", "/var/run/x", "/dev/shm", "/home/../gq"])
+def test_a_volume_where_pods_have_something_else_is_refused(path):
+    for volumes in ({"homeVolume": {"claim": "h", "path": path}}, {"dataVolumes": [{"claim": "h", "path": path}]}):
+        done = template({"training": volumes})
+        assert done.returncode != 0
+        assert f"training.homeVolume or dataVolumes: the claim h has the path {path}, where pods of" in done.stderr
+    assert template({"training": {"homeVolume": {"claim": "h", "path": "/gqs/x"}}}).returncode == 0
 
 
 @pytest.mark.parametrize(

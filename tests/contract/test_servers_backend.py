@@ -45,6 +45,36 @@ async def test_server_without_a_process_is_starting_until_the_timeout(servers):
         servers.backend.attach(workload.id, 1, os.getpid(), started(os.getpid()))
 
 
+@pytest.mark.parametrize("how", ["late", "stopped"])
+async def test_a_process_that_a_killed_hub_never_reported_ends_before_its_share_is_free(servers, how):
+    """Nor does a process of another user end that carries a copy of the ticket."""
+    workload = servers.workload()
+    await servers.backend.launch(Launch(workload=workload))
+    ticket = {**os.environ, "JUPYTER_GQ_TICKET": workload.id}
+    deaf = ["/bin/sh", "-c", "trap '' TERM; echo ready; while :; do /bin/sleep 0.1; done"]
+    with (
+        subprocess.Popen(deaf, env={**ticket, "JUPYTERHUB_USER": "ann"}, stdout=subprocess.PIPE) as lost,  # noqa: ASYNC220
+        subprocess.Popen(["/bin/sleep", "60"], env={**ticket, "JUPYTERHUB_USER": "bob"}) as other,  # noqa: ASYNC220
+    ):
+        try:
+            assert lost.stdout.readline() == b"ready\n"
+            if how == "late":
+                servers.clock.ahead += 181
+            else:
+                await servers.backend.stop(workload.id, 1, 0)
+            assert (await servers.observed(workload)).phase is Phase.STARTING, "it holds the share"
+            servers.clock.ahead += 9
+            assert (await servers.observed(workload)).phase is Phase.STARTING
+            servers.clock.ahead += 2
+            end = await servers.end(workload)
+            assert end.outcome is (Outcome.LOST if how == "late" else Outcome.SUCCEEDED)
+            assert lost.wait(10) == -signal.SIGKILL
+            assert other.poll() is None
+        finally:
+            lost.kill()
+            other.kill()
+
+
 async def test_a_server_that_ends_by_itself_has_succeeded(servers):
     workload = servers.workload()
     await servers.launch(workload)

@@ -77,6 +77,20 @@ def test_a_recorded_place_on_a_device_that_has_moved_to_another_pool_is_not_take
     assert not after.workloads[0].reserved
 
 
+def test_a_nominee_that_loses_its_place_to_another_one_and_gets_a_reservation_for_it_is_nominated_no_more():
+    both = (*place("n0-0"), *place("n0-1"))
+    workloads = (
+        replace(a_job("loses", "b", tasks=2, submitted=2), reserved=both, nominated=True),
+        replace(a_job("starts", "a", "0.7", tasks=2, submitted=3), reserved=both, nominated=True),
+    )
+    snapshot = Snapshot(nodes=(a_node("n0", 2),), queues=(a_queue("a", 2), a_queue("b")), workloads=workloads)
+    policy = Policy(reserve_after=Seconds(495))
+    decision, after = check(snapshot, policy)
+    assert [each.workload for each in decision.instructions] == ["starts", "loses"]
+    assert (after.workloads[0].reserved, after.workloads[0].nominated) == (both, False)
+    assert run_cycle(after, policy, NOW).instructions == ()
+
+
 def place(device):
     return (TaskPlacement(node=device.partition("-")[0], devices=(device,)),)
 

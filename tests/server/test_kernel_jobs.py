@@ -68,6 +68,20 @@ async def test_a_function_becomes_a_job_of_the_kernel_and_its_folder(service, ke
     assert said.endswith("0.5\n"), "what was sent runs"
 
 
+async def test_functions_take_files_of_the_present_folder_along_as_cells_do(service, kernel, tmp_path):
+    (tmp_path / "conf").mkdir()
+    for name in ("a.yaml", "conf/b.json", "c.txt"):
+        (tmp_path / name).write_text("rate: 1")
+    patterns = "also=['*.yaml', 'conf/', '*.csv']"
+    told = "'*.csv' matches no file in the notebook's folder; ignored folders are not searched.\n"
+    assert await run(kernel, f"job = jupyter_gq.submit(print, {patterns}, check=False)") == told
+    assert await run(kernel, f"swept = jupyter_gq.sweep(dict, {{'lr': [1, 2]}}, {patterns}, check=False)") == told
+    assert await run(kernel, "job = jupyter_gq.submit(print, also='*.txt', check=False)") == ""
+    sent_files = [body["bundle"]["manifest"]["files"] for body in service.bodies if body and "bundle" in body]
+    both = ["a.yaml", "conf/b.json"]
+    assert [[file["path"] for file in files] for files in sent_files] == [both, both, both, ["c.txt"]]
+
+
 async def test_with_several_queues_the_user_names_one(service, kernel):
     both = {"queues": [QUEUE, {**QUEUE, "name": "nlp"}, {**QUEUE, "name": "bio", "member": False}]}
     service.answers["GET", "queues"] = (200, both)

@@ -27,3 +27,12 @@ def test_the_module_of_each_command_can_run_it(name):
     command = COMMANDS[name]
     module = import_module(command.module)
     assert hasattr(module, command.application) if command.application else module.run and module.add_arguments
+
+
+def test_what_a_command_does_not_know_is_told_with_its_own_usage(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["queues", "--since", "x"])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("usage: jupyter-gq queues [-h]")
+    assert said.endswith("jupyter-gq queues: error: unknown arguments: --since x\n")

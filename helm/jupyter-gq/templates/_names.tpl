@@ -3,23 +3,31 @@ All names that the chart gives. Rules:
 1. A name depends on the release alone. An upgrade or a rollback then finds the same objects and disturbs no job.
 2. Service accounts have fixed names, by which the service recognizes callers of its API. Namespaces tell releases apart.
 3. Cluster-wide objects carry the name of the release, which must therefore be unique in the cluster.
+4. Helm takes longer names of releases, and such with dots, than a Service or a namespace may have: they are refused here.
 */}}
 
-{{- define "gq.service" -}}{{ .Release.Name }}-gq-service{{- end }}
-{{- define "gq.serviceConfig" -}}{{ .Release.Name }}-gq-service{{- end }}
-{{- define "gq.hubConfig" -}}{{ .Release.Name }}-gq-hub{{- end }}
-{{- define "gq.state" -}}{{ .Release.Name }}-gq-state{{- end }}
-{{- define "gq.agent" -}}{{ .Release.Name }}-gq-agent{{- end }}
-{{- define "gq.agentPriority" -}}{{ .Release.Name }}-gq-agent{{- end }}
-{{- define "gq.checkpoints" -}}{{ .Release.Name }}-gq-checkpoints{{- end }}
-{{- define "gq.reservation" -}}{{ .Release.Name }}-gq-reservation{{- end }}
-{{- define "gq.placeholder" -}}{{ .Release.Name }}-gq-placeholder{{- end }}
-{{- define "gq.training" -}}{{ .Release.Name }}-gq-training{{- end }}
-{{- define "gq.accountPolicy" -}}{{ .Release.Name }}-gq-account{{- end }}
-{{- define "gq.devicePolicy" -}}{{ .Release.Name }}-gq-devices{{- end }}
+{{- define "gq.release" -}}
+{{- if not (regexMatch "^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$" .Release.Name) }}
+{{- fail (printf "The release is called %s, and no Service or namespace can have a name that begins so. Choose a name of at most 52 small letters, digits and hyphens, such as jupyter-gq." .Release.Name) }}
+{{- end -}}
+{{ .Release.Name }}
+{{- end }}
 
-{{- define "gq.nodesNamespace" -}}{{ .Values.nodes.namespace | default (printf "%s-gq-nodes" .Release.Name) }}{{- end }}
-{{- define "gq.trainingNamespace" -}}{{ .Values.training.namespace | default (printf "%s-gq-train" .Release.Name) }}{{- end }}
+{{- define "gq.service" -}}{{ include "gq.release" . }}-gq-service{{- end }}
+{{- define "gq.serviceConfig" -}}{{ include "gq.release" . }}-gq-service{{- end }}
+{{- define "gq.hubConfig" -}}{{ include "gq.release" . }}-gq-hub{{- end }}
+{{- define "gq.state" -}}{{ include "gq.release" . }}-gq-state{{- end }}
+{{- define "gq.agent" -}}{{ include "gq.release" . }}-gq-agent{{- end }}
+{{- define "gq.agentPriority" -}}{{ include "gq.release" . }}-gq-agent{{- end }}
+{{- define "gq.checkpoints" -}}{{ include "gq.release" . }}-gq-checkpoints{{- end }}
+{{- define "gq.reservation" -}}{{ include "gq.release" . }}-gq-reservation{{- end }}
+{{- define "gq.placeholder" -}}{{ include "gq.release" . }}-gq-placeholder{{- end }}
+{{- define "gq.training" -}}{{ include "gq.release" . }}-gq-training{{- end }}
+{{- define "gq.accountPolicy" -}}{{ include "gq.release" . }}-gq-account{{- end }}
+{{- define "gq.devicePolicy" -}}{{ include "gq.release" . }}-gq-devices{{- end }}
+
+{{- define "gq.nodesNamespace" -}}{{ .Values.nodes.namespace | default (printf "%s-gq-nodes" (include "gq.release" .)) }}{{- end }}
+{{- define "gq.trainingNamespace" -}}{{ .Values.training.namespace | default (printf "%s-gq-train" (include "gq.release" .)) }}{{- end }}
 
 {{- define "gq.serviceAccount" -}}gq-service{{- end }}
 {{- define "gq.agentAccount" -}}gq-agent{{- end }}
@@ -27,7 +35,7 @@ All names that the chart gives. Rules:
 {{- define "gq.reservationAccount" -}}gq-reservation{{- end }}
 
 {{- /* The Lease of the replica that leads. */}}
-{{- define "gq.lease" -}}{{ .Release.Name }}-gq-service{{- end }}
+{{- define "gq.lease" -}}{{ include "gq.release" . }}-gq-service{{- end }}
 
 {{- define "gq.prefix" -}}{{ .Values.hub.baseUrl | trimSuffix "/" }}/services/jupyter-gq/{{- end }}
 {{- define "gq.serviceUrl" -}}http://{{ include "gq.service" . }}.{{ .Release.Namespace }}.svc:8089{{ include "gq.prefix" . }}{{- end }}

@@ -20,6 +20,7 @@ from .leader.election import Times
 from .leader.lease import Lease, Seat
 from .objects.names import SERVICE, labels
 from .options import KubernetesOptions
+from .pod_overrides import PodOverrides
 from .secret_names import SecretOfEachUser
 from .shared_volumes import SharedVolumes, VolumeOfEachUser, list_volumes, require_own_paths
 
@@ -146,9 +147,11 @@ class KubernetesBackend(LoggingConfigurable):
         help="Volume claims in the training namespace with data, which jobs have at the same path as the notebooks, "
         'and cannot change, such as [{"claim": "imagenet", "path": "/data/imagenet"}]. Default: [].',
     ).tag(config=True)
-    pod_overrides = Dict(
+    pod_overrides = PodOverrides(
         help="Part of a pod that is merged into the pod of each task: mappings by key, lists of named objects by name. "
-        "The name, the node and jupyter-gq's own labels of a pod cannot be changed. Default: {}."
+        "It cannot set the name, namespace and node of a pod, jupyter-gq's own labels and annotations, or what gives a "
+        "container GPUs that the job did not ask for: resources of GPUs, `resourceClaims`, `NVIDIA_VISIBLE_DEVICES`, a "
+        "privileged runner. Default: {}."
     ).tag(config=True)
     lease_duration = Float(
         15.0,

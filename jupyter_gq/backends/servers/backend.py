@@ -6,6 +6,8 @@ Rules
   reports the end earlier.
 - No memory on disk: after a restart of the service the controller launches each live notebook again, with the process
   that it has recorded.
+- Unreported processes: a Hub that is killed in the very moment in which it starts a server never reports the process.
+  Such a process is known by its ticket, and is ended with the ticket before the share is free again.
 - Checked processes: a process counts as the server only if its start time agrees and the kernel shows whose it is; see
   `server_process`.
 """
@@ -248,7 +250,7 @@ class ServerRuns:
         if server.kill_by is not None:
             self._request_stop(server)
         if server.process is None:
-            return self._observe_awaited(server)
+            return self._observe_awaited(server, table)
         left = self._processes(server, table)
         if not left:
             return self._end(server, Outcome.KILLED if server.killed else Outcome.SUCCEEDED)
@@ -260,20 +262,23 @@ class ServerRuns:
         key = (server.workload.id, server.workload.run)
         return replace(seen, share=self._shares.state(*key), sentence=self._shares.describe_trouble(*key))
 
-    def _observe_awaited(self, server: _Server) -> Observation:
+    def _observe_awaited(self, server: _Server, table: ProcessTable) -> Observation:
         """Return the state of a server without a process: ENDED after a stop or the timeout, otherwise STARTING.
 
         After a stop, the outcome is SUCCEEDED once the Hub has agreed or the grace is over. After the timeout it is
-        LOST.
+        LOST. Processes that nobody has reported are ended before.
         """
-        if server.kill_by is not None and (server.asked or self._awake() >= server.kill_by):
+        is_stopped = server.kill_by is not None and (server.asked or self._awake() >= server.kill_by)
+        is_late = self._awake() - server.expected_since >= self._attach_timeout
+        left = _find_unreported(server.workload, table) if is_stopped or is_late else set()
+        if left:
+            self._end_orphans(server, left, table)
+        if left or not (is_stopped or is_late):
+            return _observation(server, phase=Phase.STARTING, since=Instant(server.launched_at))
+        if is_stopped:
             return self._end(server, Outcome.SUCCEEDED)
-        if self._awake() - server.expected_since >= self._attach_timeout:
-            sentence = (
-                f"The server was not started within {self._attach_timeout:.0f} seconds, so its share is free again."
-            )
-            return self._end(server, Outcome.LOST, sentence)
-        return _observation(server, phase=Phase.STARTING, since=Instant(server.launched_at))
+        sentence = f"The server was not started within {self._attach_timeout:.0f} seconds, so its share is free again."
+        return self._end(server, Outcome.LOST, sentence)
 
     def _end(self, server: _Server, outcome: Outcome, sentence: str = "") -> Observation:
         """Record that a server has ended; return the observation, which is kept until `forget`."""
@@ -314,8 +319,12 @@ class ServerRuns:
             table.signal(left | table.find_marked(_MARK, server.workload.id, server.uid), signal.SIGKILL)
             return
         assert server.process is not None
-        if table.alive(server.process.pid, server.process.ticks):
-            return
+        if not table.alive(server.process.pid, server.process.ticks):
+            self._end_orphans(server, left, table)
+
+    def _end_orphans(self, server: _Server, left: set[int], table: ProcessTable) -> None:
+        """Send SIGTERM to these processes that no living server holds together, and kill them 10 s later."""
+        now = self._awake()
         if server.orphaned_at is None:
             server.orphaned_at = now
             table.signal(left, signal.SIGTERM)
@@ -368,6 +377,12 @@ def _find_processes(server: _Server) -> tuple[ProcessId, ...]:
     pids |= table.find_marked(_MARK, server.workload.id, server.uid) | pids_of(server.group)
     found = [each.id for pid in pids if (each := table.process(pid)) is not None]
     return tuple(sorted(found, key=lambda each: (each.pid != process.pid, each.pid)))
+
+
+def _find_unreported(notebook: Workload, table: ProcessTable) -> set[int]:
+    """Return the ids of the processes that carry the ticket of a notebook and may be of its owner."""
+    found = map(table.process, table.find_marked(_MARK, notebook.id))
+    return {process.pid for process in found if process is not None and may_belong_to(process, notebook.owner)}
 
 
 def _dead_process(pid: int) -> Process:

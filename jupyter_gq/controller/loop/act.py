@@ -55,7 +55,7 @@ from .other_runs import STOP_AGAIN
 from .resizing import needs_resize, plan_resize, stops_of_leaving
 from .run_end import make_backoff_change
 from .shares import act_on_share, admit_resume, plan_suspension
-from .suspended_jobs import act_on_job_share, grace_began, plan_job_suspension, resume_job, suspend_instead
+from .suspended_jobs import act_on_job_share, plan_job_suspension, resume_job, suspend_instead, was_to_be_suspended
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +83,8 @@ class Executor:
         self._tokens: dict[RunKey, str] = {}
         #: What was told to each run that stops.
         self._told: dict[RunKey, _Told] = {}
+        #: The stop of each run that is stopping, and when this process could first act on it, by the time awake.
+        self._begun: dict[RunKey, tuple[Stop, float]] = {}
         #: Ids of workloads whose launch has not been recorded yet.
         self._launched: list[str] = []
         self._given_back = GivenBackShares(context)
@@ -349,20 +351,22 @@ class Executor:
         stop = workload.stop
         if stop is None:
             return
-        now, awake, key = self._context.clock.now(), self._context.clock.awake(), (workload.id, workload.run)
+        awake, key = self._context.clock.awake(), (workload.id, workload.run)
         grace, backend = self._grace(stop), self._context.backend_of(workload.kind)
         if record.detail.given_back:
             # The spawner ends the server. The Hub is not asked: it may be starting the same server again just now.
             if not await self._given_back.must_stop(record, seen):
                 return
             grace = self._context.settings.grace
-        share = None if seen is None else seen.share
-        if suspend_instead(record, share, backend.capabilities.suspension, grace, now):
+        if self._begun.get(key, (None, 0.0))[0] != stop:
+            self._begun[key] = (stop, awake)
+        passed, share = Seconds(awake - self._begun[key][1]), None if seen is None else seen.share
+        if suspend_instead(record, share, backend.capabilities.suspension, grace, passed):
             return
         told = self._told.get(key)
         if told is None:
             # The grace begins when the run can be told, later than `stop.at` if its backend could not be observed.
-            first = awake - max(0.0, now - grace_began(record, stop, now))
+            first = awake - (passed if was_to_be_suspended(record) else 0.0)
         elif told.stop != stop:
             first = awake
         elif awake < max(told.last, told.first + grace) + STOP_AGAIN:
@@ -425,6 +429,7 @@ class Executor:
         is_present_run = self._context.records.is_present_run
         self._given_back.drop(is_present_run)
         self._told = {key: told for key, told in self._told.items() if is_present_run(*key)}
+        self._begun = {key: begun for key, begun in self._begun.items() if is_present_run(*key)}
         self._tokens = {key: token for key, token in self._tokens.items() if is_present_run(*key)}
 
 

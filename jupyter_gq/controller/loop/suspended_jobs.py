@@ -4,7 +4,8 @@ Rules
 -----
 - Instead of the end: the intent to suspend is saved with the intent to stop. The job is STOPPING and holds its devices
   until the backend shows that they are free. Then the job is back in its queue, and its run is kept.
-- Half of the grace: if the run is not suspended by then, it is told to end as if it could not be suspended.
+- Half of the grace: if the run is not suspended by then, it is told to end as if it could not be suspended. The grace
+  begins when this process can first act on the stop, so a time without a service does not count.
 - Same run: the next admission of the job resumes the kept run, with its number, its token and its outputs.
 - Nothing to keep: if the kept run ends, or a process of it, the job starts again as after any other pause.
 - One task on one device: a run of several processes that exchange GPU memory cannot be restored.
@@ -107,18 +108,19 @@ def resume_job(workload: Workload, port: ShareSuspension) -> None:
 
 
 def suspend_instead(
-    record: Record, share: ShareState | None, port: ShareSuspension | None, grace: Seconds, now: Instant
+    record: Record, share: ShareState | None, port: ShareSuspension | None, grace: Seconds, passed: Seconds
 ) -> bool:
     """Return True if a STOPPING job must not be told to end, since it is being suspended; begin or undo that.
 
-    After half of the grace no suspension is begun, and one under way is undone. After the grace the run must end.
+    `passed` seconds of the grace have passed. After half of it no suspension is begun, and one under way is undone.
+    After the grace the run must end.
     """
     workload, stop = record.workload, record.workload.stop
     if workload.kind is not Kind.TRAINING or record.detail.suspension is None or port is None:
         return False
-    if stop is None or not stop.requeue or now >= stop.at + grace:
+    if stop is None or not stop.requeue or passed >= grace:
         return False
-    in_time = now < stop.at + grace / 2
+    in_time = passed < grace / 2
     if share is None:
         return in_time
     match share.phase:
@@ -131,10 +133,10 @@ def suspend_instead(
     return True
 
 
-def grace_began(record: Record, stop: Stop, now: Instant) -> Instant:
-    """Return when the grace of a run began that is told to end `now`: at the stop, if it was to be suspended first."""
+def was_to_be_suspended(record: Record) -> bool:
+    """Return whether a job that is told to end was to be suspended first, which took some of its grace."""
     tried = record.detail.suspension is not None or record.detail.unsuspendable is not None
-    return stop.at if tried and record.workload.kind is Kind.TRAINING else now
+    return tried and record.workload.kind is Kind.TRAINING
 
 
 def _suspended(record: Record, intent: Suspension, share: ShareState, now: Instant) -> Change:

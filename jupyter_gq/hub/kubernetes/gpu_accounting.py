@@ -16,22 +16,14 @@ See docs/decisions/0066-refuse-pods-that-the-service-would-not-see.md.
 
 from collections.abc import Collection, Iterator, Mapping
 
+from jupyter_gq.client.counted_devices import POD_FIELDS, VISIBLE, find_uncounted_devices
 from jupyter_gq.client.pinning import is_pinned
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.json_types import JsonMapping, JsonValue
 
-from .pod_parts import VISIBLE, escape_variable, is_share_only
-
-#: Values of `VISIBLE` with which a container sees no device.
-_NOTHING = frozenset({"void", "none"})
 _OVERRIDE = "kubespawner_override"
-#: Fields of a pod that no setting may set, by either spelling, and why.
-_POD_FIELDS = {
-    **dict.fromkeys(("nodeName", "node_name"), "it would keep servers from the node that the GPU service chose"),
-    **dict.fromkeys(
-        ("resourceClaims", "resource_claims"), "the GPU service does not count devices that a pod has by a claim"
-    ),
-}
+#: KubeSpawner's own spelling of the fields that no setting may set.
+_SPELT = {"node_name": "nodeName", "resource_claims": "resourceClaims"}
 
 
 # --- settings
@@ -63,9 +55,9 @@ def _check_settings(settings: Mapping[str, JsonValue], namespace: str, where: st
         )
     config = settings.get("extra_pod_config")
     pod = config if isinstance(config, Mapping) else {}
-    for name, why in _POD_FIELDS.items():
+    for name in (*POD_FIELDS, *_SPELT):
         if pod.get(name):
-            yield f"{where}extra_pod_config sets {name}: {why}. Remove that field."
+            yield f"{where}extra_pod_config sets {name}: {POD_FIELDS[_SPELT.get(name, name)]}. Remove that field."
 
 
 def _check_privilege(settings: Mapping[str, JsonValue]) -> Iterator[str]:
@@ -148,20 +140,8 @@ def _check_marks(pod: JsonMapping, additions: PodAdditions, notebook: str) -> It
 def _check_devices(
     spec: JsonMapping, additions: PodAdditions, notebook: str, share_only: Collection[str]
 ) -> Iterator[str]:
-    if spec.get("resourceClaims"):
-        yield "the pod claims devices (resourceClaims), which the GPU service does not count"
-    given = escape_variable(additions.environment.get(VISIBLE, ""))
     found = [each for each in spec.get("containers") or () if each.get("name") == notebook]
-    if given and any(VISIBLE not in {each.get("name") for each in server.get("env") or ()} for server in found):
+    is_told = bool(additions.environment.get(VISIBLE))
+    if is_told and any(VISIBLE not in {each.get("name") for each in server.get("env") or ()} for server in found):
         yield f"the container {notebook} does not say in {VISIBLE} which devices it sees, so its image would"
-    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
-        name, resources = container.get("name"), container.get("resources") or {}
-        granted = additions.resources if name == notebook else {}
-        for asked in (resources.get("requests") or {}, resources.get("limits") or {}):
-            for resource, amount in asked.items():
-                if is_share_only(resource, share_only) and granted.get(resource) != str(amount):
-                    yield f"the container {name} asks for {resource}: {amount}, which is not of a share"
-        for variable in container.get("env") or ():
-            value = variable.get("value")
-            if variable.get("name") == VISIBLE and value not in _NOTHING and (not given or value != given):
-                yield f"the container {name} names devices in {VISIBLE} that are not of the server's share"
+    yield from find_uncounted_devices(spec, share_only, notebook, additions)

@@ -12,14 +12,12 @@ Rules
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 
+from jupyter_gq.client.counted_devices import VISIBLE, escape_variable, is_share_only
 from jupyter_gq.client.pinning import pinned_affinity
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.json_types import JsonObject
 
-#: The variable that makes devices visible to a container.
-VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 #: Variables that name the devices of a container; values of other origin are dropped.
 VISIBILITY = (VISIBLE, "CUDA_VISIBLE_DEVICES")
 #: Prefix of our labels and annotations.
@@ -115,20 +113,10 @@ def _merge_environment(present: Sequence[JsonObject], ours: Mapping[str, str]) -
     return [*others, *({"name": name, "value": escape_variable(value)} for name, value in ours.items())]
 
 
-def escape_variable(value: str) -> str:
-    """Return the value with `$(` escaped, since Kubernetes would replace `$(NAME)` in it by another variable."""
-    return value.replace("$(", "$$(")
-
-
 def _merge_resources(
     present: Mapping[str, str], ours: Mapping[str, str], share_only: Collection[str]
 ) -> dict[str, str]:
     return {**{name: amount for name, amount in present.items() if not is_share_only(name, share_only)}, **ours}
-
-
-def is_share_only(resource: str, share_only: Collection[str]) -> bool:
-    """Return whether only a share may add this resource: its name matches one of the patterns."""
-    return any(fnmatchcase(resource, pattern) for pattern in share_only)
 
 
 def _merge_by_key(present: Sequence[JsonObject], ours: Sequence[JsonObject], key: str) -> list[JsonObject]:

@@ -40,6 +40,7 @@ from kubespawner.spawner import EventReflector, PodReflector
 from kubespawner.utils import get_k8s_model
 from traitlets import Integer, List, Unicode, validate
 
+from jupyter_gq.client.counted_devices import DEVICE_RESOURCES
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.client.sidecars import HIDDEN, unguarded_containers
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
@@ -126,7 +127,7 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
     ).tag(config=True)
     gpu_resources = List(
         Unicode(),
-        ["nvidia.com/*", "amd.com/gpu", "gpu.intel.com/*"],
+        list(DEVICE_RESOURCES),
         help="Resources, or patterns of resources, that only a share may add to a server's pod. Requests for them in "
         "`extra_resource_limits` or in a profile are removed, because quotas would not hold otherwise. "
         "Empty: remove none.",

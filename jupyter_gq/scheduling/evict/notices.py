@@ -136,9 +136,9 @@ def describe_idle_eviction(notebook: Workload, by: Workload | None, idle_for: fl
 def describe_suspension(notebook: Workload, by: Workload | None, idle_for: float) -> str:
     """Return the sentence for a notebook that is suspended after `idle_for` idle seconds.
 
-    `by` is the work to which its share is lent; None if to nobody yet.
+    `by` is the work that waited for the devices; None if none did. Other work may borrow them first, or later.
     """
-    waiting = "" if by is None else f" and was lent to {describe_with_amount(by, gang.smallest(by))}"
+    waiting = "" if by is None else f", and {describe_with_amount(by, gang.smallest(by))} waited for a GPU"
     return (
         f"Suspended: your {describe_gpus(gang.held(notebook))} was idle for {describe_duration(idle_for)}{waiting}. "
         "Nothing is lost: the next cell that you run brings it back."

@@ -86,12 +86,14 @@ def _reservations(
     for name in sorted((index.reserved.keys() | reservations.recorded) - allocations.admitted.keys()):
         if not index.is_observed(index.workloads[name]):
             continue
+        kept: tuple[TaskPlacement, ...] = ()
         place: tuple[TaskPlacement, ...] = ()
         if name in reservations.recorded:
             reserved = reservations.by_owner.get(name)
-            place = allocations.nominated.get(name) or evictions.migrations.get(name) or ()
-            place = place or (reserved.place if reserved else ())
-        nominated = bool(place) and name in reservations.nominated
+            kept = allocations.nominated.get(name) or evictions.migrations.get(name) or ()
+            place = kept or (reserved.place if reserved else ())
+        # A nominee that lost its place to another one may have a reservation for it instead.
+        nominated = bool(kept) and name in reservations.nominated
         workload = index.workloads[name]
         if place != workload.reserved or (place and nominated is not workload.nominated):
             found.append(Reserve(workload=name, placement=place, nominated=nominated))

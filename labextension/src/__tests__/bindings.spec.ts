@@ -117,6 +117,20 @@ describe('a cell that no longer belongs to its job', () => {
     expect(desk.text()).toBe('one\ntwo\nthree\n');
   });
 
+  it('gets all output as soon as the edit is undone, also if the job is over by then', async () => {
+    const [desk, job] = await bound();
+    const source = desk.notebook.cells[0].sharedModel;
+    source.setSource('train(2)');
+    await desk.print(job, 'one\n');
+    desk.isOver = true;
+    desk.training.recordJob({ ...job, phase: 'done', finished_at: 2000, last_seq: 1 });
+    await jest.advanceTimersByTimeAsync(SECOND);
+    expect([desk.phase(), desk.text()]).toEqual(['running', '']);
+    source.setSource('train()');
+    await jest.advanceTimersByTimeAsync(SECOND);
+    expect([desk.phase(), desk.text()]).toEqual(['done', 'one\n']);
+  });
+
   it('is reported when it is deleted', async () => {
     const [desk, job] = await bound();
     desk.notebook.model.sharedModel.deleteCell(0);
@@ -226,6 +240,17 @@ describe('a notebook that is opened again', () => {
       return first.print(sent, 'epoch 1\n');
     });
     expect([desk.text(), desk.detached]).toEqual(['', [[job.id, 'edited']]]);
+  });
+
+  it('tells the page how the job of an edited cell ended, which the list may be too short for', async () => {
+    const [first, job] = await bound();
+    first.notebook.cells[0].sharedModel.setSource('train(2)');
+    first.bindings.dispose();
+    const desk = new Desk(first.notebook);
+    jest.spyOn(desk.training, 'findJob').mockResolvedValue({ ...job, phase: 'done', finished_at: 2000 });
+    await jest.advanceTimersByTimeAsync(SECOND);
+    expect(desk.training.state.jobs.map(({ phase }) => phase)).toEqual(['done']);
+    expect(desk.phase()).toBe('running');
   });
 
   it('finds its job when the service is back', async () => {

@@ -5,7 +5,6 @@ import { NotebookActions } from '@jupyterlab/notebook';
 import { RenderMimeRegistry, standardRendererFactories } from '@jupyterlab/rendermime';
 import type { Widget } from '@lumino/widgets';
 
-import { loadVariables } from '../acts';
 import { METADATA_KEY } from '../attach/metadata';
 import { jobs } from '../plugins/jobs';
 import { log } from '../plugins/log';
@@ -14,7 +13,7 @@ import { makeLoadingCode } from '../results';
 import { CommandIDs, PANEL_ID } from '../tokens';
 import type { JobView } from '../wire';
 import { aJob, someResults } from './builders';
-import { FakeApp, FakeTraining } from './fakes';
+import { FakeApp, FakeTraining, NOTHING_LOADED } from './fakes';
 import { FakePanel, FakeTracker } from './notebooks';
 import { all, clearScreen, perform, press, words } from './screen';
 
@@ -37,7 +36,7 @@ beforeEach(async () => {
   } as unknown as IDocumentManager;
   await jobs.activate(app.frontEnd, training, tracker.tracker, documents);
   await activateLog(app.frontEnd.shell);
-  await panel.activate(app.frontEnd, training, null);
+  await panel.activate(app.frontEnd, training, NOTHING_LOADED, null);
 });
 afterEach(async () => {
   await jobs.deactivate?.(app.frontEnd);
@@ -76,18 +75,28 @@ describe('to cancel a job', () => {
     expect(training.state.jobs[0].phase).toBe('cancelling');
   });
 
-  it('leaves the focus in the notebook if the line under a cell had it, whose button goes away', async () => {
-    const notebook = tracker.open(new FakePanel(['train()']));
-    document.body.append(notebook.node);
-    const line = notebook.node.appendChild(document.createElement('div'));
-    line.className = 'jp-gq-status-host';
-    const button = line.appendChild(document.createElement('button'));
-    button.focus();
-    await execute(CommandIDs.cancelJob, 'job-1');
-    await press('Cancel job');
-    expect(document.activeElement).toBe(notebook.content.node);
-    notebook.close();
-  });
+  it.each([
+    ['goes away with the job', 'Cancel job', false, true],
+    ['went away while the user was asked', 'Keep it', true, true],
+    ['is still there', 'Keep it', false, false]
+  ])(
+    'leaves the focus to the notebook if a button in a line had it that %s',
+    async (_, answer, goes, leaves) => {
+      const notebook = tracker.open(new FakePanel(['train()']));
+      document.body.append(notebook.node);
+      const line = notebook.node.appendChild(document.createElement('div'));
+      line.className = 'jp-gq-status-host';
+      const button = line.appendChild(document.createElement('button'));
+      button.focus();
+      await execute(CommandIDs.cancelJob, 'job-1');
+      if (goes) {
+        line.replaceChildren(); // the job has begun, so the line is drawn anew
+      }
+      await press(answer);
+      expect(document.activeElement).toBe(leaves ? notebook.content.node : button);
+      notebook.close();
+    }
+  );
 
   it('can be thought better of', async () => {
     await execute(CommandIDs.cancelJob, 'job-1');
@@ -232,14 +241,17 @@ describe('the cell of a job', () => {
 });
 
 describe('the results of a job', () => {
-  it.each([true, false])('are loaded by the cell below, whose success is the answer: %s', async isLoaded => {
+  it('are loaded by the cell below, which runs again if it is there', async () => {
     const notebook = tracker.open(new FakePanel(['train()', makeLoadingCode('job-1', ['model'])]));
     app.addForeignCommand('docmanager:open', () => notebook);
     const targets = [{ ...TARGET, cell_id: notebook.cells[0].id }];
     training.state = { ...training.state, jobs: [aJob({ targets })] };
     training.server.answer('GET jobs/job-1/results', someResults('model'));
-    jest.spyOn(NotebookActions, 'run').mockResolvedValue(isLoaded);
-    expect(await loadVariables(app.commands, 'job-1')).toBe(isLoaded);
+    const run = jest.spyOn(NotebookActions, 'run').mockResolvedValue(true);
+    await execute(CommandIDs.loadResults, 'job-1');
+    expect([run.mock.calls.length, notebook.content.activeCellIndex, notebook.cells.length]).toEqual([
+      1, 1, 2
+    ]);
   });
 
   it('are not loaded if there are none, and the user is told', async () => {

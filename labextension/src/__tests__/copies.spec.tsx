@@ -9,7 +9,7 @@ import { copies } from '../plugins/copies';
 import { CommandIDs } from '../tokens';
 import type { CopyNews } from '../wire';
 import { aJob, ENGLISH, someNews, someResults } from './builders';
-import { FakeApp, FakeTraining, settle } from './fakes';
+import { FakeApp, FakeTraining, NOTHING_LOADED, settle } from './fakes';
 import { all, button, clearScreen, perform, press, show, words } from './screen';
 
 const ROUTE = 'POST jobs/job-1/copies';
@@ -223,12 +223,11 @@ describe('what a job brought back', () => {
     { path: 'huge.bin', bytes: 1e12, reason: 'It is too large.' }
   ];
   let asked: unknown[];
-  /** Whether the cell that loads the variables succeeds. */
-  let isLoaded: boolean;
   const props = (): React.ComponentProps<typeof ResultList> => ({
     job: training.state.jobs[0],
     client: training.client,
-    onLoad: () => Promise.resolve(isLoaded),
+    loaded: NOTHING_LOADED,
+    onLoad: () => void asked.push('load'),
     onCopy: path => void asked.push(['copy', path]),
     onOpen: path => void asked.push(['open', path]),
     trans: ENGLISH
@@ -236,23 +235,7 @@ describe('what a job brought back', () => {
 
   beforeEach(() => {
     asked = [];
-    isLoaded = true;
     training.server.answer('GET jobs/job-1/results', someResults('model', { variables: [], files }));
-  });
-
-  it.each([
-    ['in the line under the cell', BroughtBack, 'from job digits'],
-    ['in the details', ResultList, 'from digits']
-  ])('is said to be loaded once it is, %s', async (_, Component, about) => {
-    training.server.answer('GET jobs/job-1/results', someResults());
-    const node = await show(<Component {...props()} />);
-    isLoaded = false;
-    await press(`Load into notebook ${about}`, node);
-    expect(words(node)).toContain('model (12 MB) can be loaded');
-    isLoaded = true;
-    await press(`Load into notebook ${about}`, node);
-    expect(words(node)).toContain('model (12 MB) loaded into the notebook');
-    expect(button(`Load again ${about}`, node).disabled).toBe(false);
   });
 
   it('is offered file by file and at once in the details, but not what was not kept', async () => {

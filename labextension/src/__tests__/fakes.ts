@@ -7,6 +7,8 @@ import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 import type { Widget } from '@lumino/widgets';
 
+import { LoadedVariables } from '../attach/loaded';
+import type { ILineServices } from '../attach/renderer';
 import { Client } from '../client';
 import { mergeJobs } from '../jobs';
 import type { ILiveState } from '../live/state';
@@ -246,6 +248,14 @@ export class FakeTraining implements ITraining {
   recordNotebook(notebook: NotebookView): void {
     this.set({ notebooks: [notebook] });
   }
+}
+
+/** What is loaded on a page without notebooks. */
+export const NOTHING_LOADED = new LoadedVariables(null);
+
+/** Return the services of a status line that is under no cell of an open notebook. */
+export function someServices(training: FakeTraining): ILineServices {
+  return { training, loaded: NOTHING_LOADED, commands: new CommandRegistry(), findCell: () => null };
 }
 
 /** The parts of JupyterLab's application that the plugins use. */

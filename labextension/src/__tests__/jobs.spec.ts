@@ -164,6 +164,24 @@ describe('the times in the words of the service', () => {
     expect([describeJob(job, instant, ENGLISH), omitUnused(job, instant)]).toEqual([shown, shown]);
     expect(describeJob({ ...job, sentence: 'At 2026-99-99 06:12 UTC.' }, instant, ENGLISH)).toContain('UTC');
   });
+
+  it('are those of the details too: today as a time of day, before with the day, in another year with that', () => {
+    const day = (month: number): number => new Date(2026, month, 20, 12, 34).getTime() / 1000;
+    const eviction = {
+      at: day(5),
+      reason: 'PREEMPTED',
+      sentence: 'Paused at 2026-06-20 06:12 UTC.'
+    } as const;
+    const job = aJob({ phase: 'waiting', submitted_at: day(5), finished_at: day(5) + 60, eviction });
+    const at = (now: number): string[] =>
+      ['Sent', 'Ended', 'Paused'].map(term => Object.fromEntries(listDetails(job, now, ENGLISH))[term]);
+    const [sent, ended, paused] = at(day(5));
+    expect([sent, ended]).toEqual([formatClock(day(5), day(5)), formatClock(day(5) + 60, day(5))]);
+    expect(paused).toMatch(/^Paused at [^U]+\. \(.*\d:34.*\)$/);
+    expect(at(day(6))[0]).toMatch(/Jun.*:34/);
+    expect(at(day(6))[0]).not.toContain('2026');
+    expect(at(day(13))[0]).toMatch(/Jun.*2026.*:34/);
+  });
 });
 
 describe('the words of a notebook', () => {

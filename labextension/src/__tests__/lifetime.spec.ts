@@ -13,6 +13,7 @@ import {
   FakeApp,
   FakeTraining,
   ListenerCount,
+  NOTHING_LOADED,
   setVisibility,
   sumConnections
 } from './fakes';
@@ -46,6 +47,7 @@ class World {
       }
     },
     'jupyter-gq:IRunHistory': { isComplete: () => false, listRuns: () => [] },
+    'jupyter-gq:ILoadedVariables': NOTHING_LOADED,
     'jupyter-gq:ICellOutputs': { bind: () => Promise.resolve() },
     '@jupyterlab/running:IRunningSessionManagers': {
       add: (section: object): object => {

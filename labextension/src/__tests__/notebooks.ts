@@ -19,6 +19,11 @@ class FakeSession {
   session: { kernel: { id: string } | null } | null = { kernel: { id: 'kernel-1' } };
   ready: Promise<void> = Promise.resolve();
   readonly statusChanged: Signal<FakeSession, string> = new Signal<FakeSession, string>(this);
+  readonly kernelChanged: Signal<FakeSession, object> = new Signal<FakeSession, object>(this);
+
+  get hasNoKernel(): boolean {
+    return !this.session?.kernel;
+  }
 }
 
 /** An open notebook with a code cell for each source. */
@@ -87,7 +92,8 @@ export class FakePanel {
     this.context.fileChanged,
     this.context.pathChanged,
     this.context.saveState,
-    this.sessionContext.statusChanged
+    this.sessionContext.statusChanged,
+    this.sessionContext.kernelChanged
   ]);
   saves = 0;
 

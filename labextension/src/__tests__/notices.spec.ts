@@ -207,7 +207,7 @@ describe('the warning of an idle notebook', () => {
 });
 
 describe('a share that is lent while its notebook is idle', () => {
-  const why = 'Suspended: your 0.5 GPU was idle for 45 min and was lent to vision.';
+  const why = 'Suspended: your 0.5 GPU was idle for 45 min, and vision waited for a GPU.';
   const suspension = {
     since: 1000,
     sentence: `${why} Nothing is lost; the next cell waits a few seconds and goes on.`,

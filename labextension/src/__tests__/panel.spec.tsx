@@ -6,7 +6,7 @@ import { Queues } from '../panel/queues';
 import { PanelWidget } from '../panel/widget';
 import { CommandIDs, PANEL_ID } from '../tokens';
 import { ENGLISH, aJob, aNotebook, aQueue } from './builders';
-import { FakeApp, FakeTraining, settle, sumConnections } from './fakes';
+import { FakeApp, FakeTraining, NOTHING_LOADED, settle, sumConnections } from './fakes';
 import { all, attach, button, clearScreen, draw, perform, press, show, words } from './screen';
 
 const NOW = Date.now() / 1000;
@@ -19,7 +19,7 @@ async function aPanel(): Promise<{ panel: PanelWidget; training: FakeTraining; a
   [cancelJob, cancelWaiting, holdJob, releaseJob, openLog, openResult, goToCell, refresh].forEach(id =>
     app.addForeignCommand(id)
   );
-  const panel = await attach(new PanelWidget(training, app.commands, ENGLISH));
+  const panel = await attach(new PanelWidget(training, NOTHING_LOADED, app.commands, ENGLISH));
   return { panel, training, app };
 }
 

@@ -14,7 +14,7 @@ import type { ICellOutputs, IRunHistory } from '../tokens';
 import { CommandIDs } from '../tokens';
 import type { JobView } from '../wire';
 import { aJob, aStatus } from './builders';
-import { FakeApp, FakeTraining, settle } from './fakes';
+import { FakeApp, FakeTraining, NOTHING_LOADED, settle } from './fakes';
 import { endCell, FakePanel, FakeTracker, startCell } from './notebooks';
 import { draw, perform, words } from './screen';
 
@@ -150,7 +150,7 @@ describe('the output of a job', () => {
       ]
     });
     rendermime = new RenderMimeRegistry();
-    cells = await outputs.activate(app.frontEnd, tracker, rendermime, training, registry);
+    cells = await outputs.activate(app.frontEnd, tracker, rendermime, training, NOTHING_LOADED, registry);
   }
 
   it('comes under its cell', async () => {

@@ -3,12 +3,15 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Gettext } from '@jupyterlab/translation';
 
+/** Months, which the browser writes in its own language. */
+const MONTHS = 'Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec'.split(' ');
 /** Words that are the same in all languages: units, and names of things in the code of the user. */
-const SYMBOLS = new Set(
-  'GPU GPUs CPU GiB MiB GB MB kB B s min h d AM PM gq digits ipynb vision ann train import plot job'.split(
+const SYMBOLS = new Set([
+  ...'GPU GPUs CPU GiB MiB GB MB kB B s min h d AM PM gq digits ipynb vision ann train import plot job'.split(
     ' '
-  )
-);
+  ),
+  ...MONTHS
+]);
 
 const mark = (text: string): string => `«${text}»`;
 const fill = (text: string, args: readonly unknown[]): string => Gettext.strfmt(text, ...args.map(String));

@@ -4,10 +4,11 @@ import { MimeModel } from '@jupyterlab/rendermime';
 import { BoundCell } from '../attach/cell';
 import { JOB_MIME, makePlaceholder } from '../attach/metadata';
 import { JobRenderer } from '../attach/renderer';
+import { REST } from '../attach/source';
 import { CommandIDs } from '../tokens';
 import type { JobView } from '../wire';
 import { ENGLISH, aJob } from './builders';
-import { FakeApp, FakeTraining, sumConnections } from './fakes';
+import { ConnectionCount, FakeApp, FakeTraining, someServices, sumConnections } from './fakes';
 import { FakePanel } from './notebooks';
 import { all, attach, clearScreen, draw, perform, press, words } from './screen';
 
@@ -18,7 +19,9 @@ let app: FakeApp;
 
 /** The status line of a job on the page, from the placeholder in a file. */
 async function aLine(job: JobView, cell: ICodeCellModel | null = null): Promise<JobRenderer> {
-  const renderer = await attach(new JobRenderer(training, app.commands, () => cell, ENGLISH));
+  const renderer = await attach(
+    new JobRenderer({ ...someServices(training), commands: app.commands, findCell: () => cell }, ENGLISH)
+  );
   await renderer.renderModel(new MimeModel({ data: makePlaceholder(job).data }));
   await draw(renderer);
   return renderer;
@@ -74,6 +77,41 @@ describe('the status line under a cell', () => {
     expect(words(node)).not.toContain(WITHHELD); // an edit after the last output takes nothing away
   });
 
+  it.each([
+    ['the list has the job', true],
+    ['only the file knows the job', false]
+  ])('says so as the cell is edited, without news of the job, if %s', async (_, isKnown) => {
+    jest.useFakeTimers();
+    const job = aJob({ last_seq: 1 });
+    const [cell] = new FakePanel().cells;
+    const source = cell.sharedModel.getSource();
+    BoundCell.bind(cell, job);
+    training.state = { ...training.state, jobs: isKnown ? [job] : [] };
+    const line = await aLine(job, cell);
+    const update = jest.spyOn(line, 'update');
+    const edit = async (...sources: string[]): Promise<string> => {
+      sources.forEach(each => cell.sharedModel.setSource(each));
+      await perform(() => jest.advanceTimersByTimeAsync(REST));
+      await draw(line);
+      return words(line.node);
+    };
+    expect(await edit('train(2', 'train(2)')).toContain(WITHHELD);
+    expect(update).toHaveBeenCalledTimes(1);
+    expect(await edit(source)).not.toContain(WITHHELD);
+    cell.sharedModel.setOutputs([{ output_type: 'stream', name: 'stdout', text: 'epoch 1' }]);
+    await edit();
+    expect(update).toHaveBeenCalledTimes(2); // output is no edit
+    jest.useRealTimers();
+  });
+
+  it('does not say so of a job whose end is in the file, and was edited afterwards', async () => {
+    const job = aJob({ phase: 'done', finished_at: 2000 });
+    const [cell] = new FakePanel().cells;
+    BoundCell.bind(cell, job);
+    cell.sharedModel.setSource('train(2)');
+    expect(words((await aLine(job, cell)).node)).not.toContain(WITHHELD);
+  });
+
   it('does not change with other jobs', async () => {
     training.state = { ...training.state, jobs: [aJob()] };
     const { node } = await aLine(aJob());
@@ -106,16 +144,19 @@ describe('the status line under a cell', () => {
   });
 
   it('says so if a later version of the extension wrote something else', async () => {
-    const renderer = await attach(new JobRenderer(training, app.commands, () => null, ENGLISH));
+    const renderer = await attach(new JobRenderer(someServices(training), ENGLISH));
     await renderer.renderModel(new MimeModel({ data: { [JOB_MIME]: { job: 'a', phase: 'dreaming' } } }));
     await draw(renderer);
     expect(words(renderer.node)).toBe('This version of the extension cannot show this training job.');
   });
 
   it('leaves no connection behind when the cell is gone', async () => {
-    const renderer = await aLine(aJob());
-    expect(sumConnections(training.connections)).toBe(1);
+    const [cell] = new FakePanel().cells;
+    const edits = new ConnectionCount(cell.sharedModel.changed as never);
+    const before = edits.now;
+    const renderer = await aLine(aJob(), cell);
+    expect([sumConnections(training.connections), edits.now - before]).toEqual([1, 1]);
     await perform(() => renderer.dispose());
-    expect(sumConnections(training.connections)).toBe(0);
+    expect([sumConnections(training.connections), edits.now - before]).toEqual([0, 0]);
   });
 });

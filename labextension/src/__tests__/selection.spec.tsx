@@ -5,7 +5,8 @@ import { selection } from '../plugins/selection';
 import { CommandIDs } from '../tokens';
 import type { JobView } from '../wire';
 import { ENGLISH, aJob, aQueue } from './builders';
-import { FakeApp, FakeTraining } from './fakes';
+import { FakeApp, FakeTraining, NOTHING_LOADED } from './fakes';
+import { FakePanel, FakeTracker } from './notebooks';
 import { all, attach, button, clearScreen, draw, enter, perform, press, words } from './screen';
 
 let app: FakeApp;
@@ -16,7 +17,7 @@ beforeEach(async () => {
   app = new FakeApp();
   training = new FakeTraining();
   await selection.activate(app.frontEnd, training, null);
-  panel = await attach(new PanelWidget(training, app.commands, ENGLISH));
+  panel = await attach(new PanelWidget(training, NOTHING_LOADED, app.commands, ENGLISH));
 });
 afterEach(async () => {
   panel.dispose();
@@ -79,6 +80,16 @@ describe('a long list of jobs', () => {
     await enter(document.querySelector('[aria-label="Queue"]'), 'nlp');
     await list(aJob({ id: 'other', queue: 'nlp' }));
     expect(labels()).toContain('Queue');
+  });
+
+  it('has filters that say on hover what may be cut', async () => {
+    const path = 'a/long/way/to/digits.ipynb';
+    await list(...someJobs(6), aJob({ id: 'other', notebook_path: path }));
+    const titles = (): string[] => all('.jp-gq-filters select').map(choice => choice.title);
+    expect(titles()).toEqual(['State', 'Notebook', 'Sort by']);
+    await enter(document.querySelector('[aria-label="Notebook"]'), path);
+    await enter(document.querySelector('[aria-label="State"]'), 'active');
+    expect(titles()).toEqual(['State: Not over', `Notebook: ${path}`, 'Sort by']);
   });
 
   it('reaches to the job that is shown', async () => {
@@ -360,3 +371,18 @@ describe('the GPUs and tasks of a job', () => {
 async function tick(label: string): Promise<void> {
   await perform(() => all(`[aria-label="${label}"]`)[0].click());
 }
+
+it('jobs that are cancelled from the table of a sweep give the focus to the notebook', async () => {
+  await selection.deactivate?.(app.frontEnd);
+  const tracker = new FakeTracker();
+  await selection.activate(app.frontEnd, training, tracker.tracker);
+  const notebook = tracker.open(new FakePanel());
+  document.body.append(notebook.node);
+  const line = notebook.node.appendChild(document.createElement('div'));
+  line.className = 'jp-gq-status-host';
+  line.appendChild(document.createElement('button')).focus();
+  await perform(() => void app.commands.execute(CommandIDs.cancelJobs, { jobs: ['job-1'] }));
+  await press('Cancel jobs');
+  expect(document.activeElement).toBe(notebook.content.node);
+  notebook.close();
+});

@@ -126,9 +126,10 @@ describe('a service that is down', () => {
 
 describe('the dialog', () => {
   it('proposes the name of the notebook, the first queue and one GPU, and says what would happen', async () => {
+    training.set({ jobs: [aJob({ targets: [] })] }); // another job of the notebook, so the name has a number
     await choose();
     expect([field('name').value, field('queue').value, field('gpus').value]).toEqual([
-      'digits',
+      'digits 2',
       'vision',
       '1'
     ]);

@@ -17,7 +17,7 @@ import { proposeValues } from '../send/values';
 import { CommandIDs } from '../tokens';
 import type { NotebookView } from '../wire';
 import { aJob, aMe, aNotebook, aPlan, aPool, aQueue, aUsage, someResults } from './builders';
-import { FakeApp, FakeTraining } from './fakes';
+import { FakeApp, FakeTraining, NOTHING_LOADED, someServices } from './fakes';
 import { FakePanel, FakeTracker, startCell } from './notebooks';
 import { findUntranslated, listUntranslated, PSEUDO, PSEUDO_TRANSLATOR } from './pseudo';
 import { all, attach, clearScreen, draw, perform } from './screen';
@@ -141,7 +141,7 @@ describe('in another language', () => {
       disk: '1 GB',
       ...(state === 'filled' && { jobs: JOBS, notebooks: NOTEBOOKS, queues: QUEUES })
     };
-    const panel = await attach(new PanelWidget(training, new FakeApp().commands, PSEUDO));
+    const panel = await attach(new PanelWidget(training, NOTHING_LOADED, new FakeApp().commands, PSEUDO));
     await perform(() => training.state.jobs.forEach(job => panel.reveal(job.id)));
     await perform(() => all('.jp-gq-row-choice', panel.node)[0]?.click());
     await draw(panel);
@@ -160,7 +160,7 @@ describe('in another language', () => {
       const placeholder = { ...data[JOB_MIME], sentence: '' };
       for (const jobs of [[job], []]) {
         training.state = { ...training.state, jobs };
-        const line = await attach(new JobRenderer(training, new FakeApp().commands, () => null, PSEUDO));
+        const line = await attach(new JobRenderer(someServices(training), PSEUDO));
         await perform(() => line.renderModel(new MimeModel({ data: { [JOB_MIME]: placeholder as never } })));
         await draw(line);
         expect(line.node.textContent).toContain('«');

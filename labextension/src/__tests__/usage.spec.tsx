@@ -7,7 +7,7 @@ import { unused } from '../plugins/unused';
 import { CommandIDs } from '../tokens';
 import { describeChart, describeMissing, makePaths } from '../usage';
 import { aJob, aUsage, ENGLISH } from './builders';
-import { FakeApp, FakeTraining, settle } from './fakes';
+import { FakeApp, FakeTraining, NOTHING_LOADED, settle } from './fakes';
 import { all, attach, clearScreen, draw, words } from './screen';
 
 const SENTENCE =
@@ -59,7 +59,7 @@ describe('the chart in the details of a job', () => {
     const training = new FakeTraining();
     training.server.answer('GET jobs/job-1/usage', usage);
     training.state = { ...training.state, jobs: [job] };
-    const panel = await attach(new PanelWidget(training, new FakeApp().commands, ENGLISH));
+    const panel = await attach(new PanelWidget(training, NOTHING_LOADED, new FakeApp().commands, ENGLISH));
     panel.reveal('job-1');
     await draw(panel);
     return [panel, training];
@@ -118,7 +118,7 @@ describe('the chart in the details of a job', () => {
     panel.dispose();
     const training = new FakeTraining();
     training.state = { ...training.state, jobs: [aJob()] };
-    const older = await attach(new PanelWidget(training, new FakeApp().commands, ENGLISH));
+    const older = await attach(new PanelWidget(training, NOTHING_LOADED, new FakeApp().commands, ENGLISH));
     older.reveal('job-1');
     await draw(older);
     expect(all('.jp-gq-usage')).toEqual([]);
@@ -177,7 +177,7 @@ describe('a job that uses no GPU', () => {
   });
   afterEach(async () => {
     await unused.deactivate?.(app.frontEnd);
-    window.sessionStorage.clear();
+    window.localStorage.clear();
   });
 
   it('is not told again when the page is loaded again', async () => {
@@ -188,6 +188,22 @@ describe('a job that uses no GPU', () => {
     expect(told()).toEqual([]);
     training.recordJob(aJob({ id: 'job-2', unused_gpu: UNUSED }));
     expect(told()).toHaveLength(1);
+  });
+
+  it('is not told again by a tab that another one has forestalled', async () => {
+    const elsewhere = new FakeTraining();
+    elsewhere.recordJob(aJob({ unused_gpu: UNUSED }));
+    await unused.activate(new FakeApp().frontEnd, elsewhere);
+    expect(told()).toHaveLength(1);
+    training.recordJob(aJob({ unused_gpu: UNUSED }));
+    expect(told()).toHaveLength(1);
+  });
+
+  it('is remembered among the last 500 of them', () => {
+    const many = Array.from({ length: 501 }, (_, index) => aJob({ id: `job-${index}`, unused_gpu: UNUSED }));
+    training.set({ jobs: many });
+    const stored = window.localStorage.getItem(window.localStorage.key(0) ?? '') ?? '';
+    expect(JSON.parse(stored)).toEqual(many.slice(1).map(({ id }) => id));
   });
 
   it('is told where the browser keeps nothing for the page', () => {

@@ -6,7 +6,7 @@ import type { Step } from '../outputs';
 import { toModelOutputs, planSteps, takePortion } from '../outputs';
 import { isFinal } from '../jobs';
 import type { JobSummary, JobView } from '../wire';
-import type { IBinding } from './metadata';
+import type { IBinding, IPlaceholder } from './metadata';
 import { readBinding, METADATA_KEY, makePlaceholder, findPlaceholder } from './metadata';
 import { changeAtOnce, planSharedSteps, showSharedOutputs } from './shared';
 
@@ -79,6 +79,14 @@ export class BoundCell {
   /** Return whether the job has output that the cell does not get, because its source was edited after it was sent. */
   isWithheld(job: JobSummary): boolean {
     return this.binding.job === job.id && this._isEdited() && this._seq < job.last_seq;
+  }
+
+  /**
+   * Return whether the file has not been told the end of the job, because the cell's source was edited after it was sent.
+   * `placeholder` is the line in the file, which is no longer written from then on.
+   */
+  isLeftBehind(placeholder: IPlaceholder): boolean {
+    return this.binding.job === placeholder.job && this._isEdited() && !isFinal(placeholder.phase);
   }
 
   /** Return whether the job is over and the cell shows its final state and all of its output. */

@@ -6,7 +6,7 @@ import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { stripControls } from '../plain';
-import type { JobView } from '../wire';
+import type { JobSummary, JobView } from '../wire';
 import { METADATA_KEY, readBinding } from './metadata';
 
 /**
@@ -115,7 +115,7 @@ async function findNotebook(
 }
 
 /** Return whether a cell of this notebook is bound to the job. */
-function showsJob(panel: NotebookPanel, job: JobView): boolean {
+export function showsJob(panel: NotebookPanel, job: JobSummary): boolean {
   return Array.from(panel.model?.cells ?? []).some(
     cell => readBinding(cell.getMetadata(METADATA_KEY) as unknown)?.job === job.id
   );

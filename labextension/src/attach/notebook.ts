@@ -10,6 +10,7 @@ import type { JobSummary, JobView, SentSweep } from '../wire';
 import type { Refusal } from './cell';
 import { BoundCell } from './cell';
 import { Saver } from './saver';
+import { SourceWatch } from './source';
 import type { JobStream } from './stream';
 import type { JobStreams } from './streams';
 import { makeSweepOutput } from './sweep';
@@ -191,6 +192,7 @@ export class NotebookBindings implements IDisposable {
   private _add(cell: BoundCell): void {
     this._drop(cell.model.id);
     this._cells.set(cell.model.id, cell);
+    this._watches.set(cell.model.id, new SourceWatch(cell.model.sharedModel, () => this._onEdited(cell)));
     if (this._isShared) {
       cell.model.sharedModel.changed.connect(this._onSharedCell, this);
     }
@@ -199,8 +201,18 @@ export class NotebookBindings implements IDisposable {
   private _drop(id: string): void {
     const cell = this._cells.get(id);
     this._cells.delete(id);
+    this._watches.get(id)?.dispose();
+    this._watches.delete(id);
     if (cell !== undefined && this._isShared && !cell.model.isDisposed) {
       cell.model.sharedModel.changed.disconnect(this._onSharedCell, this);
+    }
+  }
+
+  /** Write what the cell did not get while its source was another one than was sent. */
+  private _onEdited(cell: BoundCell): void {
+    const job = this._jobs.get(cell.binding.job);
+    if (job !== undefined && cell.findRefusal(job) === null && !cell.isSettled(job)) {
+      this._follow(job);
     }
   }
 
@@ -246,6 +258,7 @@ export class NotebookBindings implements IDisposable {
     this._claim(cell);
     const refusal = cell.findRefusal(job);
     if (refusal === 'edited') {
+      this._services.training.recordJob(job); // for the line, which has the state before the edit
       this._report(cell, refusal);
     } else if (refusal === null && !cell.isSettled(job)) {
       this._follow(job);
@@ -423,6 +436,7 @@ export class NotebookBindings implements IDisposable {
   /** Kept here, because a model that is disposed before its notebook has no list any more. */
   private readonly _cellList: CellList | null;
   private readonly _cells = new Map<string, BoundCell>();
+  private readonly _watches = new Map<string, SourceWatch>();
   private readonly _jobs = new Map<string, JobView>();
   private readonly _streams = new Map<string, JobStream>();
   private readonly _told = new Set<string>();

@@ -3,31 +3,37 @@ import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import type { CommandRegistry } from '@lumino/commands';
+import type { Message } from '@lumino/messaging';
 import * as React from 'react';
 
-import { loadVariables } from '../acts';
-import type { Client } from '../client';
 import type { IPhaseLook, JobPhase } from '../jobs';
 import { describeAmount, isCancellable, isFinal, describeJob, lookOf, lookOfPhase, nameAgain } from '../jobs';
 import { Action, PhaseTag, ProgressBar } from '../panel/parts';
 import { BroughtBack } from '../panel/results';
-import type { ITraining } from '../tokens';
+import type { ILoadedVariables, ITraining } from '../tokens';
 import { CommandIDs, commandOfAgain } from '../tokens';
 import type { JobSummary } from '../wire';
 import { formatGpus } from '../amounts';
 import { BoundCell } from './cell';
 import type { IPlaceholder } from './metadata';
 import { readPlaceholder } from './metadata';
+import { SourceWatch } from './source';
 
 /** Finds the cell in whose outputs a node is; null if there is none, as in a view of the outputs alone. */
 export type FindCell = (node: HTMLElement) => ICodeCellModel | null;
 
+/** What the status lines of a page share. */
+export interface ILineServices {
+  readonly training: ITraining;
+  readonly loaded: ILoadedVariables;
+  readonly commands: CommandRegistry;
+  readonly findCell: FindCell;
+}
+
 /** The status line under a cell: live if the job is known, as stored in the file otherwise. */
 export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
   constructor(
-    private readonly _training: ITraining,
-    private readonly _commands: CommandRegistry,
-    private readonly _findCell: FindCell,
+    private readonly _services: ILineServices,
     private readonly _trans: TranslationBundle
   ) {
     super();
@@ -40,24 +46,41 @@ export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
     return Promise.resolve();
   }
 
+  protected onAfterAttach(msg: Message): void {
+    super.onAfterAttach(msg);
+    const cell = this._services.findCell(this.node);
+    this._watch = cell === null ? null : new SourceWatch(cell.sharedModel, () => this.update());
+  }
+
+  protected onBeforeDetach(msg: Message): void {
+    this._watch?.dispose();
+    super.onBeforeDetach(msg);
+  }
+
   protected render(): React.JSX.Element | null {
+    const { training, loaded } = this._services;
     const [placeholder, trans] = [this._placeholder, this._trans];
     if (placeholder === null) {
       return <span>{trans.__('This version of the extension cannot show this training job.')}</span>;
     }
     return (
-      <UseSignal signal={this._training.jobChanged} shouldUpdate={(_, job) => job.id === placeholder.job}>
+      <UseSignal signal={training.jobChanged} shouldUpdate={(_, job) => job.id === placeholder.job}>
         {() => {
-          const job = this._training.state.jobs.find(known => known.id === placeholder.job);
+          const job = training.state.jobs.find(known => known.id === placeholder.job);
           return job === undefined ? (
-            <StoredLine placeholder={placeholder} run={this._run} trans={trans} />
+            <StoredLine
+              placeholder={placeholder}
+              isWithheld={this._readBound()?.isLeftBehind(placeholder) === true}
+              run={this._run}
+              trans={trans}
+            />
           ) : (
             <JobLine
               job={job}
-              isWithheld={this._isWithheld(job)}
-              client={this._training.client}
+              isWithheld={this._readBound()?.isWithheld(job) === true}
+              training={training}
+              loaded={loaded}
               run={this._run}
-              load={this._load}
               trans={trans}
             />
           );
@@ -66,18 +89,19 @@ export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
     );
   }
 
-  private _isWithheld(job: JobSummary): boolean {
-    const model = this._findCell(this.node);
-    return model !== null && BoundCell.read(model)?.isWithheld(job) === true;
+  /** Return the cell of the line with its binding; null if it has none. */
+  private _readBound(): BoundCell | null {
+    const model = this._services.findCell(this.node);
+    return model === null ? null : BoundCell.read(model);
   }
 
   private readonly _run: RunCommand = (command, job) => {
-    void this._commands.execute(command, { job });
+    void this._services.commands.execute(command, { job });
   };
 
-  private readonly _load = (job: string): Promise<boolean> => loadVariables(this._commands, job);
-
   private _placeholder: IPlaceholder | null = null;
+  /** Follows the source of the cell while the line is on the page. */
+  private _watch: SourceWatch | null = null;
 }
 
 /** Runs a command about a job. */
@@ -87,14 +111,13 @@ interface IJobLineProps {
   job: JobSummary;
   /** Whether the cell was edited, so that the job's output is not under it. */
   isWithheld: boolean;
-  client: Client;
+  training: ITraining;
+  loaded: ILoadedVariables;
   run: RunCommand;
-  /** Load the variables of the job; return whether that succeeded. */
-  load: (job: string) => Promise<boolean>;
   trans: TranslationBundle;
 }
 
-function JobLine({ job, isWithheld, client, run, load, trans }: IJobLineProps): React.JSX.Element {
+function JobLine({ job, isWithheld, training, loaded, run, trans }: IJobLineProps): React.JSX.Element {
   const buttons = (
     <>
       {isCancellable(job) && (
@@ -123,18 +146,12 @@ function JobLine({ job, isWithheld, client, run, load, trans }: IJobLineProps): 
       run={run}
       trans={trans}
     >
-      {isWithheld && (
-        <span
-          className="jp-gq-status-withheld"
-          title={trans.__('The cell was edited after it was sent, so its output is left as it is.')}
-        >
-          {trans.__('Edited since it was sent: the output is in the log.')}
-        </span>
-      )}
+      {isWithheld && <Withheld trans={trans} />}
       <BroughtBack
         job={job}
-        client={client}
-        onLoad={() => load(job.id)}
+        client={training.client}
+        loaded={loaded}
+        onLoad={() => run(CommandIDs.loadResults, job.id)}
         onCopy={() => run(CommandIDs.copyFiles, job.id)}
         trans={trans}
       />
@@ -145,13 +162,27 @@ function JobLine({ job, isWithheld, client, run, load, trans }: IJobLineProps): 
   );
 }
 
+/** The sentence on a cell that does not get the output of its job. */
+function Withheld({ trans }: { trans: TranslationBundle }): React.JSX.Element {
+  return (
+    <span
+      className="jp-gq-status-withheld"
+      title={trans.__('The cell was edited after it was sent, so its output is left as it is.')}
+    >
+      {trans.__('Edited since it was sent: the output is in the log.')}
+    </span>
+  );
+}
+
 interface IStoredLineProps {
   placeholder: IPlaceholder;
+  /** Whether the cell was edited, so that the file may not have the job's last output. */
+  isWithheld: boolean;
   run: RunCommand;
   trans: TranslationBundle;
 }
 
-function StoredLine({ placeholder, run, trans }: IStoredLineProps): React.JSX.Element {
+function StoredLine({ placeholder, isWithheld, run, trans }: IStoredLineProps): React.JSX.Element {
   return (
     <StatusLine
       id={placeholder.job}
@@ -163,7 +194,9 @@ function StoredLine({ placeholder, run, trans }: IStoredLineProps): React.JSX.El
       }
       run={run}
       trans={trans}
-    />
+    >
+      {isWithheld && <Withheld trans={trans} />}
+    </StatusLine>
   );
 }
 

@@ -12,7 +12,7 @@ import {
 } from '../jobs';
 import { stripControls } from '../plain';
 import { describeRequest } from '../send/values';
-import { formatAge, formatEstimate, formatInstant, formatSpan } from '../times';
+import { formatAge, formatClock, formatEstimate, formatSpan, showLocalTimes } from '../times';
 import type { JobSummary } from '../wire';
 
 /** Progress and seconds of a run below which nothing is said about the rest. */
@@ -31,7 +31,7 @@ export function listDetails(job: JobSummary, now: number, trans: TranslationBund
         ? null
         : trans.__('%1 GPU, may be paused when its owner needs it', job.over_quota)
     ],
-    [trans.__('Paused'), describePause(job)],
+    [trans.__('Paused'), describePause(job, now)],
     [trans.__('If paused'), hasPaused(job) ? null : describePauseCost(job, now, trans) || null],
     [trans.__('Runs'), job.run > 1 ? String(job.run) : null],
     [trans.__('Progress'), describeProgress(job)],
@@ -48,8 +48,8 @@ export function listDetails(job: JobSummary, now: number, trans: TranslationBund
     [trans.__('Software'), stripControls(job.software ?? '') || null],
     [trans.__('Sweep'), stripControls(job.group) || null],
     [trans.__('Disk'), job.disk],
-    [trans.__('Sent'), formatInstant(job.submitted_at)],
-    [trans.__('Ended'), job.finished_at === null ? null : formatInstant(job.finished_at)],
+    [trans.__('Sent'), formatClock(job.submitted_at, now)],
+    [trans.__('Ended'), job.finished_at === null ? null : formatClock(job.finished_at, now)],
     [trans.__('Notebook'), stripControls(job.notebook_path) || null]
   ];
   return rows.filter((row): row is [string, string] => row[1] !== null);
@@ -95,9 +95,9 @@ function asksForMoreThanGpus(job: JobSummary): boolean {
  * Return why and when the job was paused last; null if it was not, or was ended at its maximum running time. A pause that is
  * under way is told by the sentence of the job.
  */
-function describePause({ eviction, phase }: JobSummary): string | null {
+function describePause({ eviction, phase }: JobSummary, now: number): string | null {
   const paused = eviction !== null && phase !== 'pausing' && eviction.reason !== 'RUN_TIME_LIMIT';
-  return paused ? `${eviction.sentence} (${formatInstant(eviction.at)})` : null;
+  return paused ? `${showLocalTimes(eviction.sentence, now)} (${formatClock(eviction.at, now)})` : null;
 }
 
 /** Return how far the code of a running job says that it is, such as "37 % · epoch 3"; null if it says nothing. */

@@ -42,6 +42,7 @@ export function Filters({ jobs, query, onChange, trans }: IFiltersProps): React.
       />
       <ValueChoice
         label={trans.__('Notebook')}
+        isLong
         all={trans.__('All notebooks')}
         value={query.notebook}
         of={jobs.map(job => job.notebook_path)}
@@ -72,6 +73,8 @@ function ValueChoice({
 
 interface IChoiceProps {
   label: string;
+  /** Whether its words need a line of their own in a narrow panel. */
+  isLong?: boolean;
   /** The words of the option that restricts nothing. */
   all: string;
   value: string | null;
@@ -80,13 +83,14 @@ interface IChoiceProps {
   onChoose: (value: string | null) => void;
 }
 
-function Choice({ label, all, value, options, onChoose }: IChoiceProps): React.JSX.Element {
+function Choice({ label, isLong, all, value, options, onChoose }: IChoiceProps): React.JSX.Element {
   const isGone = value !== null && !options.some(([known]) => known === value);
+  const nameOption = (chosen: string): string => options.find(([known]) => known === chosen)?.[1] ?? chosen;
   return (
     <select
-      className="jp-gq-choice"
+      className={`jp-gq-choice${isLong ? ' jp-gq-mod-long' : ''}`}
       aria-label={label}
-      title={label}
+      title={value === null ? label : `${label}: ${nameOption(value)}`}
       value={value ?? ''}
       onChange={event => onChoose(event.target.value === '' ? null : event.target.value)}
     >

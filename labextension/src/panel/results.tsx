@@ -4,15 +4,19 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import type { Client } from '../client';
+import { connect } from '../lifetime';
 import { describeFile, describeReasons, describeVariables, listCopyable, listLoadable } from '../results';
+import type { ILoadedVariables } from '../tokens';
 import type { JobResults, JobSummary, ResultFile } from '../wire';
 import { Action } from './parts';
 
 export interface IResultsProps {
   job: JobSummary;
   client: Client;
-  /** Load the variables; return whether that succeeded. */
-  onLoad: () => Promise<boolean>;
+  /** What is in the kernels of the notebooks. */
+  loaded: ILoadedVariables;
+  /** Load the variables. */
+  onLoad: () => void;
   /** Copy a file beside the notebook, or all files. */
   onCopy: (path?: string) => void;
   trans: TranslationBundle;
@@ -36,22 +40,24 @@ function useResults(client: Client, job: string, wanted: boolean): JobResults | 
   return results;
 }
 
-/** Return whether the variables of the job were loaded here, and the act that loads them. */
-function useLoading(job: string, onLoad: IResultsProps['onLoad']): [isLoaded: boolean, load: () => void] {
-  // The line under a cell is drawn for another job once the cell is sent again.
-  const [loaded, setLoaded] = React.useState<string | null>(null);
-  const load = async (): Promise<void> => {
-    if (await onLoad()) {
-      setLoaded(job);
-    }
-  };
-  return [loaded === job, () => void load()];
+/** Return whether all variables that can be loaded are in the notebook of the job. */
+function useIsLoaded(loaded: ILoadedVariables, job: JobSummary, results: JobResults | null): boolean {
+  const follow = React.useCallback(
+    (onChange: () => void) => {
+      const connection = connect(loaded.changed, onChange);
+      return () => connection.dispose();
+    },
+    [loaded]
+  );
+  const names = results === null ? [] : listLoadable(results).map(variable => variable.name);
+  return React.useSyncExternalStore(follow, () => names.length > 0 && loaded.hasAll(job, names));
 }
 
 /** What a job brought back, in the line under its cell: its variables, and how many files it wrote. */
-export function BroughtBack({ job, client, onLoad, onCopy, trans }: IResultsProps): React.JSX.Element | null {
+export function BroughtBack(props: IResultsProps): React.JSX.Element | null {
+  const { job, client, loaded, onLoad, onCopy, trans } = props;
   const results = useResults(client, job.id, job.finished_at !== null);
-  const [isLoaded, load] = useLoading(job.id, onLoad);
+  const isLoaded = useIsLoaded(loaded, job, results);
   if (results === null) {
     return null;
   }
@@ -69,7 +75,7 @@ export function BroughtBack({ job, client, onLoad, onCopy, trans }: IResultsProp
         </span>
       )}
       {listLoadable(results).length > 0 && (
-        <Load isLoaded={isLoaded} about={trans.__('from job %1', job.name)} onLoad={load} trans={trans} />
+        <Load isLoaded={isLoaded} about={trans.__('from job %1', job.name)} onLoad={onLoad} trans={trans} />
       )}
       {files > 0 && (
         <CopyAll files={files} about={trans.__('of job %1', job.name)} onCopy={onCopy} trans={trans} />
@@ -119,9 +125,9 @@ interface IResultListProps extends IResultsProps {
 
 /** The files of a job with links for their download, and the reasons of variables that did not come back. */
 export function ResultList(props: IResultListProps): React.JSX.Element | null {
-  const { job, client, onLoad, onCopy, onOpen, trans } = props;
+  const { job, client, loaded, onLoad, onCopy, onOpen, trans } = props;
   const results = useResults(client, job.id, job.finished_at !== null);
-  const [isLoaded, load] = useLoading(job.id, onLoad);
+  const isLoaded = useIsLoaded(loaded, job, results);
   if (results === null) {
     return null;
   }
@@ -137,7 +143,7 @@ export function ResultList(props: IResultListProps): React.JSX.Element | null {
         </p>
       ))}
       {listLoadable(results).length > 0 && (
-        <Load isLoaded={isLoaded} about={trans.__('from %1', job.name)} onLoad={load} trans={trans} />
+        <Load isLoaded={isLoaded} about={trans.__('from %1', job.name)} onLoad={onLoad} trans={trans} />
       )}
       {results.files.length > 0 && (
         <ul className="jp-gq-files" aria-label={trans.__('Files')}>

@@ -15,6 +15,7 @@ import {
   omitUnused
 } from '../jobs';
 import type { Client } from '../client';
+import type { ILoadedVariables } from '../tokens';
 import type { JobSummary } from '../wire';
 import { listDetails } from './facts';
 import { formatNotebook } from './listing';
@@ -30,8 +31,8 @@ export interface IJobActions {
   openLog(job: JobSummary): void;
   openResult(job: JobSummary): void;
   goToCell(job: JobSummary): void;
-  /** Load the variables of a job into its notebook; return whether that succeeded. */
-  loadVariables(job: JobSummary): Promise<boolean>;
+  /** Load the variables of a job into its notebook. */
+  loadVariables(job: JobSummary): void;
   /** Copy a file of a job beside its notebook, or all files. */
   copyFiles(job: JobSummary, path?: string): void;
   /** Copy a file of a job beside its notebook, and open the copy. */
@@ -41,6 +42,7 @@ export interface IJobActions {
   move(job: JobSummary): void;
   change(job: JobSummary): void;
   readonly client: Client;
+  readonly loaded: ILoadedVariables;
 }
 
 export interface IJobRowProps {
@@ -140,6 +142,7 @@ function Details({
       <ResultList
         job={job}
         client={actions.client}
+        loaded={actions.loaded}
         onLoad={() => actions.loadVariables(job)}
         onCopy={path => actions.copyFiles(job, path)}
         onOpen={path => actions.openFile(job, path)}

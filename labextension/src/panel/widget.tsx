@@ -5,11 +5,10 @@ import type { CommandRegistry } from '@lumino/commands';
 import type { Message } from '@lumino/messaging';
 import * as React from 'react';
 
-import { loadVariables } from '../acts';
 import { describeError } from '../client';
 import { panelIcon } from '../icons';
 import { fitToast } from '../toasts';
-import type { ITraining } from '../tokens';
+import type { ILoadedVariables, ITraining } from '../tokens';
 import { CommandIDs, commandOfAgain, PANEL_ID } from '../tokens';
 import type { JobSummary } from '../wire';
 import { TrainingPanel } from './panel';
@@ -25,6 +24,7 @@ const BURST = 50;
 export class PanelWidget extends ReactWidget {
   constructor(
     private readonly _training: ITraining,
+    loaded: ILoadedVariables,
     private readonly _commands: CommandRegistry,
     private readonly _trans: TranslationBundle
   ) {
@@ -41,13 +41,14 @@ export class PanelWidget extends ReactWidget {
       openLog: job => this._run(CommandIDs.openLog, job),
       openResult: job => this._run(CommandIDs.openResult, job),
       goToCell: job => this._run(CommandIDs.goToCell, job),
-      loadVariables: job => loadVariables(this._commands, job.id),
+      loadVariables: job => this._run(CommandIDs.loadResults, job),
       copyFiles: (job, path) => this._runOnFile(CommandIDs.copyFiles, job, path),
       openFile: (job, path) => this._runOnFile(CommandIDs.openFile, job, path),
       resend: job => this._run(commandOfAgain(job.phase), job),
       move: job => this._runOnMany(CommandIDs.moveJobs, [job]),
       change: job => this._run(CommandIDs.changeGpus, job),
-      client: _training.client
+      client: _training.client,
+      loaded
     };
     this._many = {
       cancel: jobs => this._runOnMany(CommandIDs.cancelJobs, jobs),

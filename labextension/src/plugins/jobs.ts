@@ -6,7 +6,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { actOnJob, cancelAll, cancelJob, changeJob } from '../acts';
 import { goToCell } from '../attach/locate';
-import { focusNotebook, LINE } from '../focus';
+import { confirmFromLine } from '../focus';
 import { isCancellable, listUnbegun } from '../jobs';
 import { definePlugin } from '../lifetime';
 import { listLoadable, makeLoadingCode } from '../results';
@@ -70,18 +70,18 @@ async function cancel(
   if (!isCancellable(job)) {
     return;
   }
-  const answer = await showDialog({
-    title: trans.__('Cancel “%1”?', job.name),
-    body: trans.__('The job stops and loses its place in the queue. The output so far is kept.'),
-    buttons: [
-      Dialog.cancelButton({ label: trans.__('Keep it') }),
-      Dialog.warnButton({ label: trans.__('Cancel job') })
-    ]
-  });
-  if (answer.button.accept) {
-    if (tracker?.currentWidget) {
-      focusNotebook(tracker.currentWidget, LINE);
-    }
+  const confirm = async (): Promise<boolean> => {
+    const { button } = await showDialog({
+      title: trans.__('Cancel “%1”?', job.name),
+      body: trans.__('The job stops and loses its place in the queue. The output so far is kept.'),
+      buttons: [
+        Dialog.cancelButton({ label: trans.__('Keep it') }),
+        Dialog.warnButton({ label: trans.__('Cancel job') })
+      ]
+    });
+    return button.accept;
+  };
+  if (await confirmFromLine(tracker, confirm)) {
     await cancelJob(training, job.id);
   }
 }
@@ -134,8 +134,7 @@ async function openResult(
 /**
  * Load the variables of a job by a cell below the cell of the job, which runs in the user's kernel.
  *
- * The user sees the code that runs, and can run it again after a restart. A cell with the same code is used again. Return
- * whether it ran without an error.
+ * The user sees the code that runs, and can run it again after a restart. A cell with the same code is used again.
  * See docs/decisions/0117-load-results-by-a-cell-that-the-user-sees.md.
  */
 async function loadResults(
@@ -144,14 +143,14 @@ async function loadResults(
   training: ITraining,
   job: JobView,
   trans: TranslationBundle
-): Promise<boolean> {
+): Promise<void> {
   const names = listLoadable(await training.client.getResults(job.id)).map(variable => variable.name);
   if (names.length === 0) {
     throw new Error(trans.__('The job has brought no variable back. Its details in the panel say why.'));
   }
   const panel = await goToCell(app, tracker, job, trans);
   if (panel === null) {
-    return false;
+    return;
   }
   const code = makeLoadingCode(job.id, names);
   const { content } = panel;
@@ -162,7 +161,5 @@ async function loadResults(
     NotebookActions.insertBelow(content);
     content.activeCell?.model.sharedModel.setSource(code);
   }
-  const ran = await NotebookActions.run(content, panel.sessionContext);
-  // Without a kernel, JupyterLab runs nothing and tells of no failure.
-  return ran && !panel.sessionContext.hasNoKernel;
+  await NotebookActions.run(content, panel.sessionContext);
 }

@@ -23,7 +23,7 @@ import { JobStreams } from '../attach/streams';
 import { connect, definePlugin, NotebookAttachments } from '../lifetime';
 import { readSettings } from '../settings';
 import { fitToast, quoteName } from '../toasts';
-import { CommandIDs, ICellOutputs, ITraining } from '../tokens';
+import { CommandIDs, ICellOutputs, ILoadedVariables, ITraining } from '../tokens';
 import type { JobView, SentSweep } from '../wire';
 
 /** The link between jobs and cells, also for notebooks that are opened again. */
@@ -31,7 +31,7 @@ export const outputs = definePlugin({
   id: 'jupyter-gq:outputs',
   description: 'Puts the output of jobs under their cells.',
   autoStart: true,
-  requires: [INotebookTracker, IRenderMimeRegistry, ITraining],
+  requires: [INotebookTracker, IRenderMimeRegistry, ITraining, ILoadedVariables],
   optional: [ISettingRegistry],
   provides: ICellOutputs,
   activate: (
@@ -39,10 +39,12 @@ export const outputs = definePlugin({
     tracker: INotebookTracker,
     rendermime: IRenderMimeRegistry,
     training: ITraining,
+    loaded: ILoadedVariables,
     registry: ISettingRegistry | null
   ): ICellOutputs => {
     const findCell: FindCell = node => findCellOf(tracker, node);
-    addRenderer(rendermime, owned, JOB_MIME, () => new JobRenderer(training, app.commands, findCell, trans));
+    const shared = { training, loaded, commands: app.commands, findCell };
+    addRenderer(rendermime, owned, JOB_MIME, () => new JobRenderer(shared, trans));
     addRenderer(rendermime, owned, SWEEP_MIME, () => new SweepRenderer(training, app.commands, trans));
     const services = makeServices(owned, app, training, trans);
     const bindings = new NotebookAttachments(tracker, panel => new NotebookBindings(panel, services));

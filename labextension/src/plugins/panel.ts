@@ -3,18 +3,23 @@ import { ILayoutRestorer } from '@jupyterlab/application';
 import { panelIcon } from '../icons';
 import { definePlugin } from '../lifetime';
 import { PanelWidget } from '../panel/widget';
-import { CommandIDs, ITraining, JOB_ARGS, NO_ARGS, PANEL_ID, readJobId } from '../tokens';
+import { CommandIDs, ILoadedVariables, ITraining, JOB_ARGS, NO_ARGS, PANEL_ID, readJobId } from '../tokens';
 
 /** The side panel with the user's notebooks and jobs. */
 export const panel = definePlugin({
   id: 'jupyter-gq:panel',
   description: 'Lists the notebooks and jobs of the user.',
   autoStart: true,
-  requires: [ITraining],
+  requires: [ITraining, ILoadedVariables],
   optional: [ILayoutRestorer],
-  activate: ({ app, owned, trans }, training: ITraining, restorer: ILayoutRestorer | null): void => {
+  activate: (
+    { app, owned, trans },
+    training: ITraining,
+    loaded: ILoadedVariables,
+    restorer: ILayoutRestorer | null
+  ): void => {
     const { commands, shell } = app;
-    const widget = new PanelWidget(training, commands, trans);
+    const widget = new PanelWidget(training, loaded, commands, trans);
     owned.add(widget);
     shell.add(widget, 'right', { rank: 600, type: 'Training' });
     restorer?.add(widget, PANEL_ID);

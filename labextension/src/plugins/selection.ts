@@ -1,10 +1,12 @@
 /** The commands about several jobs, and those that change what a waiting job asks for, behind the buttons of the panel. */
 
 import { Dialog, InputDialog, Notification, showDialog } from '@jupyterlab/apputils';
+import { INotebookTracker } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { actOnJob, cancelAll, changeJob, tellProblems } from '../acts';
 import { describeError, isProblem } from '../client';
+import { confirmFromLine } from '../focus';
 import { warnOfMove } from '../jobs';
 import { listOtherQueues } from '../queues';
 import { definePlugin } from '../lifetime';
@@ -24,7 +26,8 @@ export const selection = definePlugin({
     'Adds the commands about several jobs: cancel, hold, release, move, and change of GPUs, tasks and priority.',
   autoStart: true,
   requires: [ITraining],
-  activate: ({ app, owned, trans }, training: ITraining): void => {
+  optional: [INotebookTracker],
+  activate: ({ app, owned, trans }, training: ITraining, tracker: INotebookTracker | null): void => {
     const add = (id: string, label: string, act: (ids: string[]) => Promise<void>): void => {
       const execute = async (ids: string[]): Promise<void> => (ids.length === 0 ? undefined : act(ids));
       owned.add(
@@ -35,7 +38,12 @@ export const selection = definePlugin({
         })
       );
     };
-    add(CommandIDs.cancelJobs, trans.__('Cancel Jobs'), ids => cancel(training, trans, ids));
+    add(CommandIDs.cancelJobs, trans.__('Cancel Jobs'), async ids => {
+      // The line of a sweep has a button for all of its jobs.
+      if (await confirmFromLine(tracker, () => confirmCancel(ids, trans))) {
+        await cancelAll(training, ids, trans);
+      }
+    });
     add(CommandIDs.holdJobs, trans.__('Hold or Pause Jobs'), ids =>
       change(training, trans, ids, { held: true })
     );
@@ -53,8 +61,8 @@ export const selection = definePlugin({
   }
 });
 
-/** Ask the user, then cancel the jobs. */
-async function cancel(training: ITraining, trans: TranslationBundle, ids: string[]): Promise<void> {
+/** Return whether the user wants to cancel the jobs. */
+async function confirmCancel(ids: readonly string[], trans: TranslationBundle): Promise<boolean> {
   const { button } = await showDialog({
     title: trans._n('Cancel %1 job?', 'Cancel %1 jobs?', ids.length),
     body: trans.__('The jobs stop and lose their places in the queue. The output so far is kept.'),
@@ -63,10 +71,7 @@ async function cancel(training: ITraining, trans: TranslationBundle, ids: string
       Dialog.warnButton({ label: trans.__('Cancel jobs') })
     ]
   });
-  if (!button.accept) {
-    return;
-  }
-  await cancelAll(training, ids, trans);
+  return button.accept;
 }
 
 /** Ask the user for a queue, then move the jobs there. */

@@ -17,6 +17,7 @@ import { listMemberQueues } from '../queues';
 import { connect, definePlugin } from '../lifetime';
 import type { IEnvironmentNames } from '../send/environment';
 import { describeEnvironment } from '../send/environment';
+import { proposeName } from '../send/naming';
 import type { ISendOrigin } from '../send/opening';
 import { selectedCells } from '../send/opening';
 import type { IFormValues, IRememberedValues } from '../send/values';
@@ -24,7 +25,7 @@ import { proposeValues, readRemembered, selectRemembered } from '../send/values'
 import type { IChosenCells } from '../send/carry';
 import { SendDialog } from '../send/dialog';
 import { describeVariables } from '../send/carry';
-import { focusNotebook, TOOLBAR } from '../focus';
+import { leaveToolbar } from '../focus';
 import { askAboutPresentWork, cancelPresentWork, findPresentWork } from '../send/present';
 import type { IFileChoice } from '../send/files';
 import { describeChoice } from '../send/files';
@@ -71,7 +72,7 @@ export const send = definePlugin({
           try {
             return await sender.send(panel, selectedCells(trans));
           } finally {
-            focusNotebook(panel, TOOLBAR);
+            leaveToolbar(panel);
           }
         }
       })
@@ -272,7 +273,8 @@ class Sender implements ISender {
   private async _proposeValues(panel: NotebookPanel, me: Me): Promise<IFormValues> {
     this._last ??= readRemembered(await this._memory?.fetch(MEMORY).catch(() => null));
     const path = panel.context.path;
-    return proposeValues(this._last, me, path, PathExt.basename(path, PathExt.extname(path)).slice(0, 100));
+    const name = proposeName(PathExt.basename(path, PathExt.extname(path)), this._training.state.jobs);
+    return proposeValues(this._last, me, path, name);
   }
 
   private async _showMessage(title: string, body: string): Promise<void> {

@@ -22,12 +22,14 @@ export const unused = definePlugin({
   }
 });
 
-/** The key in the storage of the browser session under which the jobs are that have been told. */
+/** The key in the storage of the browser under which the jobs are that have been told. */
 const TOLD = 'jupyter-gq:unused-told';
+/** Most jobs that the browser remembers: more do not hold unused GPUs at one time. */
+const MOST_TOLD = 500;
 
 /**
- * One notification about all such jobs, so that a large sweep does not fill the screen. Each job is told once in a session of
- * the browser, also if the page is loaded again.
+ * One notification about all such jobs, so that a large sweep does not fill the screen. Each job is told once in a
+ * browser, also if the page is loaded again, tomorrow or in another tab.
  */
 class UnusedNotices {
   constructor(
@@ -42,13 +44,16 @@ class UnusedNotices {
   update(): void {
     const now = Date.now() / 1000;
     const jobs = this._training.state.jobs.filter(job => describeUnused(job, now, this._trans) !== '');
+    if (jobs.length === 0) {
+      this.shown.withdraw();
+      return;
+    }
+    readTold().forEach(id => this._told.add(id)); // another tab may have told more
     const fresh = jobs.filter(job => !this._told.has(job.id));
     if (fresh.length > 0) {
       fresh.forEach(job => this._told.add(job.id));
       storeTold(this._told);
       this._tell(jobs, now);
-    } else if (jobs.length === 0) {
-      this.shown.withdraw();
     }
   }
 
@@ -63,21 +68,21 @@ class UnusedNotices {
     this.shown.show(fitToast(message), 'warning', [{ label: trans.__('Show job'), callback: show }]);
   }
 
-  private readonly _told = readTold();
+  private readonly _told = new Set<string>();
 }
 
-function readTold(): Set<string> {
+function readTold(): string[] {
   try {
-    const stored: unknown = JSON.parse(window.sessionStorage.getItem(TOLD) ?? '[]');
-    return new Set(Array.isArray(stored) ? stored.filter(id => typeof id === 'string') : []);
+    const stored: unknown = JSON.parse(window.localStorage.getItem(TOLD) ?? '[]');
+    return Array.isArray(stored) ? stored.filter(id => typeof id === 'string') : [];
   } catch {
-    return new Set(); // the browser keeps nothing, or another program wrote there
+    return []; // the browser keeps nothing, or another program wrote there
   }
 }
 
 function storeTold(told: ReadonlySet<string>): void {
   try {
-    window.sessionStorage.setItem(TOLD, JSON.stringify([...told]));
+    window.localStorage.setItem(TOLD, JSON.stringify([...told].slice(-MOST_TOLD)));
   } catch {
     // The browser keeps nothing for this page: the next load tells the jobs again.
   }

@@ -53,6 +53,7 @@ async def take_along_and_load(hub: DemoHub, pictures: Path) -> None:
         await expect(lab.output(cell)).to_contain_text("scored 10.0")
         await loads_model(lab, cell, pictures)
         await opens_log(lab, cell, pictures)
+        await loses_model_with_kernel(lab, cell, pictures)
 
 
 def write_project(folder: Path) -> None:
@@ -91,6 +92,19 @@ async def loads_model(lab: LabPage, cell: Locator, pictures: Path) -> None:
     await lab.select(later)
     await lab.page.keyboard.press("Control+Enter")
     await expect(lab.output(later)).to_contain_text("score 10.0 True")
+
+
+async def loses_model_with_kernel(lab: LabPage, cell: Locator, pictures: Path) -> None:
+    """The line and the details in the panel say the same of the model, before and after a restart of the kernel."""
+    await lab.output(cell).get_by_role("button", name="Details").click()
+    results = lab.page.get_by_role("region", name="Results of scores")
+    for place in (lab.output(cell), results):
+        await expect(place).to_contain_text("loaded into the notebook")
+    await lab.restart_kernel()
+    for place in (lab.output(cell), results):
+        await expect(place).to_contain_text("can be loaded")
+        await expect(place.get_by_role("button", name="Load into notebook")).to_be_visible()
+    await lab.picture(pictures / "restarted.png")
 
 
 async def opens_log(lab: LabPage, cell: Locator, pictures: Path) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from playwright.async_api import expect
+from playwright.async_api import Locator, expect
 
 from jupyter_gq.demo.processes import DemoHub
 from tests.browser.accessibility import assert_accessible
@@ -18,6 +18,7 @@ print("before the edit")
 while not pathlib.Path('{edited}').exists(): time.sleep(0.1)
 print("after the edit")
 """
+EDIT = "# other code"
 SAID = "Edited since it was sent: the output is in the log."
 
 
@@ -26,7 +27,7 @@ def test_the_line_of_an_edited_cell_says_where_the_output_is(hub, tmp_path):
 
 
 async def edit_while_it_runs(hub: DemoHub, pictures: Path) -> None:
-    """Edit a cell whose job runs, and look at its line once the job is done, before and after a reload."""
+    """Edit a cell whose job runs, look at its line once the job is done, also after a reload, and undo the edit."""
     edited = hub.folder / "homes/ann/edited"
     write_notebook(hub.folder / "homes/ann/edit.ipynb", SENT.format(edited=edited))
     async with LabPage.opened(hub.url, "ann", "0", "edit.ipynb") as lab:
@@ -37,7 +38,7 @@ async def edit_while_it_runs(hub: DemoHub, pictures: Path) -> None:
         await expect(lab.output(cell)).to_contain_text("before the edit")
         await cell.locator(".cm-content").click()
         await lab.page.keyboard.press("Control+End")
-        await lab.page.keyboard.type("# other code")
+        await lab.page.keyboard.type(EDIT)
         edited.touch()
         for _ in range(2):
             await expect(lab.output(cell)).to_contain_text("Done")
@@ -51,3 +52,14 @@ async def edit_while_it_runs(hub: DemoHub, pictures: Path) -> None:
             await lab.notebook_is_open()
         await lab.output(cell).get_by_role("button", name="Log").click()
         await expect(lab.page.locator(".jp-gq-log")).to_contain_text("after the edit")
+        await undo_edit(lab, cell)
+
+
+async def undo_edit(lab: LabPage, cell: Locator) -> None:
+    """Delete what was written into the cell: the output comes at once, and the sentence goes."""
+    await cell.locator(".cm-content").click()
+    await lab.page.keyboard.press("Control+End")
+    for _ in EDIT:
+        await lab.page.keyboard.press("Backspace")
+    await expect(lab.output(cell)).to_contain_text("after the edit")
+    await expect(lab.output(cell)).not_to_contain_text(SAID)

@@ -72,6 +72,12 @@ def test_a_node_whose_device_plugin_shares_devices_is_refused_also_before_anybod
     assert agents.refused("n") == ""
 
 
+def test_shares_go_to_no_node_whose_kubelet_the_agent_cannot_ask(agents):
+    hear(agents, allocations=None, missing={"kubelet": "There is no socket: mount the kubelet's folder."})
+    assert agents.unfit("n") == "n: There is no socket: mount the kubelet's folder."
+    assert agents.refused("n") == "", "whole devices need no agent"
+
+
 def test_a_driver_that_does_not_work_takes_no_new_shares(agents):
     hear(agents, probe="LOST", detail="It fell off the bus.")
     assert agents.unfit("n") == "The driver of the node n does not work: It fell off the bus."

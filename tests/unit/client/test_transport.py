@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import traceback
 
 import pytest
@@ -76,6 +77,25 @@ async def test_a_redirect_is_not_followed_and_names_the_setting():
     transport.close()
     server.close()
     await server.wait_closed()
+
+
+def test_an_address_that_leads_to_a_page_of_the_hub_is_not_that_of_the_service():
+    error = read_error(302, b"", "http://127.0.0.1:8000/wrong", "/hub/wrong")
+    said = error.problem.message
+    assert "The address http://127.0.0.1:8000/wrong is not that of the GPU scheduler service: it leads to /hub/" in said
+    assert "of the Hub and /services/jupyter-gq" in said
+
+
+@pytest.mark.asyncio
+async def test_that_nobody_answers_is_told_without_the_number_of_the_error():
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    listener.close()
+    transport = Transport(f"http://127.0.0.1:{port}", "secret")
+    with pytest.raises(ServiceUnavailable) as caught:
+        await transport.request("GET", "me")
+    assert f"does not answer at http://127.0.0.1:{port}/: Connection refused. It may be" in caught.value.problem.message
+    transport.close()
 
 
 def test_a_delivery_is_cut_by_count_and_by_size_and_keeps_its_order():

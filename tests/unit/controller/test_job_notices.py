@@ -284,6 +284,19 @@ async def test_a_sweep_with_a_list_of_results_that_is_too_long_has_no_best_job(w
     assert [notice.sentence for notice in mail.sent] == ["2 jobs: 2 done."]
 
 
+def list_calls(monkeypatch: pytest.MonkeyPatch, owner: object, method: str) -> list[object]:
+    """Return a list that gets the arguments of each further call of a method."""
+    calls: list[object] = []
+    called = getattr(owner, method)
+
+    def note(*args: object, **more: object) -> object:
+        calls.append((args, more))
+        return called(*args, **more)
+
+    monkeypatch.setattr(owner, method, note)
+    return calls
+
+
 async def test_results_are_read_only_for_a_notice_that_is_sent(world: World, monkeypatch) -> None:
     mail, short, late = Mailbox("mail"), Mailbox("short"), Mailbox("late")
     sendings = [notices(world, mail), notices(world, short, min_seconds=5000), notices(world, late)]
@@ -294,13 +307,7 @@ async def test_results_are_read_only_for_a_notice_that_is_sent(world: World, mon
     await world.step(seconds=300)
     world.backend.end(job)
     await world.step(3, seconds=0)
-    asked, read = [], world.bundles.results
-
-    def counted(*args, **more):
-        asked.append(args)
-        return read(*args, **more)
-
-    monkeypatch.setattr(world.bundles, "results", counted)
+    asked = list_calls(monkeypatch, world.bundles, "results")
     await sendings[0].deliver()
     assert [notice.sentence for notice in mail.sent] == ["1 job: 1 done. Best: loss 0.5 in 'digits lr=0.1'."]
     await sendings[1].deliver()
@@ -337,13 +344,7 @@ async def test_a_sweep_whose_jobs_end_together_is_looked_up_once(world: World, m
         if world.job(job).phase == "cancelling":
             world.backend.end(job)
     await world.step(3, seconds=0)
-    asked, list_jobs = [], world.store.list
-
-    def counted(*args, **more):
-        asked.append(more)
-        return list_jobs(*args, **more)
-
-    monkeypatch.setattr(world.store, "list", counted)
+    asked = list_calls(monkeypatch, world.store, "list")
     await sending.deliver()
     assert [notice.sentence for notice in mail.sent] == ["8 jobs: 4 done, 4 cancelled."]
     assert len(asked) == 2, "a page, and the empty one after it"

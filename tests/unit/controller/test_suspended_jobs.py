@@ -150,6 +150,30 @@ async def test_a_suspension_that_takes_longer_than_half_of_the_grace_is_undone(l
     assert grace <= 10
 
 
+@pytest.mark.parametrize("away", [11, 100])
+async def test_the_time_in_which_no_service_could_suspend_a_job_does_not_count(lab, away):
+    jobs = await running(lab)
+    for job in jobs:
+        lab.controller.job_changes.change(ANN, job, JobChange(held=True))
+    lab.clock.forward(away)
+    lab.restart()
+    await lab.step(5)
+    assert [lab.job(job).pause.way for job in jobs] == ["suspended"] * DEVICES
+    assert lab.backend.stops == []
+
+
+async def test_a_job_that_is_refused_after_such_a_time_has_what_is_left_of_its_grace(lab):
+    (job, _) = await running(lab)
+    lab.controller.job_changes.change(ANN, job, JobChange(held=True))
+    lab.backend.refuses = "The kernel uses managed memory."
+    lab.clock.forward(100)
+    lab.restart()
+    await lab.step(6)
+    ((name, _, grace),) = lab.backend.stops
+    assert name == job
+    assert 10 <= grace < 20
+
+
 async def test_a_held_job_is_suspended_until_its_release(lab):
     (job, _) = await running(lab)
     lab.controller.job_changes.change(ANN, job, JobChange(held=True))

@@ -3,6 +3,7 @@
 import pytest
 
 from jupyter_gq.domain.amount import (
+    format_bytes,
     format_cpus,
     format_gpus,
     format_memory,
@@ -133,3 +134,10 @@ def test_a_refusal_shows_the_value_in_quotation_marks_and_its_examples_without(p
 def test_a_number_that_python_does_not_write_is_refused_as_any_other(parse, sign):
     with pytest.raises(InvalidAmount, match=r"^a number of more than \d+ digits is not .*: it is far more than any"):
         parse(sign * 10**5000)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 bytes"), (1, "1 byte"), (812, "812 bytes"), (1024, "1 KiB"), (12_900_000, "12.3 MiB")]
+)
+def test_bytes_are_shown_in_the_largest_unit_that_fits(count, text):
+    assert format_bytes(count) == text

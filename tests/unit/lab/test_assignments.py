@@ -144,6 +144,7 @@ STEPS = [Step(id="a", cell_id="a", source="lr = 0.1\ndepth = 2", seconds=None, w
 def test_a_grid_is_all_combinations_in_order() -> None:
     points = list_points({"lr": ["0.1", "0.2"], "depth": ["1", "2"]}, STEPS)
     assert points == [{"lr": lr, "depth": depth} for lr in ("0.1", "0.2") for depth in ("1", "2")]
+    assert len(list_points({"lr": ["1", "1.0", "-1", "True", "'1'", "None"]}, STEPS)) == 6
 
 
 @pytest.mark.parametrize(
@@ -151,9 +152,12 @@ def test_a_grid_is_all_combinations_in_order() -> None:
     [
         ({}, "make 0 jobs"),
         ({"lr": []}, "make 0 jobs"),
-        ({"lr": ["1"] * (MAX_JOBS + 1)}, f"make {MAX_JOBS + 1} jobs, and a sweep has 1 to {MAX_JOBS}"),
+        ({"lr": list(map(str, range(MAX_JOBS + 1)))}, f"make {MAX_JOBS + 1} jobs, and a sweep has 1 to {MAX_JOBS}"),
         ({"rate": ["1"]}, "rate cannot vary: no cell assigns"),
         ({"lr": ["fast"]}, "lr: fast is not a number, a text in quotes"),
+        ({"depth": ["1"], "lr": ["0.1", "1", "1e-1"]}, "lr: 1e-1 is written twice, and the jobs would be the same"),
+        ({"lr": ["'a'", '"a"']}, 'lr: "a" is written twice'),
+        ({"lr": ["0x10", "16"]}, "lr: 16 is written twice"),
     ],
 )
 def test_a_grid_that_is_none_says_what_is_wrong(grid, words) -> None:

@@ -20,6 +20,12 @@ def test_a_grid_is_all_combinations_or_a_list_of_points() -> None:
     assert len(list_points({"a": range(1000)})) == len(list_points({"a": n} for n in range(1000))) == 1000
 
 
+def test_what_differs_or_cannot_be_compared_and_points_that_are_written_out_may_be_alike() -> None:
+    assert len(list_points({"a": [1, 1.0, True, "1"]})) == 4
+    assert len(list_points({"a": [[1], [1], numpy.zeros(2), numpy.zeros(2)]})) == 4
+    assert list_points([{"a": 1}, {"a": 1}]) == [{"a": 1}, {"a": 1}]
+
+
 @pytest.mark.parametrize(
     ("grid", "words"),
     [
@@ -42,6 +48,10 @@ def test_a_grid_is_all_combinations_or_a_list_of_points() -> None:
         ({"a": [1], "b": itertools.count()}, "has more than 1000 points"),
         (({"a": n} for n in itertools.count()), "has more than 1000 points"),
         ({name: range(10) for name in "abcdefghi"}, "has 1000000000 points"),
+        ({"a": [2], "lr": [0.1, 0.2, 0.10]}, "has 0.1 twice for lr, .*, give a list of dicts"),
+        ({"a": ["x", "x"]}, "has 'x' twice for a"),
+        ({"a": [None, None]}, "has None twice for a"),
+        ({"a": numpy.array([1, 1])}, "twice for a"),
     ],
 )
 def test_a_grid_that_is_none_says_what_is_wrong(grid, words) -> None:

@@ -9,7 +9,7 @@ import jupyter_gq
 from jupyter_gq.client.models import JobFields
 from jupyter_gq.commands import submit
 from jupyter_gq.lab.requests import JobFields as PageFields
-from jupyter_gq.notebook.job_options import add_job_options, name_option, read_job_options
+from jupyter_gq.notebook.job_options import add_job_options, name_option, parse_whole, read_job_options
 
 #: Fields that the jobs of a sweep have in common; a sweep names them otherwise.
 OF_GROUPS = {"group", "group_parallel", "group_metric", "group_mode"}
@@ -22,8 +22,8 @@ def keywords(function):
 
 
 def test_functions_take_every_option():
-    assert keywords(jupyter_gq.submit) == {*FIELDS, "secrets", "check"}
-    assert keywords(jupyter_gq.sweep) == {*FIELDS, "secrets", "check", "parallel", "metric", "mode"}
+    assert keywords(jupyter_gq.submit) == {*FIELDS, "secrets", "also", "check"}
+    assert keywords(jupyter_gq.sweep) == {*FIELDS, "secrets", "also", "check", "parallel", "metric", "mode"}
 
 
 def test_pages_and_kernels_pass_every_option_on():
@@ -41,3 +41,14 @@ def test_the_name_of_an_option_is_one_that_the_command_knows(field):
     parser = argparse.ArgumentParser()
     submit.add_arguments(parser)
     assert f"--{name_option(field)}" in parser.format_help()
+
+
+@pytest.mark.parametrize("text", ["x", "2.5", "1_0", "", "\uff11", "9" * 5000])
+def test_what_is_no_whole_number_is_refused_in_a_sentence(text):
+    with pytest.raises(argparse.ArgumentTypeError, match=r"' is no whole number$") as refused:
+        parse_whole(text)
+    assert len(str(refused.value)) < 100
+
+
+def test_a_whole_number_may_have_a_sign():
+    assert [parse_whole(text) for text in ("7", "-5", "+3")] == [7, -5, 3]

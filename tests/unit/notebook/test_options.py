@@ -1,6 +1,7 @@
 """What cannot be sent is refused in the words of the user, before anything is pickled or sent."""
 
 import functools
+import pathlib
 
 import numpy
 import pytest
@@ -90,6 +91,7 @@ def test_other_functions_are_not_refused(send, function) -> None:
         ("queue", ["vision"], TypeError, "queue is text"),
         ("software", 2.9, TypeError, "software is text, not 2.9"),
         ("secrets", 5, TypeError, "secrets is a name or a list of names, not 5"),
+        ("also", pathlib.Path("conf"), TypeError, "also is a pattern or a list of patterns, not PosixPath"),
         ("preferred_gpu_models", ["H200", 5], TypeError, "preferred_gpu_models is a name or a list of names"),
     ],
 )

@@ -183,7 +183,7 @@ def test_a_notebook_that_can_be_suspended_loses_nothing_even_to_over_quota_work(
     (instruction,) = acts(in_a_shared_pool(notebook, a_job("train", "q", "0.75")))
     assert isinstance(instruction, Suspend)
     assert reveal(instruction.sentence) == (
-        "Suspended: your 0.5 GPU was idle for 31 min and was lent to ann's train (0.75 GPU). "
+        "Suspended: your 0.5 GPU was idle for 31 min, and ann's train (0.75 GPU) waited for a GPU. "
         "Nothing is lost: the next cell that you run brings it back."
     )
 

@@ -7,8 +7,8 @@ Rules
 - The limit rule: at most `creations` objects are being created at one time.
 - The same-object rule: "it exists" is success if the object has the labels that were asked for, and a refusal
   otherwise.
-- The unknown-object rule: an object that the cluster creates without our labels and annotations would not be known for
-  ours. So the creation is refused, and the object deleted at once.
+- The changed-object rule: an object that the cluster creates otherwise than it was asked for, in what the service knows
+  it by or counts (see `objects.changes`), is deleted at once, and the creation refused.
 - The events rule: only the events of a Job say why the Job creates no pod. They are read once.
 - The failing-server rule: a server that answers a creation with failures for `_GIVE_UP_AFTER` seconds refuses it. A
   server that cannot be reached does not.
@@ -22,6 +22,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NoReturn
 
 from jupyter_gq.backends.kubernetes.objects import names
+from jupyter_gq.backends.kubernetes.objects.changes import find_changes
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from .errors import ClusterError, Exists, Refused, Unreachable
@@ -233,8 +234,8 @@ class Writes:
     async def _create_or_find(self, resource: ApiResource, body: JsonObject) -> JsonObject:
         """Create the object and return it; if it exists already and has the same labels of ours, return that one.
 
-        Raises `Refused` for a foreign object of that name and for one that the cluster creates without our labels and
-        annotations, and `Unreachable` for one that is still being deleted or has just gone.
+        Raises `Refused` for a foreign object of that name and for one that the cluster changes at its creation, and
+        `Unreachable` for one that is still being deleted or has just gone.
         """
         meta = body["metadata"]
         try:
@@ -242,8 +243,8 @@ class Writes:
         except Exists:
             found = await self._cluster.get(resource, meta["namespace"], meta["name"])
         else:
-            if lost := _lost_marks(meta, created["metadata"]):
-                await self._withdraw(resource, created["metadata"], lost)
+            if changed := find_changes(body, created):
+                await self._withdraw(resource, created["metadata"], changed)
             return created
         where = f"{resource.noun} named {meta['name']} in the namespace {meta['namespace']}"
         if found is None or (found["metadata"].get("deletionTimestamp")):
@@ -252,14 +253,14 @@ class Writes:
             raise Refused(f"There is a {where} that is not ours. Delete or rename it.")
         return found
 
-    async def _withdraw(self, resource: ApiResource, meta: JsonMapping, lost: Sequence[str]) -> NoReturn:
-        """Delete an object that was created without these labels or annotations of ours, and raise `Refused`."""
+    async def _withdraw(self, resource: ApiResource, meta: JsonMapping, changed: Sequence[str]) -> NoReturn:
+        """Delete an object that was created with these parts changed or missing, and raise `Refused`."""
         namespace, name = meta["namespace"], meta["name"]
         await self._cluster.delete(resource, namespace, name, uid=meta.get("uid", ""), grace=1)
         raise Refused(
-            f"The cluster created the {resource.noun} {name} without {', '.join(lost)}, by which the service knows it, "
-            "so it was deleted again. Something that changes objects at their creation, such as a webhook, takes these "
-            f"away: leave the namespace {namespace} out of it."
+            f"The cluster changed the {resource.noun} {name} at its creation ({', '.join(changed)}), so that the "
+            "service would not know it or count it right, and it was deleted again. Leave the namespace "
+            f"{namespace} out of the webhook or policy that does so."
         )
 
     async def _read_events(self, job: ObjectRef) -> None:
@@ -307,16 +308,6 @@ def _is_due(known: _Deletion, ref: ObjectRef, deadline: float | None, now: float
         return True
     is_seen = ref.terminating or (known.agreed and not ref.uid)
     return not is_seen and now >= known.sent_at + _DELETE_AGAIN
-
-
-def _lost_marks(wanted: JsonMapping, created: JsonMapping) -> list[str]:
-    """Return the labels and annotations of ours that were asked for and that the object does not have so, sorted."""
-    return sorted(
-        key
-        for kind in ("labels", "annotations")
-        for key, text in (wanted.get(kind) or {}).items()
-        if key.startswith(names.PREFIX) and (created.get(kind) or {}).get(key) != text
-    )
 
 
 def _identity(meta: JsonMapping) -> dict[str, str]:

@@ -31,6 +31,8 @@ _WHOLE = "GPU-"
 _UUIDS = (_WHOLE, "MIG-")
 #: Key of `AgentReport.missing`: which devices a container can open.
 _VISIBLE = "visible"
+#: Key of `AgentReport.missing`: the kubelet, which says which pod has which device.
+_KUBELET = "kubelet"
 #: Key of `AgentReport.missing`: the right and the ability to signal processes.
 _SIGNAL = "signal"
 #: Key of `AgentReport.missing`: the journal of suspensions.
@@ -153,7 +155,8 @@ class Agents:
     def unfit(self, node: str) -> str:
         """Return why no new share may go to the node, as a sentence; "" = it may.
 
-        Reasons are a silent agent, a driver that does not work, and a device plugin that shares devices.
+        Reasons are a silent agent, a driver that does not work, a kubelet that the agent cannot ask, and a device
+        plugin that shares devices.
         """
         last = self._reports.get(node)
         if last is None:
@@ -162,6 +165,8 @@ class Agents:
             return f"The agent of the node {node} has been silent for {self._now() - last.at:.0f} s."
         if last.report.probe != "OK":
             return f"The driver of the node {node} does not work: {last.report.detail or last.report.probe}"
+        if why := last.report.missing.get(_KUBELET):
+            return f"{node}: {why}"
         return self.refused(node)
 
     def refused(self, node: str) -> str:

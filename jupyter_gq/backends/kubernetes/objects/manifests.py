@@ -4,8 +4,8 @@ Rules
 -----
 1. Node. Every term of the node affinity requires the node by the field `metadata.name`. The scheduler still checks
    everything else. Terms are alternatives, so a term without the node would let the pod go elsewhere.
-2. Overrides. An administrator's overrides come before what identifies a pod and says where it runs: those parts are
-   ours.
+2. Overrides. An administrator's overrides come before what identifies a pod, says where it runs and gives it devices:
+   those parts are ours. `pod_overrides` refuses such overrides when the settings are read.
 3. Security. Pods keep to the restricted pod security, have no token of the API server, and are never restarted in
    place.
 """
@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from jupyter_gq.backends.gang import Rendezvous, gang_environment
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.run_size import SIZE_FILE
+from jupyter_gq.client.counted_devices import POD_FIELDS
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.client.sidecars import hide_devices
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
@@ -48,12 +49,11 @@ def training_pod(
     """Return the manifest of the pod of one task of a run.
 
     `added` has what the pod carries for its devices, and the node to which it is pinned. The overrides of `options` are
-    merged in, except where they touch the pod's name, our labels, the node or the restart policy.
+    merged in, except where they touch what identifies the pod, its node, its devices or the restart policy.
     """
     name = names.training_name(workload.id, workload.run, task)
     asked = _asked(workload, task)
     runner = {**_runner(workload, task, environment, image, options), "resources": _resources(asked)}
-    labels = {**task_labels(workload, task, options.installation), **added.labels}
     spec: JsonObject = {
         "restartPolicy": "Never",
         "hostname": name,
@@ -68,12 +68,11 @@ def training_pod(
     meta = {
         "name": name,
         "namespace": options.training_namespace,
-        "labels": labels,
+        "labels": task_labels(workload, task, options.installation),
         "annotations": {names.TASKS: str(workload.tasks)},
     }
-    pod = plain_pod(meta, spec, options, options.training_priority_class)
-    pod = merged(with_additions(pod, added), options.pod_overrides)
-    return _ours(pod, name, labels, added.node)
+    pod = with_additions(plain_pod(meta, spec, options, options.training_priority_class), added)
+    return _ours(merged(pod, options.pod_overrides), pod["metadata"], added)
 
 
 def with_secrets(pod: JsonObject, owner: str, secrets: Sequence[str], options: KubernetesOptions) -> JsonObject:
@@ -178,14 +177,29 @@ def _gang_variables(workload: Workload, task: int, options: KubernetesOptions) -
     return {**gang_environment(task, _asked(workload, task).devices, rendezvous), **size_file}
 
 
-def _ours(pod: JsonObject, name: str, labels: Mapping[str, str], node: str | None) -> JsonObject:
-    """Return the pod with our name, labels, node and restart policy, whatever the overrides say.
+def _ours(pod: JsonObject, meta: JsonMapping, added: PodAdditions) -> JsonObject:
+    """Return the pod with our metadata, node, devices and restart policy, whatever the overrides say.
 
-    Containers other than the runner are kept from seeing devices.
+    `meta` is what the metadata was before. Containers other than the runner are kept from having and seeing devices.
     """
-    meta = {**pod["metadata"], "name": name, "labels": {**pod["metadata"]["labels"], **labels}}
-    spec = hide_devices({**pod["spec"], "restartPolicy": "Never"}, names.RUNNER)
-    return pinned({**pod, "metadata": meta, "spec": spec}, node)
+    marks = {part: {**pod["metadata"][part], **meta[part]} for part in ("labels", "annotations")}
+    spec = {key: value for key, value in pod["spec"].items() if key not in POD_FIELDS}
+    for part in ("containers", "initContainers"):
+        if part in spec:
+            spec[part] = [_grant_devices(each, added) for each in spec[part]]
+    spec = hide_devices({**spec, "restartPolicy": "Never"}, names.RUNNER)
+    return pinned({**pod, "metadata": {**meta, **marks}, "spec": spec}, added.node)
+
+
+def _grant_devices(container: JsonObject, added: PodAdditions) -> JsonObject:
+    """Return the container with the devices that these additions give to it: only the runner has any."""
+    ours = added.resources if container["name"] == names.RUNNER else {}
+    resources = {
+        side: {**{name: amount for name, amount in amounts.items() if name not in added.resources}, **ours}
+        for side, amounts in container.get("resources", {}).items()
+        if side in ("requests", "limits")
+    }
+    return {**container, "resources": {**container.get("resources", {}), **resources}} if resources else container
 
 
 # --- parts of a training pod

@@ -34,6 +34,7 @@ from jupyter_gq.backends.kubernetes.api.views import PodView
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.pods.results import Result, find_trouble, one_line, read_result
+from jupyter_gq.backends.kubernetes.pods.unplaced import blames_node
 from jupyter_gq.backends.protocol import Outcome
 
 from .phases import RunPhase
@@ -199,8 +200,9 @@ class _Case:
             f"The cluster did not place the pod {pod.name}{place} in {self.now - since:.0f} s: "
             f"{why or 'no scheduler has looked at it'}"
         )
-        # A node is not at fault if nobody has tried to put the pod there.
-        return _refused(sentence, self._nodes_to_close(node, pod) if is_seen else ()), told
+        # A node is not at fault if nobody has tried to put the pod there, or if the pod fits nowhere.
+        closed = self._nodes_to_close(node, pod) if is_seen and blames_node(why) else ()
+        return _refused(sentence, closed), told
 
     def _judge_trouble(self, pod: PodView, since: float) -> tuple[Verdict | None, str]:
         sentence, may_pass = find_trouble(pod)

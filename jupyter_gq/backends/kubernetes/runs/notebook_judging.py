@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from jupyter_gq.backends.kubernetes.api.views import PodView
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.pods.results import Result, find_trouble, read_server_result
+from jupyter_gq.backends.kubernetes.pods.unplaced import blames_node
 from jupyter_gq.backends.kubernetes.shares.preparation import PreparedTask
 from jupyter_gq.backends.protocol import Outcome
 
@@ -138,7 +139,8 @@ def _judge_start(run: TicketFacts, pod: PodView, options: KubernetesOptions, now
     if run.holds_devices and now - since >= options.unschedulable_after:
         node = run.planned_node
         sentence = f"The cluster did not place the pod {pod.name} on {node} in {now - since:.0f} s: {pod.unschedulable}"
-        return TicketJudgement(verdict=_verdict(Outcome.REFUSED, sentence, (node,) if node else ()))
+        closed = (node,) if node and blames_node(pod.unschedulable) else ()
+        return TicketJudgement(verdict=_verdict(Outcome.REFUSED, sentence, closed))
     sentence = f"The cluster does not place the pod {pod.name} yet: {pod.unschedulable}"
     return TicketJudgement(sentence=sentence, delays=TaskDelays(unplaced=since))
 

@@ -31,7 +31,7 @@ from itertools import count
 
 from jupyter_gq.backends.kubernetes.api.resources import PODS
 from jupyter_gq.backends.kubernetes.api.views import PodView, pod_view
-from jupyter_gq.backends.kubernetes.api.writes import CreationState, ObjectRef, Writes
+from jupyter_gq.backends.kubernetes.api.writes import Creation, CreationState, ObjectRef, Writes
 from jupyter_gq.backends.kubernetes.nodes.agents import Agents
 from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
 from jupyter_gq.backends.kubernetes.objects import names
@@ -250,16 +250,20 @@ class ReservationPods:
         if pool is None or now < slot.retry_at or self._holds_unknown_device(slot):
             return
         slot.wanted_since = now if slot.wanted_since is None else slot.wanted_since
-        refusal = self._slots.refusal(slot) or self._create_missing_pod(slot, pool)
+        creation = None if (refusal := self._slots.refusal(slot)) else self._create_missing_pod(slot, pool)
+        waits = creation.sentence if creation is not None and creation.state is CreationState.WAITING else ""
+        if creation is not None and creation.state is CreationState.REFUSED:
+            refusal = creation.sentence
         overdue = self._describe_overdue(slot)
-        slot.sentence = refusal or overdue or self._slots.describe(slot)
+        slot.sentence = refusal or overdue or waits or self._slots.describe(slot)
         if refusal:
             self._fail(slot, refusal, back_off=False)
         elif now - slot.wanted_since >= self._options.reservation_timeout:
             untried = self._slots.find_untried(slot)
             if untried is not None and not untried.held_back:
                 slot.sentence = f"No scheduler has looked at the reservation pod {untried.name}."
-            self._fail(slot, slot.sentence, back_off=untried is None and not overdue)
+            # The node is not to blame for what the API server or an old pod keeps from it.
+            self._fail(slot, slot.sentence, back_off=untried is None and not overdue and not waits)
 
     def _holds_unknown_device(self, slot: Slot) -> bool:
         """Return whether a running pod holds a device that is not known now, and no further pod is to be created.
@@ -314,20 +318,20 @@ class ReservationPods:
                 if not any(self.failure(each.name, claim.key) for each in self._slots):
                     self.failing.discard(claim.key)
 
-    def _create_missing_pod(self, slot: Slot, pool: PodPool) -> str:
-        """Create a reservation pod if the slot has none, or only pods with wrong devices; return a refusal or "".
+    def _create_missing_pod(self, slot: Slot, pool: PodPool) -> Creation | None:
+        """Create a reservation pod if the slot has none, or only pods with wrong devices; return how far that is.
 
-        None is created while a pod is going or the kubelet still counts one. At most as many exist as the node has
-        devices.
+        No pod is created, and the result is None, while a pod is going or the kubelet still counts one. At most as many
+        pods exist as the node has devices.
         """
         pods = [pod for pod in slot.pods.values() if not self._slots.is_lent(slot, pod)]
         if any(self._slots.is_going(pod) or pod.finished for pod in pods) or self._slots.kubelet_remembers(slot):
-            return ""
+            return None
         wrong = [pod for pod in pods if self._slots.device_of(slot, pod) and not self._slots.serves(slot, pod)]
         if len(wrong) < len(pods):
-            return ""
+            return None
         if pods and len(pods) >= len(self._nodes.slots(names.node_of(slot.name))):
-            return ""
+            return None
         taken = {pod.name for pod in slot.pods.values()}
         number = next(n for n in count() if names.reservation_name(slot.name, n) not in taken)
         ref = self._ref(names.reservation_name(slot.name, number))
@@ -338,8 +342,7 @@ class ReservationPods:
         )
         if creation.state is CreationState.REFUSED:
             self._writes.forget_creation(ref)
-            return creation.sentence
-        return ""
+        return creation
 
     def _fail(self, slot: Slot, sentence: str, *, back_off: bool) -> None:
         """Record that the slot's device cannot be reserved: its claims fail, and pods that do not serve it are deleted.

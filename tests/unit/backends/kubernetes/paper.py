@@ -29,10 +29,14 @@ class WritesOnPaper:
 
     def __init__(self):
         self.made, self.deleted, self.refusal, self.trouble = [], [], "", ""
+        #: Why everyref is to be created later.
+        self.busy = ""
 
     def create(self, ref, body, created):
         if self.refusal:
             return Creation(state=CreationState.REFUSED, sentence=self.refusal)
+        if self.busy:
+            return Creation(state=CreationState.WAITING, sentence=self.busy)
         meta = body()["metadata"]
         assert (meta["namespace"], meta["name"]) == (ref.namespace, ref.name)
         if ref.name not in self.made:

@@ -58,6 +58,7 @@ def outcome(run, cluster=GPU_NODE, options=OPTIONS):
 
 
 RUNNING = a_pod(phase="Running")
+MISSING_CLAIM = '0/2 nodes are available: persistentvolumeclaim "home-ann" not found.'
 UNPLACED = a_pod(node="", unschedulable="Insufficient cpu")
 UNSEEN = a_pod(node="")
 GATED = a_pod(node="", held_back="its scheduling gates have not been removed: kueue")
@@ -88,6 +89,12 @@ def test_the_unplaced_rule(pod, limit):
     why = pod.unschedulable or pod.held_back or "no scheduler has looked at it"
     assert verdict.result.sentence == f"The cluster did not place the pod p0 on n1 in {limit} s: {why}"
     assert (verdict.result.outcome, verdict.event) == (Outcome.REFUSED, RunEvent.REFUSED)
+
+
+@pytest.mark.parametrize(("words", "closed"), [("1 Insufficient nvidia.com/gpu", ("n1",)), (MISSING_CLAIM, ())])
+def test_a_node_is_closed_for_an_unplaced_pod_only_if_the_pod_fits_elsewhere(words, closed):
+    pod = replace(UNPLACED, unschedulable=words, annotations={names.SLOTS: "n1/0"})
+    assert judged(facts(pod, delays=since(20, "unplaced"))).verdict.back_off == closed
 
 
 def test_the_unplaced_rule_tells_what_the_scheduler_says_meanwhile():

@@ -10,6 +10,7 @@ from jupyter_gq.backends.kubernetes.objects.holding_pods import placeholder_pod,
 from jupyter_gq.backends.kubernetes.objects.manifests import as_job, gang_service, training_pod, with_secrets
 from jupyter_gq.backends.kubernetes.objects.merging import merged, pinned
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
+from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.pod_pool import PodPool, ScaleUp
 from jupyter_gq.domain.workload import TaskGroup, TaskPlacement
@@ -212,25 +213,54 @@ def test_an_override_changes_what_it_names_and_never_whose_pod_it_is():
 
 def test_what_an_override_puts_beside_a_job_sees_no_device_whatever_its_image_says():
     """CUDA images say `all`, and the job would be stopped for what its sidecar sees."""
-    own = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+    own = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}]
     over = {
         "spec": {
             "containers": [
                 {"name": "proxy", "image": "cuda", "env": [{"name": "A", "value": "1"}]},
                 {"name": "dcgm", "image": "cuda", "env": own},
-                {"name": "second", "image": "cuda", "resources": {"limits": {"nvidia.com/gpu": "1"}}},
+                {"name": "other", "image": "cuda", "resources": {"limits": {"example.org/nic": "1"}}},
             ],
             "initContainers": [{"name": "fetch", "image": "cuda"}],
         }
     }
-    spec = a_pod(replace(OPTIONS, pod_overrides=over))["spec"]
+    options = KubernetesBackend(hub_namespace="hub", pod_overrides=over).options()
+    spec = a_pod(replace(OPTIONS, pod_overrides=options.pod_overrides))["spec"]
     said = {
         each["name"]: [one["value"] for one in each.get("env", ()) if one["name"] == "NVIDIA_VISIBLE_DEVICES"]
         for each in (*spec["containers"], *spec["initContainers"])
     }
-    assert said == {"runner": [], "proxy": ["void"], "dcgm": ["all"], "second": [], "fetch": ["void"]}
+    assert said == {"runner": [], "proxy": ["void"], "dcgm": ["none"], "other": [], "fetch": ["void"]}
     assert {"name": "A", "value": "1"} in spec["containers"][1]["env"]
     assert "initContainers" not in a_pod()["spec"]
+
+
+def test_an_override_moves_no_pod_and_takes_no_gpu_of_a_pool_that_came_later():
+    """The settings were read before anybody knew that this resource is counted."""
+    asks = {"limits": {"example.org/gpu": "4", "cpu": "2"}, "requests": {"example.org/gpu": "4"}}
+    over = {
+        "metadata": {"namespace": "default", "annotations": {names.SLOTS: "n2/7", "note": "x"}},
+        "spec": {
+            "nodeName": "n2",
+            "resourceClaims": [{"name": "gpu", "resourceClaimName": "x"}],
+            "containers": [{"name": "runner", "resources": asks}, {"name": "side", "resources": asks}],
+            "initContainers": [{"name": "first", "resources": asks}],
+        },
+    }
+    added = ADDED.model_copy(update={"resources": {"example.org/gpu": "2"}})
+    pod = a_pod(replace(OPTIONS, pod_overrides=over), added)
+    meta, spec = pod["metadata"], pod["spec"]
+    assert (meta["namespace"], meta["annotations"]) == (
+        "train",
+        {names.SLOTS: "n1/0,n1/1", names.TASKS: "1", "note": "x"},
+    )
+    assert not {"nodeName", "resourceClaims"} & spec.keys()
+    assert required(pod) == [{"matchFields": [HERE]}]
+    had = {each["name"]: each["resources"] for each in (*spec["containers"], *spec["initContainers"])}
+    none = {"limits": {"cpu": "2"}, "requests": {}}
+    ours = {"limits": {"cpu": "2", "example.org/gpu": "2"}, "requests": {"example.org/gpu": "2"}}
+    assert had == {"runner": ours, "side": none, "first": none}
+    assert environment({"spec": {"containers": [spec["containers"][1]]}}) == {"NVIDIA_VISIBLE_DEVICES": "void"}
 
 
 def test_named_things_are_merged_and_other_lists_follow_each_other():

@@ -27,6 +27,7 @@ NOW = 10_000.0
 POD = PodView(namespace="hub", name="jupyter-ann", uid="u", node="n1", phase="Running")
 PENDING = replace(POD, phase="Pending")
 UNPLACED = replace(PENDING, node="", unschedulable="Insufficient cpu")
+HOMELESS = replace(UNPLACED, unschedulable='persistentvolumeclaim "claim-ann" not found')
 SUCCEEDED = TicketJudgement(result=Result(outcome=Outcome.SUCCEEDED))
 GOES_ON = TicketJudgement()
 READY = PreparedTask(additions=PodAdditions())
@@ -131,6 +132,10 @@ def test_the_unplaced_rule():
     assert ended(refused) == (Outcome.REFUSED, sentence, RunEvent.REFUSED)
     assert refused.verdict.back_off == ("n1",)
     assert judged(RunPhase.STARTING, UNPLACED, delays=late, holds_devices=False).verdict is None
+    homeless = judged(RunPhase.STARTING, HOMELESS, delays=late, planned_node="n1")
+    assert (homeless.verdict.result.outcome, homeless.verdict.back_off) == (Outcome.REFUSED, ()), (
+        "no node has its claim"
+    )
     assert judged(RunPhase.STARTING, PENDING, delays=late) == GOES_ON, "it was placed, and its delay is forgotten"
 
 

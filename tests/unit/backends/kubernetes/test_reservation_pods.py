@@ -188,6 +188,17 @@ def test_a_pool_that_keeps_its_devices_reserved_uses_no_node_without_uuids():
     assert other.offered().closed == "", "slices have UUIDs of their own"
 
 
+def test_a_busy_api_server_is_named_and_the_node_is_not_to_blame():
+    paper = Paper()
+    paper.writes.busy = "The API server is busy: too many requests."
+    paper.slots.claim(SLOT, paper.pools[0], KEY)
+    paper.step()
+    assert paper.slots.describe(SLOT) == paper.writes.busy
+    paper.step(30)
+    assert paper.slots.failure(SLOT, KEY) == f"{SLOT} could not be held: {paper.writes.busy}"
+    assert all(device.healthy for device in paper.offered().devices)
+
+
 def test_a_refused_reservation_is_told_at_once_and_the_node_is_not_to_blame():
     paper = Paper()
     paper.writes.refusal = "exceeded quota"

@@ -1,0 +1,70 @@
+"""What a cluster may not change in an object that the service creates."""
+
+import copy
+
+import pytest
+
+from jupyter_gq.backends.kubernetes.objects.changes import find_changes
+from jupyter_gq.backends.kubernetes.objects.names import SLOTS, WORKLOAD
+
+GPU = "nvidia.com/gpu"
+PIN = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": ["n1"]}]}}
+POD = {
+    "metadata": {"name": "p", "labels": {WORKLOAD: "job-1", "team": "x"}, "annotations": {SLOTS: "n1/0"}},
+    "spec": {
+        "affinity": {"nodeAffinity": PIN},
+        "containers": [{"name": "runner", "resources": {"limits": {GPU: "1", "memory": "2Gi"}}}],
+    },
+}
+
+
+def changed(path, value):
+    """The pod with another value at this path of keys."""
+    pod = copy.deepcopy(POD)
+    part = pod
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = value
+    return pod
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "told"),
+    [
+        (("metadata", "labels"), {}, WORKLOAD),
+        (("metadata", "labels"), None, WORKLOAD),
+        (("metadata", "labels", WORKLOAD), "job-2", WORKLOAD),
+        (("metadata", "annotations"), {"other": "1"}, SLOTS),
+        (("spec", "affinity"), None, "its node"),
+        (("spec", "affinity"), {"nodeAffinity": {}}, "its node"),
+        (("spec", "containers", 0, "resources"), {}, GPU),
+        (("spec", "containers", 0, "resources", "limits", GPU), "2", GPU),
+        (
+            ("spec", "initContainers"),
+            [{"name": "mesh", "resources": {"limits": {"nvidia.com/mig-1g": 1}}}],
+            "nvidia.com/mig-1g",
+        ),
+    ],
+)
+def test_what_the_service_knows_or_counts_a_pod_by_is_told(path, value, told):
+    assert find_changes(POD, changed(path, value)) == [told]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("metadata", "labels", "mesh"), "on"),
+        (("metadata", "labels", "team"), "y"),
+        (("spec", "affinity", "podAntiAffinity"), {}),
+        (("spec", "initContainers"), [{"name": "mesh", "resources": {"limits": {"vpc.amazonaws.com/pod-eni": "1"}}}]),
+        (("spec", "containers", 0, "resources", "limits", GPU), 1),
+        (("spec", "serviceAccountName"), "default"),
+    ],
+)
+def test_all_else_is_the_affair_of_the_cluster(path, value):
+    assert find_changes(POD, changed(path, value)) == []
+
+
+def test_an_object_without_containers_has_neither_node_nor_devices():
+    service = {"metadata": {"labels": {WORKLOAD: "job-1"}}, "spec": {"clusterIP": "None"}}
+    assert find_changes(service, {**service, "spec": {"clusterIP": "None", "ports": []}}) == []
