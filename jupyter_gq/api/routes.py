@@ -422,7 +422,7 @@ ROUTES: tuple[Route, ...] = (
         method="DELETE",
         path="tickets/{ticket}",
         access=Access.SUBMIT,
-        summary="Give back a share, or a place in the queue.",
+        summary="Give back a share, or a place in the queue. A server that does not end within the grace is stopped.",
         run=notebooks.close_ticket,
         statuses=DONE,
     ),

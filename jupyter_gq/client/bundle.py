@@ -45,15 +45,24 @@ class CellToRun:
 def normalize_notebook(notebook: JsonMapping, wanted: Sequence[str]) -> JsonObject:
     """Return a copy of a notebook in which the source of each cell is one text; in files it may be a list of lines.
 
-    `wanted` are the ids of the cells that will run, in order. Raises `InvalidNotebook` if the notebook has no list of
-    nbformat 4 cells, or lacks one of them.
+    The notebook and each cell have metadata afterwards. `wanted` are the ids of the cells that will run, in order.
+    Raises `InvalidNotebook` if the notebook has no list of nbformat 4 cells, or lacks one of them.
     """
+    # Only what the runner and nbclient read is checked. The schema of nbformat would refuse notebooks that run well,
+    # such as those with outputs of other programs, and takes seconds for a large notebook.
     if notebook.get("nbformat", 4) != 4:
         raise InvalidNotebook("the notebook has another format than nbformat 4. Open it in JupyterLab and save it")
+    metadata = notebook.get("metadata", {})
+    if not isinstance(metadata, dict):
+        raise InvalidNotebook("the notebook has metadata that are no object")
     cells = notebook.get("cells")
     if not isinstance(cells, list):
         raise InvalidNotebook("the notebook has no list of cells")
-    copy = {**notebook, "cells": [_normalize_cell(cell, number) for number, cell in enumerate(cells, 1)]}
+    copy = {
+        **notebook,
+        "metadata": metadata,
+        "cells": [_normalize_cell(cell, number) for number, cell in enumerate(cells, 1)],
+    }
     missing = list(wanted)
     for cell in copy["cells"]:
         if missing and cell["cell_type"] == "code" and cell.get("id", missing[0]) == missing[0]:
@@ -77,7 +86,13 @@ def _normalize_cell(cell: JsonValue, number: int) -> JsonObject:
         raise InvalidNotebook(f"cell {number} of the notebook has a source that is neither text nor a list of lines")
     if not isinstance(cell.get("id", ""), str):
         raise InvalidNotebook(f"cell {number} of the notebook has an id that is no text")
-    return {**cell, "source": lines}
+    metadata = cell.get("metadata", {})
+    if not isinstance(metadata, dict):
+        raise InvalidNotebook(f"cell {number} of the notebook has metadata that are no object")
+    tags = metadata.get("tags", [])
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise InvalidNotebook(f"cell {number} of the notebook has tags that are no list of texts")
+    return {**cell, "metadata": metadata, "source": lines}
 
 
 def explain_invalid_names(names: Sequence[str]) -> str:

@@ -1,12 +1,14 @@
 """Simulated devices: for the demo, for tests, and for trying a policy before the hardware arrives.
 
 The use of a simulated device by a process is the CPU use of the process (100 = one core or more) and the memory that
-the process reports (see `simulated_memory`). A process that is suspended has none.
+the process reports (see `simulated_memory`). A process that is suspended has none. A process that was started with
+other devices, as another task of the same job, does not use the device.
 """
 
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import psutil
 from traitlets import Bunch, Enum, Integer, TraitError, Unicode, validate
@@ -17,7 +19,15 @@ from jupyter_gq.domain.amount import MiB
 from .limits import SIMULATED_PREFIX
 from .probe import DeviceInfo, DeviceModes, ProbeState, ProbeStatus, Usage
 from .processes import read_process
-from .simulated_memory import SimulatedFault, has_fault, memory_on_device, read_record, reported_memory
+from .simulated_memory import (
+    SimulatedFault,
+    SimulatedRecord,
+    has_fault,
+    held_devices,
+    memory_on_device,
+    read_record,
+    reported_memory,
+)
 
 #: Memory of known models, as nvidia-smi shows it.
 MODELS: dict[str, MiB] = {
@@ -93,7 +103,7 @@ class SimulatedProbe:
     def usage(self, device: str, pids: Sequence[int]) -> tuple[Usage, ...] | None:
         """Return the simulated use of each of these processes that is alive; None if the device is unknown.
 
-        The figures do not depend on the device, except after a resume on another one.
+        A process that does not hold the device uses nothing of it; all others use each of their devices alike.
         """
         if self._find(device) is None:
             return None
@@ -127,7 +137,11 @@ class SimulatedProbe:
             if pid not in self._watched:
                 self._watched[pid] = _WatchedProcess(psutil.Process(pid))
             watched = self._watched[pid]
-            memory = _memory_on_device(watched.process, device)
+            found = read_process(pid)
+            record = SimulatedRecord() if found is None else read_record(found.id)
+            if found is None or not _holds(pid, record, device):
+                return Usage(pid=pid, memory=MiB(0), utilisation=0)
+            memory = reported_memory(watched.process) if record.holds_memory else MiB(0)
             return Usage(pid=pid, memory=memory, utilisation=watched.cpu_percent(self._now()))
         except psutil.Error:
             self._watched.pop(pid, None)
@@ -205,13 +219,13 @@ def _memory_of_model(model: str) -> MiB:
     return MiB(int(match["gb"]) * 1024)
 
 
-def _memory_on_device(process: psutil.Process, device: str) -> MiB:
-    """Return the memory in MiB that a process reports; 0 if it is suspended, or was resumed on another device.
+def _holds(pid: int, record: SimulatedRecord, device: str) -> bool:
+    """Return whether a process was started with this device, or was moved to it by a resume.
 
+    A process whose environment names no devices, or may not be read, is taken to hold any device that it has not left.
     Raises `psutil.Error` if the process has ended.
     """
-    found = read_process(process.pid)
-    if found is None:
-        return MiB(0)
-    record = read_record(found.id)
-    return reported_memory(process) if record.holds_memory and device not in record.moves else MiB(0)
+    held: frozenset[str] = frozenset()
+    with suppress(psutil.AccessDenied):
+        held = held_devices(pid, record)
+    return device in held if held else device not in record.moves

@@ -38,6 +38,7 @@ ONE_CORE = MilliCpu(1000)
 GIB = MiB(1024)
 #: Highest power of ten in an amount.
 _MOST_DIGITS = 9
+_TOO_MUCH = "it is far more than any cluster has"
 
 
 def parse_quota(value: object) -> MilliGpu:
@@ -140,6 +141,8 @@ def _decimal(value: object, of: Resource = Resource.GPU, written: object = None)
     told = value if written is None else written
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise InvalidAmount(told, "it is not a number", _EXPECTED[of], of)
+    if isinstance(value, int) and abs(value) >= 10 ** (_MOST_DIGITS + 1):  # Python may refuse to write it as text
+        raise InvalidAmount(told, _TOO_MUCH, _EXPECTED[of], of)
     text = str(value).strip()
     try:
         number = Decimal(text)
@@ -150,7 +153,7 @@ def _decimal(value: object, of: Resource = Resource.GPU, written: object = None)
     if not number.is_finite():
         raise InvalidAmount(told, "it is not a finite number", _EXPECTED[of], of)
     if number.adjusted() > _MOST_DIGITS:  # asked before any arithmetic: a large exponent would fill the memory
-        raise InvalidAmount(told, "it is far more than any cluster has", _EXPECTED[of], of)
+        raise InvalidAmount(told, _TOO_MUCH, _EXPECTED[of], of)
     return number
 
 

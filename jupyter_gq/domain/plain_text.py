@@ -10,6 +10,7 @@ Noncharacters are for marks of this program (see `mentions`), so no text from ou
 """
 
 import re
+import sys
 
 #: Bidirectional controls, for character classes of regular expressions.
 BIDIRECTIONAL = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
@@ -28,8 +29,11 @@ def shorten(text: str) -> str:
 
 
 def quoted(value: object) -> str:
-    """Return a value as Python writes it, shortened for a sentence."""
-    return shorten(repr(value))
+    """Return a value as Python writes it, shortened for a sentence; a phrase for a number too long for Python."""
+    try:
+        return shorten(repr(value))
+    except ValueError:
+        return f"a number of more than {sys.get_int_max_str_digits()} digits"
 
 
 def strip_controls(text: str, *, lines: bool = False) -> str:

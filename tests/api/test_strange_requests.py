@@ -185,6 +185,10 @@ def changed(bundle, **cell):
         ({"cell_type": 3}, "cell 1 of the notebook is no object with a cell_type"),
         ({"id": "other"}, "lacks the code cell 'abc'"),
         ({"id": ["abc"]}, "cell 1 of the notebook has an id that is no text"),
+        ({"metadata": "x"}, "cell 1 of the notebook has metadata that are no object"),
+        ({"metadata": None}, "cell 1 of the notebook has metadata that are no object"),
+        ({"metadata": {"tags": 5}}, "cell 1 of the notebook has tags that are no list of texts"),
+        ({"metadata": {"tags": [5]}}, "cell 1 of the notebook has tags that are no list of texts"),
     ],
 )
 async def test_a_cell_that_could_only_fail_in_the_job_is_refused_before_it_waits(served, bundle, changes, words):
@@ -201,6 +205,7 @@ async def test_a_cell_that_could_only_fail_in_the_job_is_refused_before_it_waits
         ({"cells": {}}, "no list of cells"),
         ({"cells": ["print(1)"]}, "cell 1 of the notebook is no object"),
         ({"nbformat": 3, "worksheets": []}, "another format than nbformat 4"),
+        ({"cells": [], "metadata": 1}, "the notebook has metadata that are no object"),
     ],
 )
 async def test_a_notebook_of_another_format_is_refused(served, bundle, notebook, words):
@@ -222,3 +227,11 @@ async def test_a_relative_working_folder_is_refused(served, bundle, cwd):
 async def test_the_lines_of_a_cell_are_joined_to_one_text(bundle):
     request = submission(changed(bundle, source=["a = 1\n", "print(a)"]))
     assert request.bundle.notebook["cells"][0]["source"] == "a = 1\nprint(a)"
+
+
+async def test_metadata_that_a_notebook_lacks_are_added(bundle):
+    """Nbclient reads them without asking whether they are there."""
+    (cell,) = bundle["notebook"]["cells"]
+    bare = {name: value for name, value in cell.items() if name != "metadata"}
+    notebook = submission({**bundle, "notebook": {"cells": [bare]}}).bundle.notebook
+    assert (notebook["metadata"], notebook["cells"][0]["metadata"]) == ({}, {})

@@ -196,6 +196,18 @@ async def test_stop_before_the_start_frees_the_share_once_the_hub_has_accepted(s
     assert servers.hub.asked == [("ann", "gpu")]
 
 
+async def test_a_server_that_was_started_again_is_not_stopped_for_the_share_of_its_first_start(servers):
+    """The Hub knows both by the same name, and would stop the second."""
+    first = servers.workload(name="gpu")
+    await servers.launch(first, {"ignores stop": True})
+    again = servers.workload(name="gpu", submitted=60)
+    await servers.launch(again)
+    await servers.backend.stop(first.id, 1, 0)
+    assert (await servers.end(first)).outcome is Outcome.KILLED
+    await servers.running(again)
+    assert servers.hub.asked == []
+
+
 class DeafAtFirst:
     """A Hub that restarts, so that the first request fails."""
 

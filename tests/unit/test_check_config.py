@@ -64,6 +64,12 @@ def test_a_file_that_changes_nothing_says_so(check):
     )
 
 
+def test_a_quota_that_python_does_not_write_is_refused_in_one_sentence(check):
+    code, told = check(NOW + '\nc.TrainingQueues.queues["vision"]["quota"] = 10**5000\n')
+    assert (code, "a number of more than 4300 digits" in told) == (1, True), told
+    assert "Traceback" not in told
+
+
 @pytest.fixture
 def as_nobody():
     """The rights of an account that owns nothing, if the tests run as root."""

@@ -23,7 +23,7 @@ def show_ticket(call: Call) -> Reply:
 def close_ticket(call: Call) -> Reply:
     """End a ticket, as its owner or an admin; answer without content (204), also if the ticket has ended already.
 
-    The share is free once the server's process is gone.
+    The share is free once the server's process is gone; a server that does not end within the grace is stopped.
     """
     call.services.tickets.close(call.caller, call.path["ticket"])
     return NO_CONTENT

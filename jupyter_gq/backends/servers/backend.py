@@ -337,11 +337,24 @@ class ServerRuns:
     def _request_stop(self, server: _Server) -> None:
         """Ask the Hub in the background to stop a server.
 
-        Do nothing if a request is under way, was accepted, or failed less than 5 s ago.
+        Do nothing if a request is under way, was accepted, or failed less than 5 s ago. The Hub knows servers by name:
+        if the server was started again under its name, the Hub would stop that one, and is not asked.
         """
         if server.asked or server.asking is not None or self._awake() < server.ask_again_at:
             return
+        if self._was_started_again(server):
+            return
         server.asking = asyncio.create_task(self._ask_hub(server))
+
+    def _was_started_again(self, server: _Server) -> bool:
+        """Return whether a later ticket of the same server is known that has not ended."""
+        own = server.workload
+        return any(
+            other.ended is None
+            and (other.workload.owner, other.workload.name) == (own.owner, own.name)
+            and other.workload.submission > own.submission
+            for other in self._servers.values()
+        )
 
     async def _ask_hub(self, server: _Server) -> None:
         """Ask the Hub once to stop a server; log a failure and allow the next request after a pause."""

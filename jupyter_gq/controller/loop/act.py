@@ -18,12 +18,11 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 
-from jupyter_gq.backends.protocol import Launch, hash_token
+from jupyter_gq.backends.protocol import Launch, Observation, hash_token
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.acts import act_of_scheduler
 from jupyter_gq.controller.records.changes import NEW_RUN, Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.suspended_runs import has_suspended_run
-from jupyter_gq.devices.share_state import ShareState
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.audit import Action, AuditEntry
 from jupyter_gq.domain.errors import BackendError, StorageFull, StoreUnavailable, Superseded
@@ -49,6 +48,8 @@ from jupyter_gq.scheduling.decision import (
 from jupyter_gq.scheduling.wording import describe_preemptor
 from jupyter_gq.store.protocol import Record
 
+from .attempts import attempt
+from .given_back import GivenBackShares
 from .observed_runs import ObservedRuns
 from .other_runs import STOP_AGAIN
 from .resizing import needs_resize, plan_resize, stops_of_leaving
@@ -86,6 +87,7 @@ class Executor:
         self._begun: dict[RunKey, tuple[Stop, float]] = {}
         #: Ids of workloads whose launch has not been recorded yet.
         self._launched: list[str] = []
+        self._given_back = GivenBackShares(context)
 
     # --- from the decision to the records
 
@@ -96,8 +98,8 @@ class Executor:
         """
         changes: list[Change] = []
         for instruction in decision.instructions:
-            attempt = partial(self._changes, instruction)
-            changes.extend(self._context.set_aside.attempt(instruction.workload, "deciding", attempt) or ())
+            make = partial(self._changes, instruction)
+            changes.extend(self._context.set_aside.attempt(instruction.workload, "deciding", make) or ())
         self._context.records.commit_each(changes)
 
     def _changes(self, instruction: Instruction) -> list[Change]:
@@ -243,8 +245,7 @@ class Executor:
         await self._resize(record, observed)
         ends_suspended = record.workload.state is State.SUSPENDED and record.workload.stop is not None
         if record.workload.state is State.STOPPING or ends_suspended:
-            seen = observed.find(record.workload.id, record.workload.run)
-            await self._stop(record, None if seen is None else seen.share)
+            await self._stop(record, observed.find(record.workload.id, record.workload.run))
 
     def _act_on_share(self, record: Record, observed: ObservedRuns) -> None:
         """Tell a backend that can suspend what the record of a notebook or a job wants of its share."""
@@ -263,7 +264,7 @@ class Executor:
         launch = self._launch_of(record, "")
         grace = min(map(self._grace, stops_of_leaving(workload)), default=self._context.settings.grace)
         operation = partial(port.resize, workload, record.detail, launch.environment, Seconds(grace))
-        await self._attempt(workload, "resized", operation)
+        await attempt(workload, "resized", operation)
 
     async def _launch_if_admitted(self, record: Record) -> None:
         """Launch a workload that is ADMITTED, or cancel its admission if it was told to stop."""
@@ -339,25 +340,27 @@ class Executor:
         event = Event.REQUEUED if requeue else Event.CANCELLED
         self._context.records.commit([Change(workload=workload.id, event=event, fields=fields)])
 
-    async def _stop(self, record: Record, share: ShareState | None) -> None:
+    async def _stop(self, record: Record, seen: Observation | None) -> None:
         """Tell the backend to stop a STOPPING run: once, and after the grace period again every `STOP_AGAIN` seconds.
 
-        A job that can be suspended is suspended instead; `share` is the present state of its share, if that is known.
-        If a ticket was given back, its spawner ends the server; then only an unused share is released.
+        A job that can be suspended is suspended instead; `seen` is what the backend shows of the run, None if nothing.
+        If a ticket was given back, its spawner ends the server, and an unused share is released. A server that still
+        runs after the grace is stopped all the same.
         """
         workload = record.workload
         stop = workload.stop
         if stop is None:
             return
-        if record.detail.given_back:
-            # The spawner ends the server. The Hub is not asked: it may be starting the same server again just now.
-            await self._release_unused(record)
-            return
         awake, key = self._context.clock.awake(), (workload.id, workload.run)
         grace, backend = self._grace(stop), self._context.backend_of(workload.kind)
+        if record.detail.given_back:
+            # The spawner ends the server. The Hub is not asked: it may be starting the same server again just now.
+            if not await self._given_back.must_stop(record, seen):
+                return
+            grace = self._context.settings.grace
         if self._begun.get(key, (None, 0.0))[0] != stop:
             self._begun[key] = (stop, awake)
-        passed = Seconds(awake - self._begun[key][1])
+        passed, share = Seconds(awake - self._begun[key][1]), None if seen is None else seen.share
         if suspend_instead(record, share, backend.capabilities.suspension, grace, passed):
             return
         told = self._told.get(key)
@@ -371,25 +374,8 @@ class Executor:
         else:
             first = told.first
         left = Seconds(max(0.0, first + grace - awake))
-        if await self._attempt(workload, "told to stop", lambda: backend.stop(workload.id, workload.run, left)):
+        if await attempt(workload, "told to stop", lambda: backend.stop(workload.id, workload.run, left)):
             self._told[key] = _Told(stop=stop, first=first, last=awake)
-
-    async def _release_unused(self, record: Record) -> None:
-        """Release the share of a ticket that was given back, unless a process was reported for it.
-
-        The ticket is cancelled at once, or on a cluster when its pod is gone.
-        """
-        workload = record.workload
-        if record.detail.pid is not None:
-            return
-        backend = self._context.backend_of(workload.kind)
-        preparation = backend.capabilities.pod_preparation
-        if preparation is not None:
-            await self._attempt(workload, "released", lambda: preparation.release(workload.id, workload.run))
-            return
-        if await self._attempt(workload, "released", lambda: backend.forget(workload.id, workload.run)):
-            fields = WorkloadChange(placement=(), finished_at=self._context.clock.now())
-            self._context.records.commit([Change(workload=workload.id, event=Event.CANCELLED, fields=fields)])
 
     def _grace(self, stop: Stop) -> Seconds:
         """Return the seconds from the stop to the kill of a run: `cancel_grace` if a user stops it, else `grace`.
@@ -411,7 +397,7 @@ class Executor:
         The backend finds its process or pod, or its end.
         """
         launch, backend = self._launch_of(record, ""), self._context.backend_of(record.workload.kind)
-        if await self._attempt(record.workload, "told to its backend again", lambda: backend.launch(launch)):
+        if await attempt(record.workload, "told to its backend again", lambda: backend.launch(launch)):
             self._context.known_runs.add((record.workload.id, record.workload.run))
 
     def _is_forgotten(self, workload: Workload, observed: ObservedRuns) -> bool:
@@ -420,20 +406,6 @@ class Executor:
             return False
         forgetful = self._context.backend_of(workload.kind).capabilities.forgetful
         return forgetful and observed.find(workload.id, workload.run) is None
-
-    async def _attempt(self, workload: Workload, what: str, operation: Callable[[], Awaitable[None]]) -> bool:
-        """Run an operation on a backend, and return True; if the operation fails, log that and return False.
-
-        `what` completes the message "could not be ...". The next step tries again.
-        """
-        try:
-            await operation()
-        except (BackendError, OSError) as error:
-            log.warning(
-                "%s could not be %s, it is tried again: %s", workload.id, what, error, extra=workload.log_fields
-            )
-            return False
-        return True
 
     def _launch_of(self, record: Record, token: str) -> Launch:
         """Return the order to a backend to launch the run of a record, with its environment and its token."""
@@ -455,6 +427,7 @@ class Executor:
     def _drop_ended_runs(self) -> None:
         """Forget the stops and the tokens of all runs that are not the present run of their workload."""
         is_present_run = self._context.records.is_present_run
+        self._given_back.drop(is_present_run)
         self._told = {key: told for key, told in self._told.items() if is_present_run(*key)}
         self._begun = {key: begun for key, begun in self._begun.items() if is_present_run(*key)}
         self._tokens = {key: token for key, token in self._tokens.items() if is_present_run(*key)}

@@ -8,8 +8,8 @@ reported for it.
 Lapse: a ticket that nobody polls for `LAPSE_AFTER` seconds lapses, unless a process holds its share or its server needs
 no GPU. A server without a GPU has started without waiting.
 
-Giving back: a share that the spawner gives back is free when its process is gone, not before. The spawner itself ends
-the process.
+Giving back: a share that is given back is free when its process is gone, not before. The spawner itself ends the
+process. A process that outlives its share is ended by the service, since the user can give the share back as well.
 """
 
 from collections.abc import Iterable
@@ -258,8 +258,8 @@ class Tickets:
         """Return the changes that end a ticket, with the sentence `told` for its owner, or none if that is "".
 
         A ticket without a share ends at once. The share of another one is marked as given back, and its spawner ends
-        the process. A ticket that is stopping already keeps its sentence. `caller` is None if the scheduler itself ends
-        the ticket.
+        the process; see `loop.given_back` for a process that lives on. A ticket that is stopping already keeps its
+        sentence. `caller` is None if the scheduler itself ends the ticket.
         """
         workload, now = record.workload, self._context.clock.now()
         if caller is None:

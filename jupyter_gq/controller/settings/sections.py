@@ -82,7 +82,8 @@ class TrainingQueues(Configurable):
         30,
         maximum=LONGEST_GRACE,
         help="Seconds that a job has to save its state when it is paused, at most an hour. Then it is ended. The "
-        "workload for which it is paused waits so long for the GPUs. Default: 30.",
+        "workload for which it is paused waits so long for the GPUs. A notebook server has as long to end when its "
+        "share is taken or given back. Default: 30.",
     ).tag(config=True)
     suspend = FlagOrNone(
         None,

@@ -10,7 +10,7 @@ from traitlets import Dict, TraitType
 from jupyter_gq.domain.amount import MilliGpu, parse_request
 from jupyter_gq.domain.errors import AdminError, InvalidAmount
 from jupyter_gq.domain.json_types import JsonMapping
-from jupyter_gq.domain.plain_text import strip_controls
+from jupyter_gq.domain.plain_text import quoted, strip_controls
 
 from .topology import list_levels
 
@@ -38,7 +38,7 @@ class SettingsError(AdminError):
     def __init__(self, trait: str, value: object, problem: str, fix: str, *, path: tuple[str, ...] = ()) -> None:
         keys = "".join(f"[{key!r}]" for key in path)
         end = "" if fix.endswith(("?", ".")) else "."
-        super().__init__(f"c.{trait}{keys} = {value!r}: {problem}. {fix[:1].upper()}{fix[1:]}{end}")
+        super().__init__(f"c.{trait}{keys} = {quoted(value)}: {problem}. {fix[:1].upper()}{fix[1:]}{end}")
         #: `trait` is such as "FixedQuota.groups"; `path` holds the keys inside its dict, for the search of the line.
         self.trait, self.value, self.problem, self.fix, self.path = trait, value, problem, fix, path
 

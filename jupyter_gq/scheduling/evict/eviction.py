@@ -4,6 +4,7 @@ If only replicas of elastic work go, the rest of it goes on.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
@@ -89,14 +90,19 @@ def drop_victims(
             allocations.drop_nomination(victim)
             undone = True
         else:
-            _evict_victim(evictions, victim, preemptor)
+            _evict_victim(allocations, evictions, victim, preemptor)
             stops = True
     return undone, stops
 
 
-def _evict_victim(evictions: Evictions, victim: Workload, preemptor: Workload) -> None:
+def describe_reclaim_now(allocations: Allocations, preemptor: Workload) -> Callable[[Workload, Workload], str]:
+    """Return `describe_reclaim` for a preemptor with a place, by what its queue uses with it."""
+    return partial(notices.describe_reclaim, borrows=allocations.account(preemptor).over_quota > 0)
+
+
+def _evict_victim(allocations: Allocations, evictions: Evictions, victim: Workload, preemptor: Workload) -> None:
     name = whole_workload(preemptor).id
-    reason, describe = EvictReason.RECLAIMED, notices.describe_reclaim
+    reason, describe = EvictReason.RECLAIMED, describe_reclaim_now(allocations, preemptor)
     if victim.queue == preemptor.queue:
         reason, describe = EvictReason.PREEMPTED, notices.describe_preemption
     if isinstance(victim, Replica):

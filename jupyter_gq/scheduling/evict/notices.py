@@ -4,6 +4,7 @@ The cycle that decides writes the sentence, which says for whom, with numbers, a
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.quota.limits import ExceededLimit
@@ -21,9 +22,14 @@ from jupyter_gq.scheduling.workloads.replicas import Replica
 _GROWS = "Grows again by itself"
 
 
-def describe_reclaim(victim: Workload, by: Workload) -> str:
-    """Return the sentence for work whose devices are reclaimed for `by`, which is of another queue."""
+def describe_reclaim(victim: Workload, by: Workload, *, borrows: bool = False) -> str:
+    """Return the sentence for work whose devices are reclaimed for `by`, which is of another queue.
+
+    `borrows` says whether the queue of `by` uses more than its quota of GPUs with them: these are not "its" GPUs.
+    """
     needed = f"{describe_preemptor(by)} needed its {_needed(victim, by)} back"
+    if borrows and _takes_gpus(victim, by):
+        needed = f"{describe_preemptor(by)}, which used less than its fair share, gets {_needed(victim, by)}"
     if isinstance(victim, Replica):
         return f"{_runs_on(victim)}: {needed}. {_grows_back(victim)}"
     return f"Paused: {needed}. {_comes_back(victim)}"
@@ -35,12 +41,12 @@ def tell_while_pausing(sentence: str) -> str:
     return sentence if told == sentence else f"Pausing: {told}"
 
 
-def describe_resettled(victim: Workload, by: Workload, nodes: Sequence[str]) -> str:
+def describe_resettled(victim: Workload, by: Workload, nodes: Sequence[str], *, borrows: bool = False) -> str:
     """Return the sentence for the owner of `victim`, which is evicted for `by` and continues at `nodes`.
 
-    Other work is evicted from these nodes to make room for the victim.
+    Other work is evicted from these nodes to make room for the victim. For `borrows` see `describe_reclaim`.
     """
-    describe = describe_preemption if victim.queue == by.queue else describe_reclaim
+    describe = describe_preemption if victim.queue == by.queue else partial(describe_reclaim, borrows=borrows)
     goes_on = f"Continues by itself at {enumerate_names(nodes)}, where room is made for it."
     return describe(victim, by).removesuffix(_comes_back(victim)) + goes_on
 
@@ -63,12 +69,16 @@ def _lost(queue: str, aim: str) -> str:
     return f"Its queue {queue} is no longer in the configuration: move it to another one, so that it {aim}."
 
 
+def _takes_gpus(victim: Workload, by: Workload) -> bool:
+    return bool(gang.smallest(by) and gang.held(victim))
+
+
 def _needed(victim: Workload, by: Workload) -> str:
     """Return what `by` needs as a phrase: its GPUs if the victim holds some, else its host resources.
 
     If it needs no host resources either, its GPUs are named in any case.
     """
-    if gang.smallest(by) and gang.held(victim):
+    if _takes_gpus(victim, by):
         return describe_gpus(gang.smallest(by))
     amounts = [describe_host_amount(which, amount) for which, amount in enumerate(gang.smallest_host(by)) if amount]
     return enumerate_names(amounts) if amounts else describe_gpus(gang.smallest(by))

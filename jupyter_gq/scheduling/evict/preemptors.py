@@ -28,6 +28,7 @@ from jupyter_gq.scheduling.workloads.replicas import whole_workload
 from jupyter_gq.scheduling.workloads.seniority import by_seniority
 
 from . import notices
+from .eviction import describe_reclaim_now
 
 
 def name_preemptors(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> None:
@@ -47,12 +48,12 @@ def name_preemptors(index: ClusterIndex, allocations: Allocations, evictions: Ev
             continue
         victim = index.workloads[instruction.workload]
         nominee = _senior_nominee(nominees, victim)
-        sentence = None if nominee is None else _sentence(evictions, instruction.reason, victim, nominee)
+        sentence = None if nominee is None else _sentence(allocations, evictions, instruction.reason, victim, nominee)
         if nominee is not None and sentence is not None:
             evictions.evicted[victim.id] = replace(instruction, by=nominee.id, sentence=sentence)
     for eviction in list(evictions.replicas.values()):
         if eviction.by is not None and eviction.by not in served:
-            _change_preemptor(evictions, eviction, _senior_nominee(nominees, eviction.replica))
+            _change_preemptor(allocations, evictions, eviction, _senior_nominee(nominees, eviction.replica))
 
 
 def record_nominations(
@@ -107,31 +108,37 @@ def _senior_nominee(nominees: Mapping[str, Workload], victim: Workload) -> Workl
     return next(by_seniority(found), None)
 
 
-def _change_preemptor(evictions: Evictions, eviction: ReplicaEviction, nominee: Workload | None) -> None:
+def _change_preemptor(
+    allocations: Allocations, evictions: Evictions, eviction: ReplicaEviction, nominee: Workload | None
+) -> None:
     """Make the nominee the preemptor of an evicted replica, with a new sentence.
 
     Nothing changes if the nominee is None, the replica moves, or the reason would not be true of the nominee.
     """
     if nominee is None or eviction.reason is EvictReason.CONSOLIDATED:
         return
-    writer = _writer(eviction.reason, eviction.replica, nominee)
+    writer = _writer(allocations, eviction.reason, eviction.replica, nominee)
     if writer is not None:
         changed = replace(eviction, by=nominee.id, sentence=lambda replica: writer(replica, nominee))
         evictions.replicas[eviction.replica.id] = changed
 
 
-def _sentence(evictions: Evictions, reason: EvictReason, victim: Workload, nominee: Workload) -> str | None:
+def _sentence(
+    allocations: Allocations, evictions: Evictions, reason: EvictReason, victim: Workload, nominee: Workload
+) -> str | None:
     """Return the sentence that names `nominee` as the preemptor; None if the reason is not true of it."""
     if reason is EvictReason.CONSOLIDATED:
         return notices.describe_move(victim, nominee, sorted({task.node for task in evictions.migrations[victim.id]}))
-    writer = _writer(reason, victim, nominee)
+    writer = _writer(allocations, reason, victim, nominee)
     return None if writer is None else writer(victim, nominee)
 
 
-def _writer(reason: EvictReason, victim: Workload, nominee: Workload) -> Callable[[Workload, Workload], str] | None:
+def _writer(
+    allocations: Allocations, reason: EvictReason, victim: Workload, nominee: Workload
+) -> Callable[[Workload, Workload], str] | None:
     """Return the function that words an eviction for this reason; None if the reason is not true of the nominee."""
     if reason is EvictReason.RECLAIMED and nominee.queue != victim.queue:
-        return notices.describe_reclaim
+        return describe_reclaim_now(allocations, nominee)
     if reason is EvictReason.PREEMPTED and nominee.queue == victim.queue and nominee.priority > victim.priority:
         return notices.describe_preemption
     return None

@@ -158,5 +158,6 @@ def _go_on_there(
     place = allocations.turn_into_migration(workload)
     nodes = sorted({task.node for task in place})
     victim, preemptor = inputs.index.workloads[workload.id], _preemptor(inputs, evictions, workload)
-    evictions.resettle(workload.id, place, notices.describe_resettled(victim, preemptor, nodes))
+    borrows = allocations.account(preemptor).over_quota > 0
+    evictions.resettle(workload.id, place, notices.describe_resettled(victim, preemptor, nodes, borrows=borrows))
     reservations.recorded.add(workload.id)

@@ -11,6 +11,7 @@ from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.models import ProcessReport, TicketRequest
 from jupyter_gq.controller.controller import make_id
 from jupyter_gq.controller.settings.config import build_settings
+from jupyter_gq.domain.audit import SCHEDULER, Action, AuditFilter
 from jupyter_gq.domain.errors import BackendError, Conflict, InvalidAmount, NotFound, QuotaExceeded
 from jupyter_gq.domain.mentions import reveal
 from tests.builders import cordoned
@@ -148,6 +149,41 @@ async def test_what_the_spawner_gives_back_is_not_stopped_through_the_hub(world)
     await world.step()
     assert world.controller.tickets.show(ANN, held.id).phase == "stopped"
     world.controller.tickets.close(ANN, held.id)
+
+
+async def test_a_server_that_runs_on_after_its_share_was_given_back_is_stopped_through_the_hub(world):
+    """Its user can give the share back as well as the spawner: nobody keeps a device that counts for nobody."""
+    held, unused = await world.start_server(ANN, "0.25", "held"), world.ask(ANN, "0.25", "unused")
+    world.controller.tickets.close(ANN, held.id)
+    world.servers._told_to_stop = lambda run: None  # the Hub takes its time
+    await world.step(29)
+    assert (world.servers.stops, world.controller.tickets.show(ANN, held.id).sentence) == (
+        [],
+        "The server is being stopped.",
+    )
+    await world.step(4)
+    assert world.servers.stops == [(held.id, 1, 30)], "the process has the usual time to end"
+    told = "The share of the server was given back, but the server did not end within 30 s: the server is stopped."
+    assert world.controller.tickets.show(ANN, held.id).sentence == told
+    assert world.controller.overview.describe_user(ANN).last_eviction.sentence == told
+    (act,) = world.sql.audit(AuditFilter(action=Action.NOTEBOOK_EVICT))
+    assert (act.actor, act.object, act.details["sentence"]) == (SCHEDULER, held.id, told)
+    world.servers.processes.clear()
+    await world.step()
+    assert world.controller.tickets.show(ANN, held.id).phase == "stopped"
+    assert world.controller.tickets.show(ANN, unused.id).phase != "stopped"
+
+
+async def test_a_server_that_outlived_its_share_is_stopped_after_a_restart_of_the_service_as_well(world):
+    held = await world.start_server(ANN, "0.25")
+    world.controller.tickets.close(ANN, held.id)
+    await world.step()
+    world.clock.forward(20)
+    world.restart()
+    await world.step(2, seconds=29)
+    assert world.servers.stops == [], "the spawner has the whole grace, as far as this service knows"
+    await world.step(4)
+    assert world.controller.tickets.show(ANN, held.id).phase == "stopped"
 
 
 async def test_a_server_that_dies_gives_its_share_back_by_itself(world):

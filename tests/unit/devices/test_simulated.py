@@ -1,6 +1,7 @@
 """Simulated devices follow from a setting, and their use from CPU use and reports of processes."""
 
 import os
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -86,6 +87,19 @@ def test_memory_is_what_the_process_reports(probe, reports):
     assert probe.usage("GPU-sim-0", [pid])[0].memory == 0
     (reports / str(pid)).write_text("1234")
     assert probe.usage("GPU-sim-0", [pid])[0].memory == 1234
+
+
+@pytest.mark.parametrize(
+    ("named", "memory"), [("GPU-sim-1", [0, 500]), ("GPU-sim-0,GPU-sim-1", [500, 500]), (None, [500, 500])]
+)
+def test_memory_is_on_the_devices_that_the_process_was_started_with(probe, reports, named, memory):
+    """The tasks of a job may be on several devices, and each is asked about all processes of the job."""
+    environment = {name: value for name, value in os.environ.items() if name != "JUPYTER_GQ_DEVICES"}
+    environment |= {"JUPYTER_GQ_DEVICES": named} if named else {}
+    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, env=environment) as task:
+        (reports / str(task.pid)).write_text("500")
+        assert [probe.usage(f"GPU-sim-{index}", [task.pid])[0].memory for index in range(2)] == memory
+        assert all(usage.utilisation in (0, None) for usage in probe.usage("GPU-sim-0", [task.pid]))
 
 
 @pytest.mark.parametrize("nonsense", ["", "many", "-5", "1e9"])

@@ -129,6 +129,13 @@ def test_a_refusal_shows_the_value_in_quotation_marks_and_its_examples_without(p
     assert '"' not in caught.value.fix
 
 
+@pytest.mark.parametrize("parse", [parse_quota, parse_request, parse_cpus, parse_memory])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_number_that_python_does_not_write_is_refused_as_any_other(parse, sign):
+    with pytest.raises(InvalidAmount, match=r"^a number of more than \d+ digits is not .*: it is far more than any"):
+        parse(sign * 10**5000)
+
+
 @pytest.mark.parametrize(
     ("count", "text"), [(0, "0 bytes"), (1, "1 byte"), (812, "812 bytes"), (1024, "1 KiB"), (12_900_000, "12.3 MiB")]
 )

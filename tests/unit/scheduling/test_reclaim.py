@@ -39,6 +39,16 @@ def test_a_queue_within_its_quota_takes_it_back_from_a_borrower():
     assert why(decision, "bert").why.blockers == ("digits",)
 
 
+def test_what_goes_to_a_queue_beyond_its_guarantee_is_not_called_its_own():
+    """Queue a has half of a GPU guaranteed, as b has; both may borrow the third one."""
+    cluster = two_queues(2).add(*[running(a_job(f"a{i}", "a", "0.5"), f"n-{i // 2}", since=i) for i in range(4)])
+    sentences = [each.sentence for each in acts(cycle(cluster.add(a_job("bert", "b", "1"))))]
+    assert (
+        sentences
+        == ["Paused: b, which used less than its fair share, gets 1 GPU. Continues by itself when a GPU is free."] * 2
+    )
+
+
 def test_the_guarantee_is_taken_even_from_a_borrower_within_its_fair_share():
     """Enough is idle in sum, so the borrower's fair share is large; but on no device."""
     cluster = two_queues(2).add(*[running(a_job(f"a{i}", "a", "0.6"), f"n-{i}", since=i) for i in range(2)])

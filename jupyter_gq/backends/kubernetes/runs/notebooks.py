@@ -75,15 +75,40 @@ class NotebookRuns:
         self._devices.fix_devices(workload, launch.detail.named_devices)
 
     def stop(self, key: RunKey, grace: Seconds) -> None:
-        """Ask the Hub to end the server; the ticket ends within `grace` seconds if there is no pod.
+        """Ask the Hub to end the server, also after `release`; the ticket ends within `grace` seconds without a pod.
 
         A pod is waited for without end. Nothing happens if the ticket is unknown or has ended.
         """
+        self._stops.renew(key)
+        self._request_stop(key, grace)
+
+    def _request_stop(self, key: RunKey, grace: Seconds) -> None:
+        """Record that the ticket shall end, and ask the Hub to stop its server unless the Hub does so by itself."""
         run = self.runs.get(key)
         if run is None or run.ended is not None:
             return
         run.request_stop(self._now() + max(0.0, grace), self._now())
-        self._stops.ask(run)
+        self._ask_hub(run)
+
+    def _ask_hub(self, run: Run) -> None:
+        """Ask the Hub to stop the server of a ticket, if that is due.
+
+        The Hub knows servers by name: after `release` it may have started the server again under its name. The Hub
+        would stop that one, and is not asked.
+        """
+        if run.phase is not RunPhase.RELEASED or not self._was_started_again(run):
+            self._stops.ask(run)
+
+    def _was_started_again(self, run: Run) -> bool:
+        """Return whether a later ticket of the same server has a pod."""
+        own = run.workload
+        return own is not None and any(
+            (other.workload.owner, other.workload.name) == (own.owner, own.name)
+            and other.workload.submission > own.submission
+            and bool(other.live_pods())
+            for other in self.runs.values()
+            if other.workload is not None
+        )
 
     def fail(self, key: RunKey, sentence: str) -> None:
         """Record that the ticket ends as FAILED with this sentence, and ask the Hub to stop its server.
@@ -93,7 +118,7 @@ class NotebookRuns:
         run = self.runs.get(key)
         if run is not None and run.ended is None and run.verdict is None:
             run.give_up(Verdict(result=Result(outcome=Outcome.FAILED, sentence=sentence)), self._now())
-            self.stop(key, Seconds(0))
+            self._request_stop(key, Seconds(0))
 
     async def release(self, workload: str, run: int) -> None:
         """Record that the spawner gave the ticket back and ends the pod itself; ask the Hub no more.
@@ -246,7 +271,7 @@ class NotebookRuns:
         if judgement.verdict is not None:
             return self._end_with(run, judgement.verdict)
         if run.stop_deadline is not None and not run.is_over(0) and not external.lost:
-            self._stops.ask(run)
+            self._ask_hub(run)
         if judgement.result is not None:
             return self._end(run, judgement.result)
         return run.observe()

@@ -42,8 +42,12 @@ class ServerStops:
         self._asking[run.key] = asyncio.get_running_loop().create_task(self._ask(run))
 
     def withdraw(self, key: RunKey) -> None:
-        """Ask no more for this run until `forget`: the Hub stops the server by itself."""
+        """Ask no more for this run until `renew` or `forget`: the Hub stops the server by itself."""
         self._withdrawn.add(key)
+
+    def renew(self, key: RunKey) -> None:
+        """Ask again for this run: the Hub has not stopped the server by itself."""
+        self._withdrawn.discard(key)
 
     def has_accepted(self, key: RunKey) -> bool:
         """Return whether the Hub has taken the last request for this run."""

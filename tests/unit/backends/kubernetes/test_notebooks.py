@@ -1,6 +1,7 @@
 """How notebooks end, and what their owners are told."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
@@ -8,9 +9,10 @@ import pytest_asyncio
 from jupyter_gq.backends.kubernetes.api.containers import Ended
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.objects.names import reservation_name
-from jupyter_gq.backends.protocol import Outcome, Phase
+from jupyter_gq.backends.protocol import Launch, Outcome, Phase
 from jupyter_gq.client.devices import DEVICES_GIVEN_VARIABLE
 from jupyter_gq.domain.states import State
+from tests.builders import a_notebook
 
 from .paper_backend import PaperBackend
 
@@ -57,6 +59,43 @@ async def test_one_that_sees_devices_of_others_ends_with_the_reason_and_its_node
         Outcome.FAILED,
         "DEVICE_MISMATCH",
     )
+
+
+async def test_a_server_that_outlives_its_share_is_stopped_through_the_hub(paper):
+    notebook, _ = await a_server(paper)
+    await paper.runs.notebooks.release(notebook.id, 1)
+    await paper.observed(notebook.id)
+    await asyncio.sleep(0)
+    assert paper.hub.asked == [], "its spawner ends it"
+    await paper.runs.stop(notebook.id, 1, 30)
+    await asyncio.sleep(0)
+    assert paper.hub.asked == ["ann"]
+    await paper.runs.notebooks.release(notebook.id, 1)  # as the controller does in each step
+    paper.clock.at += 11
+    await paper.runs.stop(notebook.id, 1, 30)
+    await asyncio.sleep(0)
+    assert paper.hub.asked == ["ann"] * 2
+    paper.no_pod(notebook.id)
+    assert (await paper.observed(notebook.id)).outcome is Outcome.SUCCEEDED
+
+
+async def test_a_server_that_was_started_again_is_not_stopped_for_the_share_of_its_first_start(paper):
+    """The Hub knows both by the same name, and would stop the second."""
+    first, _ = await a_server(paper)
+    again = replace(
+        a_notebook("ann", id="nb-again", run=1, submitted=60), placement=first.placement, state=State.STARTING
+    )
+    await paper.runs.notebooks.release(first.id, 1)
+    await paper.runs.launch(Launch(workload=again))
+    paper.pod(again.id, "n1/0", "GPU-0")
+    await paper.observed(again.id)
+    await paper.runs.stop(first.id, 1, 30)
+    await paper.observed(first.id)
+    await asyncio.sleep(0)
+    assert paper.hub.asked == []
+    await paper.runs.stop(again.id, 1, 30)
+    await asyncio.sleep(0)
+    assert paper.hub.asked == ["ann"]
 
 
 async def test_a_node_where_pods_see_devices_of_others_pauses_for_longer_each_time_though_others_start(paper):
