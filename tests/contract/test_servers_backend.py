@@ -21,6 +21,7 @@ from jupyter_gq.devices.processes import read_process
 from jupyter_gq.domain.errors import BackendError, Conflict
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 from tests.kubernetes.waiting import eventually
+from tests.patience import scaled
 
 from .worlds import runs
 
@@ -68,7 +69,7 @@ async def test_a_process_that_a_killed_hub_never_reported_ends_before_its_share_
             servers.clock.ahead += 2
             end = await servers.end(workload)
             assert end.outcome is (Outcome.LOST if how == "late" else Outcome.SUCCEEDED)
-            assert lost.wait(10) == -signal.SIGKILL
+            assert lost.wait(scaled(10)) == -signal.SIGKILL
             assert other.poll() is None
         finally:
             lost.kill()

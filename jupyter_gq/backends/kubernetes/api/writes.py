@@ -8,7 +8,7 @@ Rules
 - The same-object rule: "it exists" is success if the object has the labels that were asked for, and a refusal
   otherwise.
 - The changed-object rule: an object that the cluster creates otherwise than it was asked for, in what the service knows
-  it by or counts (see `objects.changes`), is deleted at once, and the creation refused.
+  it by or counts (see `changes`), is deleted at once, and the creation refused.
 - The events rule: only the events of a Job say why the Job creates no pod. They are read once.
 - The failing-server rule: a server that answers a creation with failures for `_GIVE_UP_AFTER` seconds refuses it. A
   server that cannot be reached does not.
@@ -22,9 +22,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NoReturn
 
 from jupyter_gq.backends.kubernetes.objects import names
-from jupyter_gq.backends.kubernetes.objects.changes import find_changes, find_moved
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
+from .changes import find_changes, find_moved
 from .errors import ClusterError, Exists, Refused, Unreachable
 from .resources import PODS, ApiResource
 from .views import PodView
@@ -256,7 +256,7 @@ class Writes:
             raise Unreachable(f"An older {where} has not ended yet.")
         if _identity(found["metadata"]) != _identity(meta):
             raise Refused(f"There is a {where} that is not ours. Delete or rename it.")
-        # Its answer was lost, or it could not be deleted when it was found changed.
+        # The answer to an earlier creation was lost, or the changed object could not be deleted then.
         if moved := find_moved(body, found):
             await self._withdraw(resource, found["metadata"], moved)
         return found

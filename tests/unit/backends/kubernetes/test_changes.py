@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from jupyter_gq.backends.kubernetes.objects.changes import find_changes
+from jupyter_gq.backends.kubernetes.api.changes import find_changes
 from jupyter_gq.backends.kubernetes.objects.names import SLOTS, WORKLOAD
 
 GPU = "nvidia.com/gpu"

@@ -6,10 +6,10 @@ asked for. Whatever else a cluster adds to an object is its own affair.
 
 from collections.abc import Sequence
 
-from jupyter_gq.backends.kubernetes.api.quantities import quantity
+from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.domain.json_types import JsonMapping
 
-from . import names
+from .quantities import quantity
 
 #: Resources of this vendor are devices, also where nobody asked for them.
 _VENDOR = "nvidia.com/"
