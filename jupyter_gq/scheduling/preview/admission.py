@@ -76,7 +76,8 @@ def check_fits(snapshot: Snapshot, workload: Workload) -> None:
     """Raise `NeverFits` if no node, pool, limit or quota could ever give what a workload needs, however long it waits.
 
     A node that cannot share its devices now may do so again, and a node that the cluster may add may come: a workload
-    that needs such a node waits. A workload of an unknown queue passes.
+    that needs such a node waits. A workload of an unknown queue passes. While the backend of a workload cannot be
+    observed, nobody knows what nodes there are, so only limits and quotas count.
     """
     queue = next((q for q in snapshot.queues if q.name == workload.queue), None)
     if queue is None:
@@ -87,7 +88,8 @@ def check_fits(snapshot: Snapshot, workload: Workload) -> None:
     if not _is_never_shared(queue.pool, every_kind):
         workload = replace(workload, request=_without_share_label(workload.request))
     workload = MemoryParts(every_kind).of_workload(workload, queue.pool)
-    _check_place(snapshot, queue, workload)
+    if workload.kind not in snapshot.unobserved:
+        _check_place(snapshot, queue, workload)
     milli = gang.smallest(workload)
     for account in chain:
         limit, name = account.queue.limit, account.queue.name

@@ -8,7 +8,7 @@ from jupyter_gq.domain.cluster import NEVER_SHARED, SHARE_LABEL
 from jupyter_gq.domain.errors import NeverFits, QuotaExceeded
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import PendingReason
-from jupyter_gq.domain.workload import Request
+from jupyter_gq.domain.workload import Kind, Request
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.preview.admission import check_fits, check_fixed_quota
 from tests.builders import NOW, Cluster, a_job, a_node, a_notebook, running, stopping
@@ -99,6 +99,13 @@ def test_what_fits_once_others_are_gone_is_not_refused():
 def test_a_pool_without_devices_says_so():
     with pytest.raises(NeverFits, match="the pool train has no GPU"):
         check_fits(Cluster().node("n", 1, pool="build").queue("q", 1).snapshot(), a_job("j", "q"))
+
+
+def test_while_nobody_knows_what_nodes_there_are_only_limits_and_quotas_count():
+    snapshot = replace(Cluster().queue("q", 0, limit="2").snapshot(), unobserved=(Kind.TRAINING,))
+    check_fits(snapshot, a_job("big", "q", 2))
+    with pytest.raises(NeverFits, match="the limit of q is 2 GPUs"):
+        check_fits(snapshot, a_job("huge", "q", 3))
 
 
 def test_a_preview_says_that_it_starts_now_and_what_may_be_taken_back():
