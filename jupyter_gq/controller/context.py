@@ -91,7 +91,7 @@ class Context:
     needless_runs: tuple[Observation, ...] = ()
     #: What is wrong with a running workload, by id, in the words of its backend; most workloads are absent.
     troubles: dict[str, str] = field(default_factory=dict)
-    #: Kinds of workload whose backend could not be observed the last time, or does not know its nodes yet.
+    #: Kinds of workload whose backend could not be observed the last time; all kinds if no node is known yet.
     unobserved: frozenset[Kind] = frozenset()
     #: The last failure of each kind of work of the loop and beside it, by the name of the work.
     failures: dict[str, str] = field(default_factory=dict)

@@ -43,9 +43,9 @@ class Observer:
         self._failing: set[int] = set()
         #: Pods without a ticket that have been logged.
         self._strays: set[str] = set()
-        # Requests may come before the first observation, from which some backends learn what nodes there are.
-        unknown = (backend for backend in context.backends if not backend.nodes())
-        context.unobserved = frozenset(kind for backend in unknown for kind in backend.kinds)
+        # Requests may come before the first observation, from which the backend of a cluster learns its nodes.
+        if not any(backend.nodes() for backend in context.backends):
+            context.unobserved = frozenset(kind for backend in context.backends for kind in backend.kinds)
 
     async def observe(self) -> ObservedRuns:
         """Return the runs that all backends show now, and the kinds of workload whose backend failed.
