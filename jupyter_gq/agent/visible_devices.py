@@ -38,7 +38,7 @@ def find_visible_devices(proc: Path, pids: Iterable[int], uuids: Mapping[int, st
     is_known = False
     for pid in pids:
         try:
-            minors = _list_minors(f"{proc}/{pid}/root/dev", listed)
+            minors = _list_minors(proc / str(pid) / "root" / "dev", listed)
         except (FileNotFoundError, ProcessLookupError):
             continue
         except OSError:
@@ -49,7 +49,7 @@ def find_visible_devices(proc: Path, pids: Iterable[int], uuids: Mapping[int, st
     return sorted(visible) if is_known else None
 
 
-def _list_minors(folder: str, listed: set[tuple[int, int]]) -> list[int]:
+def _list_minors(folder: Path, listed: set[tuple[int, int]]) -> list[int]:
     """Return the numbers of the device nodes of GPUs in a container's /dev; none if that folder was listed before.
 
     The folder is added to `listed`. Raises `OSError` if it cannot be read.
