@@ -40,7 +40,8 @@ def find_uncounted_devices(
 ) -> Iterator[str]:
     """Yield a clause for each device in a pod's spec that is not of the additions, which `main`, a container, has.
 
-    `share_only` are patterns of resources that only the service may add.
+    `share_only` are patterns of resources that only the service may add. Annotations, mounts and `envFrom` are not
+    looked at.
     """
     if spec.get("resourceClaims"):
         yield "the pod claims devices (resourceClaims), which the GPU service does not count"

@@ -59,7 +59,10 @@ def add_job_options(parser: argparse.ArgumentParser, *, named_after: str) -> Non
 
 
 def parse_whole(text: str) -> int:
-    """Return the whole number that an option has; raise `ArgumentTypeError` for text in another form."""
+    """Return the whole number that an option has, perhaps with a sign.
+
+    Raises `ArgumentTypeError` for text in another form and for more than 18 digits.
+    """
     if re.fullmatch(r"[+-]?[0-9]{1,18}", text) is None:
         raise argparse.ArgumentTypeError(f"{text[:60]!r} is no whole number")
     return int(text)

@@ -61,7 +61,7 @@ class PodOverrides(Dict):
     """A trait for a part of a pod that is merged into the pods of jobs."""
 
     def validate(self, obj: object, value: object) -> JsonObject:
-        """Return the dict if jobs can have it; raise `TraitError` with a sentence."""
+        """Return the dict if jobs can have it; raise `TraitError` with the first problem."""
         given: JsonObject = super().validate(obj, value) or {}
         resources = _list_pool_resources(obj.config) if isinstance(obj, Configurable) else []
         if problem := next(find_problems(given, resources), ""):
@@ -72,8 +72,8 @@ class PodOverrides(Dict):
 def find_problems(overrides: JsonMapping, resources: list[str]) -> Iterator[str]:
     """Yield a sentence for each part of these overrides that the pod of a job cannot have.
 
-    `resources` are the names of resources, beside the known ones, that are devices. Devices are looked for only in
-    overrides of the right form.
+    `resources` are the names of resources, beside the known ones, that are devices. All other
+    problems are looked for only if all parts have the right form.
     """
     misshapen = list(_find_misshapen(overrides, _POD, ""))
     yield from misshapen

@@ -10,9 +10,9 @@ log = logging.getLogger(__name__)
 
 
 async def attempt(workload: Workload, what: str, operation: Callable[[], Awaitable[None]]) -> bool:
-    """Run an operation on a backend, and return True; if the operation fails, log that and return False.
+    """Run an operation on a backend, and return True; log a `BackendError` or `OSError`, and return False.
 
-    `what` completes the message "could not be ...". The next step tries again.
+    `what` completes the message "could not be ...". The caller tries again in the next step.
     """
     try:
         await operation()

@@ -33,9 +33,11 @@ class GivenBackShares:
         self._since: dict[RunKey, float] = {}
 
     async def must_stop(self, record: Record, seen: Observation | None) -> bool:
-        """Return whether the service must stop a server whose share was given back; release the share if it is unused.
+        """Return True if the service must now stop a server whose share was given back.
 
-        True once the server has outlived its share by the grace period, and its owner has been told.
+        A share that no process uses is released. Once the grace has passed, the first call tells the owner and the
+        audit log, and returns False; the next one returns True. An owner who was told of an eviction before is told no
+        more.
         """
         await self._release_unused(record)
         workload, grace, awake = record.workload, self._context.settings.grace, self._context.clock.awake()
@@ -69,7 +71,8 @@ class GivenBackShares:
     def _tell_owner(self, record: Record, grace: Seconds) -> bool:
         """Tell the owner, the audit log and the log that a server is stopped which has outlived its share.
 
-        Returns False, and tells nobody, if the owner has been told of the end of this server before.
+        Returns False, and tells nobody, if the owner has been told of the end of this server before, or if the workload
+        has no `stop`.
         """
         workload, stop, now = record.workload, record.workload.stop, self._context.clock.now()
         if stop is None or record.detail.eviction is not None:

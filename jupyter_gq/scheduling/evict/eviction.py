@@ -96,7 +96,7 @@ def drop_victims(
 
 
 def describe_reclaim_now(allocations: Allocations, preemptor: Workload) -> Callable[[Workload, Workload], str]:
-    """Return `describe_reclaim` for a preemptor with a place, by what its queue uses with it."""
+    """Return `describe_reclaim` as it is true now that the preemptor has a place: whether its queue borrows."""
     return partial(notices.describe_reclaim, borrows=allocations.account(preemptor).over_quota > 0)
 
 

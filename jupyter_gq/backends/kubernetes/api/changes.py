@@ -4,36 +4,42 @@ The service knows an object by its own labels and annotations, and counts a pod 
 asked for. Whatever else a cluster adds to an object is its own affair.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from jupyter_gq.backends.kubernetes.objects import names
+from jupyter_gq.client.counted_devices import DEVICE_RESOURCES, is_share_only
 from jupyter_gq.domain.json_types import JsonMapping
 
 from .quantities import quantity
 
-#: Resources of this vendor are devices, also where nobody asked for them.
-_VENDOR = "nvidia.com/"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def find_changes(wanted: JsonMapping, created: JsonMapping) -> list[str]:
-    """Return what the created object lacks or has otherwise than was asked for, sorted: labels, node and devices.
+    """Return what the created object lacks or has otherwise than was asked for, sorted.
 
-    Of a Job, the template of its pods counts. What becomes of the pods that the cluster makes from it is not seen here.
+    The entries are the keys of our labels and annotations, "its node", and the names of resources of devices. Of a Job,
+    the template of its pods counts. What becomes of the pods that the cluster makes from it is not seen here.
     """
     found = _lost_marks(wanted, created) + _lost_marks(_template(wanted), _template(created))
     return sorted({*found, *find_moved(wanted, created)})
 
 
 def find_moved(wanted: JsonMapping, existing: JsonMapping) -> list[str]:
-    """Return what an object has otherwise than was asked for of what the service counts, sorted: node and devices."""
+    """Return what an object has otherwise than was asked for of what the service counts: node and devices, sorted.
+
+    For the entries see `find_changes`.
+    """
     found = []
     there, here = _template(wanted).get("spec") or {}, _template(existing).get("spec") or {}
     if not _keeps_node(_node_terms(there), _node_terms(here)):
         found.append("its node")
-    devices = _devices(there)
+    kinds = (*DEVICE_RESOURCES, *_limits(there))
+    devices = _devices(there, kinds)
     found += [
-        key for key, count in {**dict.fromkeys(devices, 0), **_devices(here)}.items() if count != devices.get(key, 0)
+        key
+        for key, count in {**dict.fromkeys(devices, 0), **_devices(here, kinds)}.items()
+        if count != devices.get(key, 0)
     ]
     return sorted(found)
 
@@ -75,14 +81,19 @@ def _demands(term: JsonMapping, wanted: JsonMapping) -> bool:
     )
 
 
-def _devices(spec: JsonMapping) -> dict[str, int]:
+def _devices(spec: JsonMapping, kinds: Collection[str]) -> dict[str, int]:
     """Return how many devices all containers of a pod ask for, by resource. An object without containers asks for none.
 
-    Devices are the resources of the vendor of GPUs.
+    `kinds` are patterns of the resources that are devices.
     """
+    return {key: count for key, count in _limits(spec).items() if is_share_only(key, kinds)}
+
+
+def _limits(spec: JsonMapping) -> dict[str, int]:
+    """Return the limits of all containers of a pod together, by resource, of all resources that have a vendor."""
     found: dict[str, int] = {}
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
         for key, text in ((container.get("resources") or {}).get("limits") or {}).items():
-            if key.startswith(_VENDOR):
+            if "/" in key:
                 found[key] = found.get(key, 0) + int(quantity(text) or 0)
     return found

@@ -178,7 +178,10 @@ class Writes:
         return known.agreed
 
     def deletion_trouble(self, key: str) -> str:
-        """Return why the object with this key could not be deleted so far, as a sentence; "" if nothing is known."""
+        """Return why the last request to delete the object failed, as a sentence; "" if it did not, or none was sent.
+
+        `key` is that of its `ObjectRef`.
+        """
         known = self._deletions.get(key)
         return known.trouble if known is not None else ""
 

@@ -21,7 +21,10 @@ log = logging.getLogger(__name__)
 
 
 def is_of_installation(pod: PodView, installation: str) -> bool:
-    """Return whether a pod of a namespace of ours is one of this installation."""
+    """Return whether a pod of a namespace of ours is one of this installation.
+
+    A pod that names no installation counts as one if it names a slot.
+    """
     holds = bool(pod.slots) or names.SLOT in pod.annotations
     return pod.labels.get(names.INSTALLATION, installation if holds else "") == installation
 
@@ -40,7 +43,7 @@ class MarkKeeper:
     def __call__(self, known: PodView | None, seen: PodView) -> PodView | None:
         """Return the pod with its marks; None if it is none of ours.
 
-        The first time that a mark is missing or different, that is logged.
+        A warning is logged each time that the missing or different marks are other ones than before.
         """
         if known is None or known.uid != seen.uid:
             return seen if self.is_ours(seen) else None

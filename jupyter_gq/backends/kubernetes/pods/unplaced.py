@@ -18,7 +18,10 @@ _UNMATCHED = re.compile(
 
 
 def blames_node(words: str) -> bool:
-    """Tell whether the scheduler's words give a reason that holds for the node rather than for the pod."""
+    """Tell whether the scheduler's words give a reason that holds for the node rather than for the pod.
+
+    Words that are not understood, and none at all, blame the node.
+    """
     words = words.lower()
     if _OF_THE_POD.search(words):
         return False

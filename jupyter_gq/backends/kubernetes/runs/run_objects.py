@@ -36,7 +36,7 @@ class RunObjects:
         self._options, self._writes, self._on_created = options, writes, on_created
 
     def create_tasks(self, launch: Launch, additions: Mapping[int, PodAdditions]) -> list[Creation]:
-        """Create the pod or the Job of each of these tasks, with its additions; return the state of each creation.
+        """Ask for the pod or the Job of each of these tasks, with its additions; return the state of each creation.
 
         The launch must have an image, or the options one for all jobs.
         """

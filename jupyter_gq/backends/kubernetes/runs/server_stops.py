@@ -42,7 +42,10 @@ class ServerStops:
         self._asking[run.key] = asyncio.get_running_loop().create_task(self._ask(run))
 
     def withdraw(self, key: RunKey) -> None:
-        """Ask no more for this run until `renew` or `forget`: the Hub stops the server by itself."""
+        """Ask no more for this run until `renew` or `forget`: the Hub stops the server by itself.
+
+        A request that is under way goes on.
+        """
         self._withdrawn.add(key)
 
     def renew(self, key: RunKey) -> None:

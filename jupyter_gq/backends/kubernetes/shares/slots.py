@@ -259,6 +259,7 @@ class Slots:
     def find_overdue(self, slot: Slot, now: float) -> PodView | None:
         """Return a reservation pod of the slot that should be gone and still exists; None if there is none.
 
+        That is a pod whose deletion was requested or seen 20 seconds ago or earlier.
         A pod that something keeps, such as a finalizer, holds its device for as long.
         """
         since = self.going_since

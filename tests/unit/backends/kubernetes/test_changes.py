@@ -17,7 +17,9 @@ POD = {
     "metadata": {"name": "p", "labels": {WORKLOAD: "job-1", "team": "x"}, "annotations": {SLOTS: "n1/0"}},
     "spec": {
         "affinity": {"nodeAffinity": PIN},
-        "containers": [{"name": "runner", "resources": {"limits": {GPU: "1", "memory": "2Gi"}}}],
+        "containers": [
+            {"name": "runner", "resources": {"limits": {GPU: "1", "vendor.example/npu": "1", "memory": "2Gi"}}}
+        ],
     },
 }
 
@@ -47,8 +49,10 @@ def changed(path, value):
             "its node",
         ),
         (("spec", "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms"), [TERM, {"matchFields": []}], "its node"),
-        (("spec", "containers", 0, "resources"), {}, GPU),
+        (("spec", "containers", 0, "resources"), {"limits": {"vendor.example/npu": "1"}}, GPU),
         (("spec", "containers", 0, "resources", "limits", GPU), "2", GPU),
+        (("spec", "containers", 0, "resources", "limits", "amd.com/gpu"), "1", "amd.com/gpu"),
+        (("spec", "containers", 0, "resources", "limits", "vendor.example/npu"), "2", "vendor.example/npu"),
         (
             ("spec", "initContainers"),
             [{"name": "mesh", "resources": {"limits": {"nvidia.com/mig-1g": 1}}}],
