@@ -9,6 +9,9 @@ RESERVED = (
     *("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_MPS_*"),
 )
 
+#: Variables by which a share of a GPU limits the memory of frameworks; a job has those of its own share.
+CAP_VARIABLES = ("XLA_CLIENT_MEM_FRACTION", "TF_FORCE_GPU_ALLOW_GROWTH", "CUPY_GPU_MEMORY_LIMIT")
+
 #: Variables by which the tasks of a job find each other; the backends set them.
 GANG_VARIABLES = (
     *("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"),

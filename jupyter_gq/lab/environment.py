@@ -6,7 +6,8 @@ Rules
 - Proposed: those that the cells read by name, and the proxies of the network; the user may leave them out.
 - Offered: the other variables of this server, without those that mean something on this machine or process only.
 - Other image: what says where this machine has its programs and libraries stays, unless the user names it.
-- Never: variables of the Hub and of the service, and secrets. Values are never shown, only sent.
+- Never: variables of the Hub and of the service, the memory limits of this server's share of a GPU, and secrets.
+  Values are never shown, only sent.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import Literal
 
 from jupyter_gq.client.secret_names import explain_secret, holds_secret, is_secret_name
 from jupyter_gq.client.user_secrets import list_secrets
-from jupyter_gq.client.variables import RESERVED, matches
+from jupyter_gq.client.variables import CAP_VARIABLES, RESERVED, matches
 
 from .kernelspec import can_send, select_environment
 from .refusal import RefusedRequest
@@ -44,6 +45,7 @@ _OF_THIS_PROCESS = (
     *("DISPLAY", "WAYLAND_*", "XDG_*", "DBUS_*", "SSH_*", "GPG_*", "SUDO_*", "INVOCATION_ID", "JOURNAL_STREAM"),
     *("KUBERNETES_*", "*_SERVICE_HOST", "*_SERVICE_PORT", "*_SERVICE_PORT_*", "*_PORT", "*_PORT_*", "PS1", "EDITOR"),
     *("MEM_LIMIT", "MEM_GUARANTEE", "CPU_LIMIT", "CPU_GUARANTEE", "JUPYTER_IMAGE*", "PYDEVD_*", "GIT_PAGER", "PAGER"),
+    "JUPYTER_DEFAULT_PROVISIONER_NAME",
 )
 #: Variables that say where the programs and libraries of this machine or image are.
 _OF_THIS_SOFTWARE = (
@@ -79,7 +81,12 @@ class ServerEnvironment:
     def select_usual(self) -> dict[str, str]:
         """Return the variables that always go along."""
         usual = select_environment(self.environ, self.usual)
-        return {name: value for name, value in usual.items() if not matches(name, self.of_software)}
+        return {name: value for name, value in usual.items() if not matches(name, (*self.of_software, *self._of_share))}
+
+    @property
+    def _of_share(self) -> tuple[str, ...]:
+        """The variables that limit the memory of this server's share: the job's own share has other limits."""
+        return CAP_VARIABLES if "JUPYTER_GQ_MEMORY_FRACTION" in self.environ else ()
 
     def plan(self, sources: Iterable[str]) -> PlannedEnvironment:
         """Return the names of the variables that go along with these cells, are proposed, and may be added."""
@@ -90,7 +97,7 @@ class ServerEnvironment:
             for name, value in sorted(self.environ.items())
             if name not in usual
             and can_send(name, value)
-            and not matches(name, self.of_software)
+            and not matches(name, (*self.of_software, *self._of_share))
             and (name in reads or name in PROXIES or not matches(name, _OF_THIS_PROCESS))
         ]
         return PlannedEnvironment(
@@ -145,6 +152,8 @@ class ServerEnvironment:
         """Return as a sentence why a variable cannot be sent; "" if it can."""
         if matches(name, RESERVED):
             return f"{name} is set by the Hub or the scheduler and is never sent. Leave it out."
+        if name in self._of_share:
+            return f"{name} limits the memory of this server's share; the job's own share sets it. Leave it out."
         if is_secret_name(name):
             return f"{explain_secret(name)}."
         if name not in self.environ:

@@ -14,9 +14,6 @@ from playwright.async_api import Browser, Locator, Page, WebSocket, async_playwr
 from tests.kept_logs import LOGS
 from tests.patience import PATIENCE, scaled
 
-_SOURCE_OF_CODE_CELL = """
-cell => cell.classList.contains("jp-CodeCell") ? cell.querySelector(".jp-InputArea-editor").innerText : ""
-"""
 WIDE = {"width": 1280, "height": 860}
 
 
@@ -170,13 +167,19 @@ class LabPage:
         """Go down from the first cell to the code cell with that text; with `running`, run each cell on the way."""
         await self.cells().first.click(position={"x": 5, "y": 5})
         await self.page.keyboard.press("Escape")
-        while text not in await self.active_cell().evaluate(_SOURCE_OF_CODE_CELL):
+        while text not in await self._source_of_active_cell():
             number = await self.active_cell().get_attribute("data-windowed-list-index")
             await self.page.keyboard.press("Shift+Enter" if running else "j")
             await expect(self.active_cell()).not_to_have_attribute("data-windowed-list-index", str(number))
         if running:
             await self.kernel_is_idle()
         return self.active_cell()
+
+    async def _source_of_active_cell(self) -> str:
+        """The source of a code cell, once the lab has drawn it; "" for a cell of another kind."""
+        cell = self.active_cell()
+        is_code = await cell.evaluate("cell => cell.classList.contains('jp-CodeCell')")
+        return await cell.locator(".jp-InputArea-editor").inner_text() if is_code else ""
 
     async def select(self, cell: Locator) -> None:
         """Make it the active cell."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from jupyter_gq.client.frozen_files import PACK, list_part_sizes
-from jupyter_gq.client.variables import GANG_VARIABLES, select_variables
+from jupyter_gq.client.variables import CAP_VARIABLES, GANG_VARIABLES, select_variables
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.files.folder import RunFolder
 from jupyter_gq.runner.output.executed_notebook import write_notebook
@@ -28,7 +28,7 @@ EXECUTED = "executed"
 _POD_VARIABLES = (
     *("HOME", "USER", "LOGNAME", "TMPDIR", "HOSTNAME", "PYTHONUNBUFFERED", "KUBERNETES_*"),
     *GANG_VARIABLES,
-    *("XLA_CLIENT_MEM_FRACTION", "TF_FORCE_GPU_ALLOW_GROWTH", "CUPY_GPU_MEMORY_LIMIT"),
+    *CAP_VARIABLES,
 )
 
 

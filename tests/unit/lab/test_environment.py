@@ -2,8 +2,12 @@
 
 import pytest
 
+from jupyter_gq.client.variables import CAP_VARIABLES, RESERVED, matches
+from jupyter_gq.devices.limits import share_environment
+from jupyter_gq.domain.amount import MilliGpu
 from jupyter_gq.lab.environment import ServerEnvironment
 from jupyter_gq.lab.refusal import RefusedRequest
+from tests.builders import a_device
 
 HERE = ServerEnvironment(
     environ={
@@ -41,6 +45,22 @@ def test_plan_names_what_is_read_the_proxies_and_what_may_be_added():
 
 def test_a_variable_of_this_process_is_offered_only_if_the_cells_read_it():
     assert "PWD" in [each.name for each in HERE.plan(['os.environ["PWD"]']).variables]
+
+
+def test_the_memory_limits_of_the_share_stay_here_also_if_the_cells_read_them():
+    caps = {"XLA_CLIENT_MEM_FRACTION": "0.2", "TF_FORCE_GPU_ALLOW_GROWTH": "true", "CUPY_GPU_MEMORY_LIMIT": "9"}
+    on_share = ServerEnvironment(environ={**caps, "JUPYTER_GQ_MEMORY_FRACTION": "0.2"}, usual=("XLA_*",))
+    reads = ['os.environ["XLA_CLIENT_MEM_FRACTION"]']
+    assert (on_share.plan(reads).always, on_share.plan(reads).variables) == ([], [])
+    with pytest.raises(RefusedRequest, match="the job's own share sets it"):
+        on_share.choose([], ["CUPY_GPU_MEMORY_LIMIT"])
+    without_limits = ServerEnvironment(environ=caps, usual=())
+    assert [each.name for each in without_limits.plan([]).variables] == sorted(caps)
+
+
+def test_each_variable_that_limits_a_share_is_known_to_the_dialog():
+    limits = share_environment([a_device("GPU-1")], MilliGpu(500))
+    assert {name for name in limits if not matches(name, RESERVED)} == set(CAP_VARIABLES)
 
 
 def test_without_a_choice_the_proposal_is_sent():
