@@ -55,6 +55,7 @@ class MarkKeeper:
             labels={**seen.labels, **known.labels},
             annotations={**seen.annotations, **known.annotations},
             lost_marks=lost,
+            changed=known.changed,
         )
 
 
