@@ -45,7 +45,7 @@ from .nodes.signal_orders import SignalOrders
 from .objects import names
 from .offer import Offer
 from .options import KubernetesOptions
-from .pods.marks import MarkKeeper, is_of_installation, is_server
+from .pods.marks import MarkKeeper, is_of_installation, is_server, list_lost_marks
 from .providers import PROVIDERS
 from .runs.notebooks import NotebookRuns
 from .runs.strays import Strays
@@ -184,6 +184,7 @@ class KubernetesRuns:
             node_supply=self,
             pace=self.pace,
             strays=self._strays.find,
+            warnings=self._list_warnings,
             enforcement=self.enforcement,
             resizing=self,
             suspension=self._suspension,
@@ -344,6 +345,11 @@ class KubernetesRuns:
 
         use = self.agents.use(pod.uid)
         return None if use is None else name_slots(pod, use, memory_of)
+
+    def _list_warnings(self) -> list[str]:
+        """Return what administrators should mend."""
+        watches = (self._job_pods, self._server_pods, self._holding_pods)
+        return list_lost_marks(pod for watch in watches for pod in watch.copy if not pod.finished)
 
     def _pods_of(self, key: RunKey) -> tuple[PodView, ...]:
         return (*self.notebooks.pods.of_run(key), *self.training.pods.of_run(key))
