@@ -420,6 +420,9 @@ class Capabilities:
     strays: Callable[[], Sequence[Stray]] = no_strays
     #: Returns what administrators should mend although all work goes on, as sentences.
     warnings: Callable[[], Sequence[str]] = no_warnings
+    #: Returns why the jobs of a user cannot work in a folder, as the end of a clause, or "" if they can; it may block.
+    #: None: that is known only where a job runs.
+    find_folder_fault: Callable[[str, str], str] | None = None
     #: Folders of the notebooks' machines that jobs find at the same path; "/" = all of them.
     reached_folders: tuple[str, ...] = ()
     #: What keeps jobs within the CPU and memory that they request, as one sentence for administrators; "" = their pods.
