@@ -30,7 +30,7 @@ def mention(owner: str, name: str, neutral: str, own: str = "") -> str:
 def render(text: str, may_see: Callable[[str], bool], is_own: Callable[[str], bool] = lambda _: False) -> str:
     """Return the text with the words of each mention for one reader.
 
-    These are the name, the neutral words if `may_see(owner)` is false, or the owner's words if `is_own(owner)` is true.
+    The words are the name, the neutral ones if `may_see(owner)` is false, or the owner's if `is_own(owner)` is true.
     """
     if _OPEN not in text:
         return text

@@ -285,7 +285,7 @@ class Nodes:
         """Return all slots of the node, those in use or blocked included, in order of their numbers.
 
         A slot stays without a device: a device plugin that starts again offers none for a moment, and administrators
-        see a device that has failed. It goes, unless it is in use or blocked, once the machine has fewer devices.
+        see a device that has failed. Slots that are neither in use nor blocked go once the machine has fewer devices.
         """
         known = (*self.slots(node), *used, *(slot for slot in blocked if names.node_of(slot) == node))
         before = 0 if self._has_all_devices(node) else self._most.get(node, 0)
