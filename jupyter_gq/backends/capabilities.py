@@ -365,6 +365,11 @@ def no_strays() -> Sequence[Stray]:
     return ()
 
 
+def no_warnings() -> Sequence[str]:
+    """Return nothing: all is well, as far as the backend can see."""
+    return ()
+
+
 def no_other_enforcement(pool: str) -> ShareLevel | None:
     """Return None: no software beside this product divides the devices of the pool."""
     return None
@@ -413,6 +418,11 @@ class Capabilities:
     pace: Callable[[], Pace | None] = unlimited_pace
     #: Returns pods that have existed without a run for so long that an administrator should be told.
     strays: Callable[[], Sequence[Stray]] = no_strays
+    #: Returns what administrators should mend although all work goes on, as sentences.
+    warnings: Callable[[], Sequence[str]] = no_warnings
+    #: Returns why the jobs of a user cannot work in a folder, as the end of a clause, or "" if they can; it may block.
+    #: None: that is known only where a job runs.
+    find_folder_fault: Callable[[str, str], str] | None = None
     #: Folders of the notebooks' machines that jobs find at the same path; "/" = all of them.
     reached_folders: tuple[str, ...] = ()
     #: What keeps jobs within the CPU and memory that they request, as one sentence for administrators; "" = their pods.

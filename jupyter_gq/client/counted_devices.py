@@ -31,8 +31,11 @@ def is_share_only(resource: str, share_only: Collection[str]) -> bool:
 
 
 def escape_variable(value: str) -> str:
-    """Return the value with `$(` escaped, since Kubernetes would replace `$(NAME)` in it by another variable."""
-    return value.replace("$(", "$$(")
+    """Return the text that Kubernetes turns into this value.
+
+    Kubernetes replaces `$(NAME)` by another variable and `$$` by one dollar, so each dollar is doubled.
+    """
+    return value.replace("$", "$$")
 
 
 def find_uncounted_devices(

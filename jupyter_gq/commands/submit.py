@@ -124,7 +124,8 @@ async def _submit(client: PatientClient, arguments: argparse.Namespace, bundle: 
     preview = await client.preview(asked)
     json = arguments.output == "json"
     if arguments.dry_run:
-        lines = [_describe_preview(preview), *_describe_software(arguments.software), *_list_offers(preview)]
+        lines = [_describe_preview(preview), *_describe_software(arguments.software), *_describe_folder(arguments)]
+        lines += _list_offers(preview)
         print_json(preview) if json else print_plain("\n".join(lines))
         return ExitCode.OK
     submission = JobSubmission(**request.model_dump(), bundle=bundle)
@@ -162,6 +163,13 @@ def _describe_preview(preview: Preview) -> str:
 def _describe_software(software: str) -> list[str]:
     """Return a line about the software that was chosen; none without a choice."""
     return [f"It would run with the software {quoted(software)}."] if software else []
+
+
+def _describe_folder(arguments: argparse.Namespace) -> list[str]:
+    """Return a line about a working folder that only the machine of the job knows; none for one that was looked at."""
+    if arguments.folder is None or is_on_this_machine(find_login(arguments.url).url):
+        return []
+    return [f"Whether the folder {quoted(arguments.folder)} can be used is known only when the job is sent or runs."]
 
 
 def _list_offers(preview: Preview) -> list[str]:

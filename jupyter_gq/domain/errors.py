@@ -104,6 +104,19 @@ class SecretUnavailable(UserError):
     code = "secret_unavailable"
 
 
+class UnusableFolder(UserError):
+    """A working folder in which a job cannot run; `fault` is the end of a clause that says why."""
+
+    code = "unusable_folder"
+
+    def __init__(self, folder: str, fault: str) -> None:
+        super().__init__(
+            f"The working folder {quoted(folder)} {fault}, on the machine on which jobs run. Nothing was sent. Write "
+            "the path of a folder there that you can open."
+        )
+        self.folder, self.fault = folder, fault
+
+
 class UnknownSoftware(UserError):
     """The name of software with which a job cannot run."""
 

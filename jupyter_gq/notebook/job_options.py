@@ -12,6 +12,8 @@ from .durations import parse_duration
 
 #: Fields of a job whose option has another name.
 _RENAMED = {"preferred_gpu_models": "prefer_model", "expected_seconds": "expected", "max_seconds": "max_time"}
+#: Digits of a whole number.
+_MOST_DIGITS = 18
 _FIELDS = (
     *("queue", "gpus", "gpu_memory", "name", "cpus", "memory", "gpu_model", "preferred_gpu_models"),
     *("tasks", "min_tasks", "within", "priority", "expected_seconds", "max_seconds"),
@@ -61,10 +63,14 @@ def add_job_options(parser: argparse.ArgumentParser, *, named_after: str) -> Non
 def parse_whole(text: str) -> int:
     """Return the whole number that an option has, perhaps with a sign.
 
-    Raises `ArgumentTypeError` for text in another form and for more than 18 digits.
+    Raises `ArgumentTypeError` for text in another form and for more than `_MOST_DIGITS` digits.
     """
-    if re.fullmatch(r"[+-]?[0-9]{1,18}", text) is None:
+    if re.fullmatch(r"[+-]?[0-9]+", text) is None:
         raise argparse.ArgumentTypeError(f"{text[:60]!r} is no whole number")
+    digits = len(text.lstrip("+-"))
+    if digits > _MOST_DIGITS:
+        told = f"a number of at most {_MOST_DIGITS} digits was expected, not one of {digits}"
+        raise argparse.ArgumentTypeError(told)
     return int(text)
 
 

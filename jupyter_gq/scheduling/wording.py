@@ -28,12 +28,14 @@ def gpu_noun(milli: int) -> str:
 def describe_workload(workload: Workload) -> str:
     """Return the marked name of a workload, such as "ann's digits" or "bob's server 'second'".
 
-    Readers who may not see it get "another user's job" or "another user's notebook" when the text is rendered.
+    Readers who may not see it get "another user's job" or "another user's notebook" when the text is rendered, and the
+    owner "your job digits" or "your server 'second'".
     """
     owner, name = workload.owner, strip_controls(workload.name)
     if workload.kind is Kind.NOTEBOOK:
-        return mention(owner, f"{owner}'s server" + (f" {name!r}" if name else ""), "another user's notebook")
-    return mention(owner, f"{owner}'s {name or 'job'}", "another user's job")
+        server = "server" + (f" {name!r}" if name else "")
+        return mention(owner, f"{owner}'s {server}", "another user's notebook", f"your {server}")
+    return mention(owner, f"{owner}'s {name or 'job'}", "another user's job", f"your job {name}".rstrip())
 
 
 def describe_with_amount(workload: Workload, milli: int) -> str:

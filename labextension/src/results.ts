@@ -55,9 +55,30 @@ export function makeLoadingLine(job: string, name: string): string {
   return `${name} = jupyter_gq.result("${job}", "${name}")`;
 }
 
-/** Return the lines of a code that may each load a variable of a job. */
-export function listLoadingLines(code: string): string[] {
-  return code.split('\n').filter(line => line.includes(' = jupyter_gq.result('));
+/** The name that stands for all variables of a job. */
+export const ALL_NAMES = '*';
+
+/** A line of the magic, with the job and the names. */
+const LOADING_MAGIC = /^\s*%gq_load\s+(\S+)(.*)$/;
+/** What the magic prints for `last`: the job that it was. */
+const LAST_LOADED = /^Loaded .* from (\S+)$/m;
+
+/**
+ * Return the lines of a code that may each load a variable of a job. A line of `%gq_load` counts as one line for each of
+ * its names; `read` returns what the code has printed, which tells the job of `%gq_load last`.
+ */
+export function listLoadingLines(code: string, read: () => string): string[] {
+  return code.split('\n').flatMap(line => {
+    const magic = LOADING_MAGIC.exec(line);
+    if (magic === null) {
+      return line.includes(' = jupyter_gq.result(') ? [line] : [];
+    }
+    const job = magic[1] === 'last' ? LAST_LOADED.exec(read())?.[1] : magic[1];
+    const names = magic[2].split(/\s+/).filter(name => name !== '');
+    return job === undefined
+      ? []
+      : (names.length > 0 ? names : [ALL_NAMES]).map(name => makeLoadingLine(job, name));
+  });
 }
 
 function describeVariable(variable: ResultVariable): string {

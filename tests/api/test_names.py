@@ -75,7 +75,7 @@ async def test_names_of_others_appear_only_where_the_setting_says_so(served, wor
 
 async def test_owners_read_their_own_names_also_in_refusals(served):
     _, problem = await served.problem("POST", "api/v1/tickets", "ann", {"server": "other", "gpus": "0.5"})
-    assert "ann's server 'secret-lab' (0.5 GPU)" in problem["message"]
+    assert "your server 'secret-lab' (0.5 GPU)" in problem["message"]
 
 
 async def test_outputs_are_passed_on_as_the_job_wrote_them(served, world, bundle):

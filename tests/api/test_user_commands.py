@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -242,6 +243,29 @@ async def test_submit_names_software_and_says_what_is_offered(say, people, tmp_p
     code, _, err = await say("submit", str(script), "--software", "cobol")
     assert (code, "There is no software 'cobol' here. Offered are: " in err, "py-other" in err) == (2, True, True)
     assert len((await people["ann"].jobs()).jobs) == 1
+
+
+async def test_a_working_folder_that_the_machine_of_the_jobs_lacks_is_refused_at_submission(
+    say, people, tmp_path, world
+):
+    script = tmp_path / "train.py"
+    script.write_text("print(1)\n")
+    asked = []
+
+    def find_fault(user, folder):
+        asked.append((user, folder))
+        return "does not exist (any more)" if folder == "/nope" else ""
+
+    world.machine.capabilities = replace(world.machine.capabilities, find_folder_fault=find_fault)
+    code, out, _ = await say("submit", str(script), "--folder", "/nope", "--dry-run")
+    assert (code, asked) == (0, [])
+    assert "Whether the folder '/nope' can be used is known only when the job is sent or runs." in out
+    code, _, err = await say("submit", str(script), "--folder", "/nope")
+    assert code == 3
+    assert "The working folder '/nope' does not exist (any more), on the machine on which jobs run." in err
+    assert (await people["ann"].jobs()).jobs == []
+    code, _, _ = await say("submit", str(script), "--folder", "/data")
+    assert (code, asked) == (0, [("ann", "/nope"), ("ann", "/data")])
 
 
 async def test_submit_needs_a_queue_where_there_is_a_choice(say, people, tmp_path, monkeypatch, world):

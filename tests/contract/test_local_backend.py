@@ -135,6 +135,13 @@ async def test_job_runs_although_its_working_folder_is_gone(local):
     assert (local.task(workload) / "cwd").read_text() == fallback
 
 
+async def test_the_fault_of_a_working_folder_is_known_before_a_job_is_sent(local, tmp_path):
+    find_fault = local.backend.capabilities.find_folder_fault
+    (tmp_path / "file").touch()
+    told = {name: find_fault("ann", str(tmp_path / name)) for name in ("", "gone", "file")}
+    assert told == {"": "", "gone": "does not exist (any more)", "file": "is a file and no folder"}
+
+
 async def test_the_tasks_of_a_gang_find_each_other_and_see_their_own_devices(local):
     workload = placed(local.workload(tasks=3), ("GPU-sim-0",), ("GPU-sim-1",), ("GPU-sim-3",))
     await local.launch(workload, environment={"CUDA_VISIBLE_DEVICES": "all of them"})

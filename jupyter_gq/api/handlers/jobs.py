@@ -52,7 +52,7 @@ async def preview(call: Call) -> Reply:
     return Reply(body=body)
 
 
-def submit(call: Call) -> Reply:
+async def submit(call: Call) -> Reply:
     """Submit the caller's job: 201 for a new job, 200 for the job that this idempotency key has made before.
 
     Raises a refusal of 422 for a key that is empty, too long or not printable ASCII. Needs the submit scope.
@@ -61,7 +61,9 @@ def submit(call: Call) -> Reply:
     if key is not None and not (0 < len(key) <= MAX_KEY and key.isascii() and key.isprintable()):
         message = f"The header Idempotency-Key must have 1 to {MAX_KEY} printable ASCII characters."
         raise refusal(422, "invalid_request", message, field="Idempotency-Key")
-    job, created = call.services.jobs.submit(call.caller, call.model(JobSubmission), key)
+    submission = call.model(JobSubmission)
+    await call.services.jobs.check_folder(call.caller, submission, key)
+    job, created = call.services.jobs.submit(call.caller, submission, key)
     return Reply(body=job, status=201 if created else 200, headers={"Location": f"jobs/{job.id}"})
 
 

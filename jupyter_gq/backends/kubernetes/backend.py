@@ -23,6 +23,7 @@ from jupyter_gq.domain.amount import MiB, Seconds
 from jupyter_gq.domain.cluster import SHARE_LABEL, NewNodes, Node, NodeRequest
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.identity import PodIdentity
+from jupyter_gq.domain.json_types import JsonMapping
 from jupyter_gq.domain.pod_pool import PodPool
 from jupyter_gq.domain.share_level import ShareLevel
 from jupyter_gq.domain.workload import Kind, RunKey, Workload
@@ -44,7 +45,7 @@ from .nodes.signal_orders import SignalOrders
 from .objects import names
 from .offer import Offer
 from .options import KubernetesOptions
-from .pods.marks import MarkKeeper, is_of_installation, is_server
+from .pods.marks import MarkKeeper, is_of_installation, is_server, list_lost_marks
 from .providers import PROVIDERS
 from .runs.notebooks import NotebookRuns
 from .runs.strays import Strays
@@ -183,6 +184,7 @@ class KubernetesRuns:
             node_supply=self,
             pace=self.pace,
             strays=self._strays.find,
+            warnings=self._list_warnings,
             enforcement=self.enforcement,
             resizing=self,
             suspension=self._suspension,
@@ -344,6 +346,11 @@ class KubernetesRuns:
         use = self.agents.use(pod.uid)
         return None if use is None else name_slots(pod, use, memory_of)
 
+    def _list_warnings(self) -> list[str]:
+        """Return what administrators should mend."""
+        watches = (self._job_pods, self._server_pods, self._holding_pods)
+        return list_lost_marks(pod for watch in watches for pod in watch.copy if not pod.finished)
+
     def _pods_of(self, key: RunKey) -> tuple[PodView, ...]:
         return (*self.notebooks.pods.of_run(key), *self.training.pods.of_run(key))
 
@@ -376,7 +383,10 @@ class KubernetesRuns:
         options = self.options
         ours = MarkKeeper(lambda pod: is_of_installation(pod, options.installation))
         self._job_pods = self._watch_pods(
-            options.training_namespace, ours, self._noting_work(self.training.pods.apply_change)
+            options.training_namespace,
+            ours,
+            self._noting_work(self.training.pods.apply_change),
+            trim=self.training.view_pod,
         )
         self._holding_pods = self._watch_pods(options.nodes_namespace, ours, self._note_holding_pod)
         self._server_pods = self._watch_pods(
@@ -400,9 +410,15 @@ class KubernetesRuns:
             watches.append(self._foreign_pods)
         return watches
 
-    def _watch_pods(self, namespace: str, admit: MarkKeeper, note: Callable[..., None]) -> Reflector[PodView]:
+    def _watch_pods(
+        self,
+        namespace: str,
+        admit: MarkKeeper,
+        note: Callable[..., None],
+        trim: Callable[[JsonMapping], PodView] = pod_view,
+    ) -> Reflector[PodView]:
         return Reflector(
-            self.cluster, PODS, namespace=namespace, trim=pod_view, copy=Copy(self._noting_changes(note), admit)
+            self.cluster, PODS, namespace=namespace, trim=trim, copy=Copy(self._noting_changes(note), admit)
         )
 
     def _noting_work(self, note: Callable[..., None]) -> Callable[..., None]:

@@ -106,7 +106,9 @@ class KubernetesBackend(LoggingConfigurable):
         help="Seconds that the hub has to create a notebook's pod after its share was admitted. Default: 180.",
     ).tag(config=True)
     pull_timeout = Float(
-        60.0, help="Seconds that pulling an image may fail before the job fails with the reason. Default: 60."
+        60.0,
+        help="Seconds for which, without a pause, the image of a job may be impossible to pull, or a container of its "
+        "pod not start for another reason that may pass. Then the job fails with that reason. Default: 60.",
     ).tag(config=True)
     agent_silent_after = Float(
         60.0, help="Seconds without a report of a node's agent after which the node gets no new shares. Default: 60."

@@ -18,6 +18,7 @@ import logging
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from jupyter_gq.backends.capabilities import Capabilities
 from jupyter_gq.backends.control_groups import (
@@ -59,6 +60,7 @@ from .size_changes import SizeChanges, make_elasticity
 from .standstill import Standstill
 from .suspension import RunSuspension
 from .task_results import TaskResults
+from .tasks import find_folder_fault
 
 log = logging.getLogger(__name__)
 
@@ -107,6 +109,7 @@ class LocalRuns:
             keeps_unknown=True,
             limits=group_limits,
             reached_folders=("/",),
+            find_folder_fault=partial(find_folder_fault, self._accounts),
             secrets=LocalSecrets(self._accounts),
             process_signals=self,
             resizing=self,

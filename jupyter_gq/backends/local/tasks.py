@@ -5,15 +5,17 @@ import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from jupyter_gq.client import working_folder
 from jupyter_gq.client.user_files import LARGE_FILE
 from jupyter_gq.connections.limits import restore_file_limit
 from jupyter_gq.devices.processes import read_process
 from jupyter_gq.domain.errors import BackendError, StorageFull, UnusableFile
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
-from .accounts import UnixAccount
+from .accounts import UnixAccount, UnixAccounts
 from .environment import MARK
 from .files import (
     DISK_FULL_ERRORS,
@@ -113,6 +115,18 @@ def choose_working_folder(wanted: object, account: UnixAccount, fallback: Path) 
         if isinstance(folder, str) and os.path.isabs(folder) and _can_enter(folder, account):
             return folder
     return str(fallback)
+
+
+def find_folder_fault(accounts: UnixAccounts, owner: str, folder: str) -> str:
+    """Return why the jobs of this owner cannot work in a folder, as the end of a clause.
+
+    Returns "" if they can, and if that is not known: the account is unknown, or the file system does not answer.
+    """
+    try:
+        account = accounts.look_up(owner)
+        return run_as(account, Path(folder), partial(working_folder.find_folder_fault, folder))
+    except (OSError, BackendError):
+        return ""
 
 
 def _can_enter(folder: str, account: UnixAccount) -> bool:

@@ -15,7 +15,7 @@ Unobserved backends: a workload whose backend could not be observed is left alon
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from jupyter_gq.backends.protocol import Launch, Observation, hash_token
@@ -51,10 +51,10 @@ from jupyter_gq.store.protocol import Record
 from .attempts import attempt
 from .given_back import GivenBackShares
 from .observed_runs import ObservedRuns
-from .other_runs import STOP_AGAIN
 from .resizing import needs_resize, plan_resize, stops_of_leaving
 from .run_end import make_backoff_change
 from .shares import act_on_share, admit_resume, plan_suspension
+from .stop_times import StoppingRuns
 from .suspended_jobs import act_on_job_share, plan_job_suspension, resume_job, suspend_instead, was_to_be_suspended
 
 log = logging.getLogger(__name__)
@@ -65,15 +65,6 @@ STOP_GRACE = "GQ_STOP_GRACE"
 LAUNCHES_PER_WRITE = 50
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Told:
-    """The stop that a run was told, with the first and the last time, by the clock of the time awake."""
-
-    stop: Stop
-    first: float
-    last: float
-
-
 class Executor:
     """Records decisions, and reconciles the backends with the records."""
 
@@ -81,13 +72,10 @@ class Executor:
         self._context = context
         #: Tokens of runs that are about to be launched. No other object keeps a token in plain text.
         self._tokens: dict[RunKey, str] = {}
-        #: What was told to each run that stops.
-        self._told: dict[RunKey, _Told] = {}
-        #: The stop of each run that is stopping, and when this process could first act on it, by the time awake.
-        self._begun: dict[RunKey, tuple[Stop, float]] = {}
+        self._stopping = StoppingRuns()
         #: Ids of workloads whose launch has not been recorded yet.
         self._launched: list[str] = []
-        self._given_back = GivenBackShares(context)
+        self._given_back = GivenBackShares(context, self._stopping)
 
     # --- from the decision to the records
 
@@ -351,31 +339,25 @@ class Executor:
         stop = workload.stop
         if stop is None:
             return
-        awake, key = self._context.clock.awake(), (workload.id, workload.run)
+        awake, times = self._context.clock.awake(), self._stopping.of((workload.id, workload.run))
         grace, backend = self._grace(stop), self._context.backend_of(workload.kind)
         if record.detail.given_back:
             # The spawner ends the server. The Hub is not asked: it may be starting the same server again just now.
             if not await self._given_back.must_stop(record, seen):
                 return
             grace = self._context.settings.grace
-        if self._begun.get(key, (None, 0.0))[0] != stop:
-            self._begun[key] = (stop, awake)
-        passed, share = Seconds(awake - self._begun[key][1]), None if seen is None else seen.share
+        passed, share = times.count(stop, awake), None if seen is None else seen.share
         if suspend_instead(record, share, backend.capabilities.suspension, grace, passed):
             return
-        told = self._told.get(key)
-        if told is None:
-            # The grace begins when the run can be told, later than `stop.at` if its backend could not be observed.
-            first = awake - (passed if was_to_be_suspended(record) else 0.0)
-        elif told.stop != stop:
-            first = awake
-        elif awake < max(told.last, told.first + grace) + STOP_AGAIN:
+        # The grace begins when the run can be told, later than `stop.at` if its backend could not be observed.
+        first = times.find_start_of_grace(stop, grace, awake)
+        if first is None:
             return
-        else:
-            first = told.first
+        if times.told is None and was_to_be_suspended(record):
+            first -= passed
         left = Seconds(max(0.0, first + grace - awake))
         if await attempt(workload, "told to stop", lambda: backend.stop(workload.id, workload.run, left)):
-            self._told[key] = _Told(stop=stop, first=first, last=awake)
+            times.note_told(stop, first, awake)
 
     def _grace(self, stop: Stop) -> Seconds:
         """Return the seconds from the stop to the kill of a run: `cancel_grace` if a user stops it, else `grace`.
@@ -427,9 +409,7 @@ class Executor:
     def _drop_ended_runs(self) -> None:
         """Forget the stops and the tokens of all runs that are not the present run of their workload."""
         is_present_run = self._context.records.is_present_run
-        self._given_back.drop(is_present_run)
-        self._told = {key: told for key, told in self._told.items() if is_present_run(*key)}
-        self._begun = {key: begun for key, begun in self._begun.items() if is_present_run(*key)}
+        self._stopping.drop(is_present_run)
         self._tokens = {key: token for key, token in self._tokens.items() if is_present_run(*key)}
 
 

@@ -4,7 +4,6 @@ See docs/decisions/0279-end-a-server-that-outlives-its-share.md.
 """
 
 import logging
-from collections.abc import Callable
 from dataclasses import replace
 
 from jupyter_gq.backends.protocol import Observation, Phase
@@ -14,23 +13,22 @@ from jupyter_gq.controller.records.changes import Change, DetailChange, Workload
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.states import Event
-from jupyter_gq.domain.workload import RunKey
 from jupyter_gq.domain.workload_detail import Eviction
 from jupyter_gq.scheduling.wording import describe_duration
 from jupyter_gq.store.protocol import Record
 
 from .attempts import attempt
+from .stop_times import StoppingRuns
 
 log = logging.getLogger(__name__)
 
 
 class GivenBackShares:
-    """The runs whose share was given back, with the time since when this service knows it."""
+    """The runs whose share was given back."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        #: By the clock of the time awake.
-        self._since: dict[RunKey, float] = {}
+    def __init__(self, context: Context, stopping: StoppingRuns) -> None:
+        """Begin without runs; `stopping` keeps since when this service knows that a share was given back."""
+        self._context, self._stopping = context, stopping
 
     async def must_stop(self, record: Record, seen: Observation | None) -> bool:
         """Return True if the service must now stop a server whose share was given back.
@@ -40,16 +38,12 @@ class GivenBackShares:
         more.
         """
         await self._release_unused(record)
-        workload, grace, awake = record.workload, self._context.settings.grace, self._context.clock.awake()
-        since = self._since.setdefault((workload.id, workload.run), awake)
-        if seen is None or seen.phase is not Phase.RUNNING or awake < since + grace:
+        workload, grace = record.workload, self._context.settings.grace
+        passed = self._stopping.of((workload.id, workload.run)).count_given_back(self._context.clock.awake())
+        if seen is None or seen.phase is not Phase.RUNNING or passed < grace:
             return False
         # The next step stops the server, with the new sentence.
         return not self._tell_owner(record, grace)
-
-    def drop(self, is_present_run: Callable[[str, int], bool]) -> None:
-        """Forget all runs that are not the present run of their workload."""
-        self._since = {key: since for key, since in self._since.items() if is_present_run(*key)}
 
     async def _release_unused(self, record: Record) -> None:
         """Release the share, unless a process was reported for it.

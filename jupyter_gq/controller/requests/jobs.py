@@ -39,6 +39,7 @@ from jupyter_gq.domain.errors import (
     NotFound,
     NotYours,
     StoreUnavailable,
+    UnusableFolder,
     UserError,
 )
 from jupyter_gq.domain.json_types import JsonObject
@@ -47,7 +48,7 @@ from jupyter_gq.domain.phases import describe_phase
 from jupyter_gq.domain.plain_text import quoted, strip_controls
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, Event, State
-from jupyter_gq.domain.workload import Stop, Workload
+from jupyter_gq.domain.workload import Kind, Stop, Workload
 from jupyter_gq.domain.workload_detail import CodeError, Progress, SourceCell, WorkloadDetail
 from jupyter_gq.store.protocol import OutputPiece, PageSize, Record
 
@@ -79,6 +80,20 @@ class Jobs:
         self._context, self._presenter, self._pods = context, presenter, pods
         self._files = files
         self._output_limits = OutputLimits(context)
+
+    async def check_folder(self, caller: Caller, submission: JobSubmission, key: str | None) -> None:
+        """Raise `UnusableFolder` if it is known that the job cannot run in its working folder.
+
+        A job that takes files along runs in a folder of its own. A job that this key has made before is not checked.
+        """
+        manifest = submission.bundle.manifest
+        find_fault = self._context.backend_of(Kind.TRAINING).capabilities.find_folder_fault
+        is_sent_again = key is not None and self._context.store.by_idempotency_key(caller.user, key) is not None
+        if find_fault is None or manifest.files or is_sent_again:
+            return
+        # In a thread: a file system that does not answer must not keep other requests waiting.
+        if fault := await asyncio.to_thread(find_fault, caller.user, manifest.cwd):
+            raise UnusableFolder(manifest.cwd, fault)
 
     def submit(self, caller: Caller, submission: JobSubmission, key: str | None) -> tuple[JobView, bool]:
         """Store a new job and queue it; return the job and True.

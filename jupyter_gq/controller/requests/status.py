@@ -58,6 +58,7 @@ class ServiceStatus:
                 *self._list_lost_queues(),
                 *self._list_mps_troubles(),
                 *self._list_journal_troubles(),
+                *(told for each in self.context.backends for told in each.capabilities.warnings()),
             ],
             set_aside=set_aside,
         )

@@ -2,7 +2,7 @@
 
 Rules
 -----
-Own names: owners see their own names, and administrators see all names.
+Own names: owners see their own names, such as "your job digits", and administrators see all names.
 
 Others' names: the setting `c.SchedulerService.show_names` says who sees them: nobody, those who share a group of the
 Hub or a queue with the owner, or all. Other readers see neutral words such as "another user's job".
@@ -33,10 +33,14 @@ class Mentions:
     def render(self, document: str, reader: Caller | None) -> str:
         """Return a JSON document in which names that the reader may not see are replaced by their neutral words.
 
+        What belongs to the reader is "your job digits" instead of "ann's digits".
         With `reader` None, names stay only if the setting shows them to all.
         """
-        # Inside the document an owner's name is written as in a JSON text.
-        return render(document, lambda owner: self.may_see(reader, json.loads(f'"{owner}"')))
+        return render(
+            document,
+            lambda owner: self.may_see(reader, _read(owner)),
+            lambda owner: reader is not None and reader.user == _read(owner),
+        )
 
     def may_see(self, reader: Caller | None, owner: str) -> bool:
         """Tell whether the reader may see the names of this owner and of the owner's work.
@@ -53,3 +57,9 @@ class Mentions:
         groups, leaves_of = self._context.groups_of_user(owner), self._context.settings.leaves_of
         shared = set(leaves_of(reader.user, reader.groups)) & set(leaves_of(owner, groups))
         return bool(reader.groups & groups or shared)
+
+
+def _read(owner: str) -> str:
+    """Return the name of an owner, which inside a JSON document is written as in a JSON text."""
+    name: str = json.loads(f'"{owner}"')
+    return name

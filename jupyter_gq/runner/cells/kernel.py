@@ -11,7 +11,6 @@ import secrets
 import shutil
 import signal
 import socket
-import stat
 import string
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Literal
 
 from jupyter_gq.client.kernel import prepare
+from jupyter_gq.client.working_folder import find_folder_fault
 from jupyter_gq.devices.control_group import MemoryWatch, find_group_of_run
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.files.bundle import Bundle
@@ -125,7 +125,7 @@ def start_kernel(
     a `mask`, the values of secrets are hidden in what the kernel's processes print to the log. `in_pod`: the container
     is this run's alone.
     """
-    fault = _find_fault(bundle.cwd)
+    fault = find_folder_fault(bundle.cwd)
     if fault:
         raise KernelError(f"The working folder {bundle.cwd} {fault}, so nothing was run.")
     folder = make_socket_folder(home)
@@ -169,19 +169,6 @@ def _find_spec_variables(bundle: Bundle) -> dict[str, str]:
         what = f"the kernelspec {bundle.kernel_name!r} of this machine does not set {', '.join(missing)}"
         print(f"Not set: {what}.", flush=True)  # noqa: T201 - standard output is the run's log
     return {**bundle.env, **found}
-
-
-def _find_fault(folder: str) -> str:
-    """Return why a kernel cannot work in a folder, such as "does not exist (any more)"; "" if it can."""
-    try:
-        is_folder = stat.S_ISDIR(os.stat(folder).st_mode)
-    except FileNotFoundError:
-        return "does not exist (any more)"
-    except OSError as error:
-        return f"cannot be used ({error.strerror})"
-    if not is_folder:
-        return "is a file and no folder"
-    return "" if os.access(folder, os.X_OK) else "cannot be entered with the rights of this job"
 
 
 def describe_exit(exit_code: int, *, by_memory: bool | None = None) -> str:

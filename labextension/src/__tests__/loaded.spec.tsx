@@ -101,6 +101,24 @@ describe('variables of a job', () => {
     expect([loaded.hasAll(job, ['model']), loaded.hasAll(job, ['model', 'loss'])]).toEqual([true, false]);
   });
 
+  it.each([
+    ['%gq_load job-1 model', '', true],
+    ['x = 1\n  %gq_load job-1 model loss', '', true],
+    ['%gq_load job-1', '', true],
+    ['%gq_load last model', 'Loaded model (Net) from job-1\n', true],
+    ['%gq_load last', 'Loaded model (Net), loss (float) from job-1\n', true],
+    ['%gq_load last model', 'Loaded model (Net) from job-2\n', false],
+    ['%gq_load last model', '', false],
+    ['%gq_load job-1 loss', '', false],
+    ['%gq_load job-2', '', false]
+  ])('are loaded by the magic: %s', async (source, printed, isLoaded) => {
+    const said = await showBoth();
+    notebook.cells[1].sharedModel.setSource(source);
+    notebook.cells[1].outputs.fromJSON([{ output_type: 'stream', name: 'stdout', text: printed }]);
+    await runLoadingCell(notebook);
+    expect(said()).toEqual(isLoaded ? [LOADED, LOADED] : [OFFERED, OFFERED]);
+  });
+
   it('are loaded in a notebook that was renamed since it sent the job', async () => {
     notebook.context.path = 'renamed.ipynb';
     notebook.cells[0].setMetadata(METADATA_KEY, { job: 'job-1', source_hash: '', seq: 0 });

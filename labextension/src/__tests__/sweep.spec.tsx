@@ -51,25 +51,43 @@ describe('the values of a sweep', () => {
   });
 
   it.each([
-    [choose({ n: Array(201).fill('1').join(',') }), 'These values make 201 jobs; a sweep has at most 200.'],
+    [
+      choose({ n: Array.from(Array(201).keys()).join(',') }),
+      'These values make 201 jobs; a sweep has at most 200.'
+    ],
     [choose({ n: '1' }, 'two'), '“two” is not a number of jobs.'],
     [choose({ n: '1' }, '0'), '“0” is not a number of jobs.'],
     [choose({ n: '1, oops(' }), '“oops(” is not a number, a text in quotes, True, False or None.'],
     [choose({ n: '1 2' }), '“1 2” is not a number'],
     [choose({ n: 'true' }), '“true” is not a number'],
-    [choose({ n: '1,,2' }), 'A value is missing before or between commas.']
+    [choose({ n: '1,,2' }), 'A value is missing before or between commas.'],
+    [choose({ n: '1, 2, 1' }), '“1” is written twice, and the jobs would be the same. Write it once.'],
+    [choose({ n: '0.1, .10' }), '“.10” is written twice'],
+    [choose({ n: '1e3, 1000., 5' }), '“1000.” is written twice'],
+    [choose({ n: '255, 0xfF' }), '“0xfF” is written twice'],
+    [choose({ n: '-1_0, - 10' }), '“- 10” is written twice'],
+    [choose({ n: `"a", 'a'` }), "“'a'” is written twice"],
+    [choose({ n: '0.0, -0.0' }), '“-0.0” is written twice']
   ])('that cannot be sent are a problem', (choice, message) => {
     expect(makeSweep(choice, trans)).toMatchObject({ message: expect.stringContaining(message) as string });
   });
 
   it.each([
     [choose({ n: '1' }), 'Sends 1 job.'],
-    [
-      choose({ n: '1, 2, 1' }),
-      'Sends 3 jobs as one group. n has the value 1 twice, so that some of the jobs are equal. As many run at the same time as the queue lets run.'
-    ]
+    [choose({ n: '1, 2' }), 'Sends 2 jobs as one group. As many run at the same time as the queue lets run.']
   ])('are described by what is sent', (choice, said) => {
     expect(describeSweep(choice, trans)).toBe(said);
+  });
+
+  it.each([
+    '1, 1.0',
+    '1, -1',
+    '1, True',
+    '"1", 1',
+    '"a", "b"',
+    '100000000000000000000, 100000000000000000001'
+  ])('are sent if Python tells them apart: %s', values => {
+    expect(makeSweep(choose({ n: values }), trans)).toMatchObject({ grid: { n: splitValues(values) } });
   });
 
   it.each(['1', '-0.5', '+ 3', '1_000', '1e-3', '2.', '.5E+2', '0xfF', '0b1', 'None', "f'{x}'", '"a" "b"'])(

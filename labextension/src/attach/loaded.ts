@@ -3,8 +3,8 @@
  *
  * Rules
  * -----
- * 1. A variable is loaded once a line that loads it has run without an error in the notebook of its job: by the button, or
- *    by a user who runs the cell again.
+ * 1. A variable is loaded once a line that loads it has run without an error in the notebook of its job: by the button,
+ *    by a user who runs the cell again, or by `%gq_load`.
  * 2. A restart, another kernel, or the end of the kernel takes the variables away.
  * 3. What this page has not seen, such as a run before a reload of the page, does not count: to load again does no harm.
  *
@@ -12,6 +12,8 @@
  */
 
 import type { Cell } from '@jupyterlab/cells';
+import { isCodeCellModel } from '@jupyterlab/cells';
+import { isStream } from '@jupyterlab/nbformat';
 import type { INotebookTracker, Notebook, NotebookPanel } from '@jupyterlab/notebook';
 import { NotebookActions } from '@jupyterlab/notebook';
 import { DisposableSet } from '@lumino/disposable';
@@ -20,7 +22,7 @@ import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
 import { connect, NotebookAttachments } from '../lifetime';
-import { listLoadingLines, makeLoadingLine } from '../results';
+import { ALL_NAMES, listLoadingLines, makeLoadingLine } from '../results';
 import type { ILoadedVariables } from '../tokens';
 import type { JobSummary } from '../wire';
 import { showsJob } from './locate';
@@ -47,7 +49,7 @@ export class LoadedVariables implements ILoadedVariables, IDisposable {
     const onExecuted = (_: unknown, { notebook, cell, success }: IExecuted): void => {
       const panel = tracker.find(({ content }) => content === notebook);
       if (success && panel !== undefined) {
-        notebooks.get(panel)?.record(cell.model.sharedModel.getSource());
+        notebooks.get(panel)?.record(cell.model.sharedModel.getSource(), () => readPrinted(cell));
       }
     };
     this._owned.add(connect(NotebookActions.executed, onExecuted));
@@ -74,6 +76,12 @@ export class LoadedVariables implements ILoadedVariables, IDisposable {
   private _findAll: () => LoadedHere[] = () => [];
   private readonly _owned = new DisposableSet();
   private readonly _changed = new Signal<ILoadedVariables, void>(this);
+}
+
+/** Return what a cell has printed. */
+function readPrinted(cell: Cell): string {
+  const outputs = isCodeCellModel(cell.model) ? cell.model.outputs.toJSON() : [];
+  return outputs.map(output => (isStream(output) ? [output.text].flat().join('') : '')).join('');
 }
 
 /** Return what is attached to the open notebooks. */
@@ -116,9 +124,9 @@ class LoadedHere implements IDisposable {
     this._owned.dispose();
   }
 
-  /** Record that a cell with this source has run. */
-  record(source: string): void {
-    const lines = listLoadingLines(source);
+  /** Record that a cell with this source has run; `read` returns what it has printed. */
+  record(source: string, read: () => string): void {
+    const lines = listLoadingLines(source, read);
     if (lines.length > 0 && !this._panel.sessionContext.hasNoKernel) {
       lines.forEach(line => this._lines.add(line));
       this._onChange();
@@ -128,7 +136,8 @@ class LoadedHere implements IDisposable {
   /** Return whether this is the notebook of the job, and the variables with these names are loaded. */
   hasAll(job: JobSummary, names: readonly string[]): boolean {
     const isHome = this._panel.context.path === job.notebook_path || showsJob(this._panel, job);
-    return isHome && names.every(name => this._lines.has(makeLoadingLine(job.id, name)));
+    const has = (name: string): boolean => this._lines.has(makeLoadingLine(job.id, name));
+    return isHome && (has(ALL_NAMES) || names.every(has));
   }
 
   private _clear(): void {

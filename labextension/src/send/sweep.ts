@@ -61,6 +61,61 @@ function mayBeLiteral(value: string): boolean {
   return ['True', 'False', 'None'].includes(value) || NUMBER.test(value) || /["']/.test(value);
 }
 
+/** A text in quotes of which no part stands for something else. */
+const PLAIN_TEXT = /^(["'])([^"'\\]*)\1$/;
+
+/**
+ * Return a text that is the same for two values that are certainly equal in Python, such as 0.1 and 0.10. The server
+ * knows better about other texts in quotes.
+ */
+function normalise(value: string): string {
+  const text = PLAIN_TEXT.exec(value);
+  if (text !== null) {
+    return `text ${text[2]}`;
+  }
+  if (!NUMBER.test(value)) {
+    return value;
+  }
+  const digits = value.replace(/[_\s+]/g, '');
+  const isNegative = digits.startsWith('-');
+  const size = isNegative ? digits.slice(1) : digits;
+  if (/^(?:\d+|0[xob].+)$/i.test(size)) {
+    return `int ${isNegative ? -BigInt(size) : BigInt(size)}`;
+  }
+  return `float ${isNegative ? 0 - Number(size) : Number(size)}`;
+}
+
+/** Return the first value that an earlier one equals; undefined if there is none. */
+function findDoubled(values: readonly string[]): string | undefined {
+  const known = values.map(normalise);
+  return values.find((_, at) => known.indexOf(known[at]) < at);
+}
+
+/** Return the problem of the values of one name; null if there is none. */
+function findFault(name: string, values: readonly string[], trans: TranslationBundle): Problem | null {
+  const wrong = values.find(value => !mayBeLiteral(value));
+  if (wrong === '') {
+    const message = trans.__('A value is missing before or between commas. Write it, or delete a comma.');
+    return { code: 'invalid_grid', field: fieldOf(name), message };
+  }
+  if (wrong !== undefined) {
+    const message = trans.__(
+      '“%1” is not a number, a text in quotes, True, False or None.',
+      wrong.slice(0, 60)
+    );
+    return { code: 'invalid_grid', field: fieldOf(name), message };
+  }
+  const doubled = findDoubled(values);
+  if (doubled === undefined) {
+    return null;
+  }
+  const message = trans.__(
+    '“%1” is written twice, and the jobs would be the same. Write it once.',
+    doubled.slice(0, 60)
+  );
+  return { code: 'invalid_grid', field: fieldOf(name), message };
+}
+
 /** Return the fields of the sweep, null if nothing varies, or the problem of a field. */
 export function makeSweep(choice: ISweepChoice, trans: TranslationBundle): SweepFields | Problem | null {
   const grid = listGrid(choice);
@@ -68,13 +123,9 @@ export function makeSweep(choice: ISweepChoice, trans: TranslationBundle): Sweep
     return null;
   }
   for (const [name, values] of Object.entries(grid)) {
-    const wrong = values.find(value => !mayBeLiteral(value));
-    if (wrong !== undefined) {
-      const message =
-        wrong === ''
-          ? trans.__('A value is missing before or between commas. Write it, or delete a comma.')
-          : trans.__('“%1” is not a number, a text in quotes, True, False or None.', wrong.slice(0, 60));
-      return { code: 'invalid_grid', field: fieldOf(name), message };
+    const fault = findFault(name, values, trans);
+    if (fault !== null) {
+      return fault;
     }
   }
   if (countJobs(choice) > MOST_JOBS) {
@@ -118,20 +169,5 @@ export function describeSweep(choice: ISweepChoice, trans: TranslationBundle): s
           'At most %1 of them run at the same time; the others wait for their turn.',
           Number(parallel)
         );
-  return [jobs, describeRepeats(choice, trans), cap].filter(part => part !== '').join(' ');
-}
-
-/** Return a sentence about a value that a name has twice; "" if there is none. */
-function describeRepeats(choice: ISweepChoice, trans: TranslationBundle): string {
-  for (const [name, values] of Object.entries(listGrid(choice))) {
-    const twice = values.find((value, at) => values.indexOf(value) < at);
-    if (twice !== undefined) {
-      return trans.__(
-        '%1 has the value %2 twice, so that some of the jobs are equal.',
-        name,
-        twice.slice(0, 60)
-      );
-    }
-  }
-  return '';
+  return `${jobs} ${cap}`;
 }

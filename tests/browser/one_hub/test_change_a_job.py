@@ -64,7 +64,7 @@ async def would_wait(lab: LabPage, pictures: Path) -> None:
     await lab.fill_dialog(queue="vision", gpus="1", name="waits")
     forecast = dialog.get_by_role("status", name="Forecast")
     await expect(forecast).to_contain_text(
-        re.compile(r"Would wait: .* ann's runs \(1 GPU\) is in the way.*1st in line")
+        re.compile(r"Would wait: .* your job runs \(1 GPU\) is in the way.*1st in line")
     )
     await dialog.get_by_role("button", name="More").press("Enter")
     await dialog.get_by_label("Priority", exact=True).fill("-1")

@@ -91,3 +91,11 @@ async def test_health_tells_administrators_of_a_journal_that_was_set_aside(tmp_p
         backend.capabilities = replace(backend.capabilities, suspension=JournalSetAside())
     assert world.controller.status.check_health().warnings == ["The journal was set aside."]
     world.close()
+
+
+@pytest.mark.asyncio
+async def test_health_tells_administrators_what_a_backend_wants_mended(tmp_path):
+    world = World(tmp_path)
+    world.backend.capabilities = replace(world.backend.capabilities, warnings=lambda: ["A label was taken."])
+    assert world.controller.status.check_health().warnings == ["A label was taken."]
+    world.close()

@@ -183,10 +183,15 @@ def test_long_waits():
     assert build().policy.reserve_after == 1800
 
 
-def test_a_machine_without_devices_still_starts():
-    """Missing hardware is a state: notebooks without GPU work."""
-    settings = build(nodes=(), **queues(vision={"quota": 1}))
-    assert settings.fixed_quota("ann", frozenset()) == 250
+@pytest.mark.parametrize("nodes", [(), (a_node(0),)])
+def test_a_machine_without_devices_still_starts(nodes):
+    """Missing hardware is a state: notebooks without GPU work. With one GPU too few, the same file is refused."""
+    quotas = {"FixedQuota": {"default": "0.25", "users": {"ann": 1, "bob": 2}}, **queues(vision={"quota": 2})}
+    settings = build(nodes=nodes, **quotas)
+    assert settings.fixed_quota("carol", frozenset()) == 250
+    for each in ({"FixedQuota": quotas["FixedQuota"]}, queues(vision={"quota": 2})):
+        with pytest.raises(SettingsError):
+            build(nodes=(a_node(1),), **each)
 
 
 def test_other_sections_of_the_config_are_none_of_ours():

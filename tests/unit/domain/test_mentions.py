@@ -15,6 +15,15 @@ def test_each_mention_is_shown_as_its_reader_may_see_it():
     assert reveal(sentence) == "Waiting: ann's digits (1 GPU) and bob's server (0.5 GPU) are in the way."
 
 
+def test_the_owner_reads_their_own_words():
+    own = mention("ann", "ann's digits", "another user's job", "your job digits")
+    sentence = f"{own} and {SERVER} are in the way."
+    for reader, told in {"ann": "your job digits", "bob": "ann's digits", "carol": "another user's job"}.items():
+        seen = render(sentence, lambda owner, r=reader: r != "carol", lambda owner, r=reader: owner == r)
+        assert seen.startswith(f"{told} and "), reader
+    assert reveal(sentence) == "ann's digits and bob's server are in the way."
+
+
 def test_no_name_of_a_user_can_hold_a_mark():
     assert strip_controls(DIGITS).isprintable()
     assert reveal(strip_controls(DIGITS)) == strip_controls(DIGITS)

@@ -43,12 +43,20 @@ def test_the_name_of_an_option_is_one_that_the_command_knows(field):
     assert f"--{name_option(field)}" in parser.format_help()
 
 
-@pytest.mark.parametrize("text", ["x", "2.5", "1_0", "", "\uff11", "9" * 5000])
+@pytest.mark.parametrize("text", ["x", "2.5", "1_0", "", "\uff11", "x" * 5000])
 def test_what_is_no_whole_number_is_refused_in_a_sentence(text):
     with pytest.raises(argparse.ArgumentTypeError, match=r"' is no whole number$") as refused:
         parse_whole(text)
     assert len(str(refused.value)) < 100
 
 
+@pytest.mark.parametrize(("text", "digits"), [("9" * 19, 19), ("-" + "9" * 19, 19), ("9" * 5000, 5000)])
+def test_a_number_of_too_many_digits_is_told_how_many_are_possible(text, digits):
+    with pytest.raises(argparse.ArgumentTypeError) as refused:
+        parse_whole(text)
+    assert str(refused.value) == f"a number of at most 18 digits was expected, not one of {digits}"
+
+
 def test_a_whole_number_may_have_a_sign():
+    assert parse_whole("9" * 18) == 10**18 - 1
     assert [parse_whole(text) for text in ("7", "-5", "+3")] == [7, -5, 3]

@@ -19,10 +19,19 @@ def find_changes(wanted: JsonMapping, created: JsonMapping) -> list[str]:
     """Return what the created object lacks or has otherwise than was asked for, sorted.
 
     The entries are the keys of our labels and annotations, "its node", and the names of resources of devices. Of a Job,
-    the template of its pods counts. What becomes of the pods that the cluster makes from it is not seen here.
+    the template of its pods counts; the pods that the cluster makes from it are compared when they are seen.
     """
     found = _lost_marks(wanted, created) + _lost_marks(_template(wanted), _template(created))
     return sorted({*found, *find_moved(wanted, created)})
+
+
+def describe_changes(noun: str, name: str, namespace: str, changed: Sequence[str]) -> str:
+    """Return why an object that the cluster created with these changes was deleted, and what the admin can do."""
+    return (
+        f"The cluster changed the {noun} {name} at its creation ({', '.join(changed)}), so that the service would not "
+        f"know it or count it right, and it was deleted again. Leave the namespace {namespace} out of the webhook or "
+        "policy that does so."
+    )
 
 
 def find_moved(wanted: JsonMapping, existing: JsonMapping) -> list[str]:

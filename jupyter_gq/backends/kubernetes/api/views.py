@@ -31,6 +31,8 @@ class PodView:
     annotations: Mapping[str, str] = field(default_factory=dict)
     #: Keys of labels and annotations of ours that were taken from the pod or changed since it was first seen.
     lost_marks: tuple[str, ...] = ()
+    #: What the cluster changed at the creation of a pod of a Job; see `changes`. Bare pods are compared when created.
+    changed: tuple[str, ...] = ()
     #: "" = not bound yet.
     node: str = ""
     phase: str = "Pending"

@@ -8,7 +8,8 @@ Rules
 - The same-object rule: "it exists" is success if the object has the labels that were asked for, and a refusal
   otherwise.
 - The changed-object rule: an object that the cluster creates otherwise than it was asked for, in what the service knows
-  it by or counts (see `changes`), is deleted at once, and the creation refused.
+  it by or counts (see `changes`), is deleted at once, and the creation refused. The pods that the cluster makes from a
+  Job are seen only later (see `job_pods`).
 - The events rule: only the events of a Job say why the Job creates no pod. They are read once.
 - The failing-server rule: a server that answers a creation with failures for `_GIVE_UP_AFTER` seconds refuses it. A
   server that cannot be reached does not.
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, NoReturn
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
-from .changes import find_changes, find_moved
+from .changes import describe_changes, find_changes, find_moved
 from .errors import ClusterError, Exists, Refused, Unreachable
 from .resources import PODS, ApiResource
 from .views import PodView
@@ -268,11 +269,7 @@ class Writes:
         """Delete an object that was created with these parts changed or missing, and raise `Refused`."""
         namespace, name = meta["namespace"], meta["name"]
         await self._cluster.delete(resource, namespace, name, uid=meta.get("uid", ""), grace=1)
-        raise Refused(
-            f"The cluster changed the {resource.noun} {name} at its creation ({', '.join(changed)}), so that the "
-            "service would not know it or count it right, and it was deleted again. Leave the namespace "
-            f"{namespace} out of the webhook or policy that does so."
-        )
+        raise Refused(describe_changes(resource.noun, name, namespace, changed))
 
     async def _read_events(self, job: ObjectRef) -> None:
         message = ""

@@ -108,7 +108,7 @@ class Nodes:
         self._views: dict[str, NodeView] = {}
         #: Since when a node has not been ready, or has been gone, on our own clock.
         self._away: dict[str, float] = {}
-        #: The most slots that a node has offered.
+        #: The number of slots of a node, those included that have no device now.
         self._most: dict[str, int] = {}
         self._made: dict[str, tuple[object, Node]] = {}
 
@@ -282,11 +282,27 @@ class Nodes:
         return max(0, foreign - shared) if PROVIDERS[pool.provider].holds_devices else foreign
 
     def _all_slots(self, node: str, used: Collection[str], blocked: Collection[str]) -> list[str]:
-        """Return all slots that the node has ever had, those in use or blocked included, in order of their numbers."""
+        """Return all slots of the node, those in use or blocked included, in order of their numbers.
+
+        A slot stays without a device: a device plugin that starts again offers none for a moment, and administrators
+        see a device that has failed. Slots that are neither in use nor blocked go once the machine has fewer devices.
+        """
         known = (*self.slots(node), *used, *(slot for slot in blocked if names.node_of(slot) == node))
-        most = max([self._most.get(node, 0), *(names.index_of(slot) + 1 for slot in known)])
+        before = 0 if self._has_all_devices(node) else self._most.get(node, 0)
+        most = max([before, *(names.index_of(slot) + 1 for slot in known)])
         self._most[node] = most
         return [names.slot_of(node, index) for index in range(most)]
+
+    def _has_all_devices(self, node: str) -> bool:
+        """Return whether the device plugin offers all devices of the machine: as many as the agent lists, all working.
+
+        False without a report of the agent, and where no plugin offers a device for each slot.
+        """
+        view, pool = self._views.get(node), self.pool(node)
+        if view is None or pool is None or not self.counts_slots(node):
+            return False
+        told = self._reported_devices(view, pool)
+        return bool(told) and len(told) == len(self.slots(node)) and all(device.healthy for device in told)
 
     def _choose_open(
         self,

@@ -5,6 +5,7 @@ Nothing is changed in place. The result shares its unchanged parts with the argu
 
 from collections.abc import Mapping, Sequence
 
+from jupyter_gq.client.counted_devices import escape_variable
 from jupyter_gq.client.pinning import pinned_affinity
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
@@ -99,4 +100,5 @@ def _same(one: JsonValue, other: JsonValue) -> bool:
 
 
 def variables(values: Mapping[str, str]) -> list[JsonObject]:
-    return [{"name": name, "value": value} for name, value in sorted(values.items())]
+    """Return the variables of a container, sorted by name; their values reach it as they are."""
+    return [{"name": name, "value": escape_variable(value)} for name, value in sorted(values.items())]

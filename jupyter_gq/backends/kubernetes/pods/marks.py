@@ -11,13 +11,16 @@ See docs/decisions/0277-let-a-pod-keep-its-labels.md.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from jupyter_gq.backends.kubernetes.api.views import PodView
 from jupyter_gq.backends.kubernetes.objects import names
 
 log = logging.getLogger(__name__)
+
+#: Pods that a sentence names.
+_NAMED = 3
 
 
 def is_of_installation(pod: PodView, installation: str) -> bool:
@@ -55,7 +58,32 @@ class MarkKeeper:
             labels={**seen.labels, **known.labels},
             annotations={**seen.annotations, **known.annotations},
             lost_marks=lost,
+            changed=known.changed,
         )
+
+
+def describe_lost_marks(pod: PodView) -> str:
+    """Return what was taken from a running pod, for the owner of its work; "" if nothing was."""
+    if not pod.lost_marks:
+        return ""
+    return (
+        f"Somebody has taken {', '.join(pod.lost_marks)} from the pod {pod.name}, or changed it. Its work goes on, but "
+        "the service may not know the pod after a restart: ask your administrator to put it back."
+    )
+
+
+def list_lost_marks(pods: Iterable[PodView]) -> list[str]:
+    """Return one sentence for administrators on all pods from which marks were taken; none if there is no such pod."""
+    lost = sorted((pod.namespace, pod.name, ", ".join(pod.lost_marks)) for pod in pods if pod.lost_marks)
+    if not lost:
+        return []
+    named = "; ".join(f"{name} in {namespace}: {marks}" for namespace, name, marks in lost[:_NAMED])
+    more = f"; and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
+    return [
+        f"Labels or annotations of running pods were taken away or changed ({named}{more}). The pods count as before, "
+        "but the service may not know them after a restart. Put the marks back, and leave the namespace out of the "
+        "controller that does so."
+    ]
 
 
 def _find_lost(marks: Mapping[str, str], seen: Mapping[str, str]) -> list[str]:

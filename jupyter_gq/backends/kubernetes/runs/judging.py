@@ -1,8 +1,9 @@
 """Whether a job has to end although nobody asked for it. Pure: views of pods, facts about the cluster and a time go in.
 
-Rules, in the order in which they are asked; the first that applies gives the verdict. The first four are asked of one
+Rules, in the order in which they are asked; the first that applies gives the verdict. The first five are asked of one
 task after the other, and only of tasks whose pod has not ended.
 
+- The changed-pod rule: a task whose pod the cluster made from its Job otherwise than was asked for is refused.
 - The lost-node rule: a task whose node is lost ends the run as LOST.
 - The unplaced rule: a pod without a node after `unschedulable_after` seconds is refused. If no scheduler has tried to
   place the pod, because none runs or because the pod has scheduling gates, three times as long is waited.
@@ -30,6 +31,8 @@ See docs/decisions/0062-give-a-run-on-kubernetes-a-table-of-phases.md.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from jupyter_gq.backends.kubernetes.api.changes import describe_changes
+from jupyter_gq.backends.kubernetes.api.resources import PODS
 from jupyter_gq.backends.kubernetes.api.views import PodView
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
@@ -174,10 +177,12 @@ class _Case:
     now: float
 
     def judge_task(self, pod: PodView, delays: TaskDelays) -> tuple[Verdict | None, str]:
-        """Return a verdict if the node of one task is lost or the task cannot start, or will not in time; else None.
+        """Return a verdict if one task has lost its node, was changed, or cannot start, or will not in time; else None.
 
         The text says what delays the start of the task, for the owner; "" if nothing does.
         """
+        if pod.changed:
+            return _refused(describe_changes(PODS.noun, pod.name, pod.namespace, pod.changed)), ""
         if lost := self.cluster.lost.get(pod.node, ""):
             return _lost(lost), ""
         if delays.unplaced is not None:

@@ -213,7 +213,7 @@ class NotebookRuns:
         if before is not None and before.revision == revision and before.report is not None and not is_disturbed:
             return before.report
         report = self._advance(run)
-        is_steady = run.phase is RunPhase.RUNNING and not run.sentence
+        is_steady = run.phase is RunPhase.RUNNING and not report.sentence
         run.examined = Examined(revision=revision, report=report if is_steady else None)
         return report
 

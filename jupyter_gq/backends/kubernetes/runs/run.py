@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from jupyter_gq.backends.kubernetes.api.views import PodView
+from jupyter_gq.backends.kubernetes.pods.marks import describe_lost_marks
 from jupyter_gq.backends.kubernetes.pods.results import Result
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
 from jupyter_gq.domain.amount import ONE_GPU, Instant
@@ -284,11 +285,19 @@ class Run:
             run=self.number,
             phase=Phase.STARTING if self.begun_at is None else Phase.RUNNING,
             since=Instant(self.launched_at if self.begun_at is None else self.begun_at),
-            sentence=self.sentence or ("" if self.membership is None else self.membership.describe_closing()),
+            sentence=self.sentence or self._describe_closing() or self._describe_lost_marks(),
             placement=() if self.membership is None else _in_order(self.membership.members),
             leaving=() if self.membership is None else _in_order(self.membership.leaving),
             closed=self.is_closed,
         )
+
+    def _describe_closing(self) -> str:
+        return "" if self.membership is None else self.membership.describe_closing()
+
+    def _describe_lost_marks(self) -> str:
+        """Return what was taken from a pod of a run that has begun; "" if nothing was."""
+        pods = self.live_pods() if self.begun_at is not None else []
+        return next(filter(None, map(describe_lost_marks, pods)), "")
 
     def finish(self, result: Result, now: float, day: float) -> Observation:
         """Move the run to ENDED; return the observation of its result, which is reported from now on.

@@ -17,6 +17,7 @@ from jupyter_gq.backends.kubernetes.api.writes import Creation, ObjectRef, Write
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.objects.manifests import as_job, gang_service, training_pod, with_secrets
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
+from jupyter_gq.backends.kubernetes.pods.job_pods import JobTemplates
 from jupyter_gq.backends.protocol import Launch
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.json_types import JsonObject
@@ -34,6 +35,7 @@ class RunObjects:
     def __init__(self, options: KubernetesOptions, *, writes: Writes, on_created: Callable[[PodView], None]) -> None:
         """`on_created` is given each pod that was created, before the watch shows it."""
         self._options, self._writes, self._on_created = options, writes, on_created
+        self.templates = JobTemplates()
 
     def create_tasks(self, launch: Launch, additions: Mapping[int, PodAdditions]) -> list[Creation]:
         """Ask for the pod or the Job of each of these tasks, with its additions; return the state of each creation.
@@ -63,7 +65,7 @@ class RunObjects:
             return with_secrets(made, workload.owner, launch.detail.secrets, self._options)
 
         if self._options.as_jobs:
-            return self._writes.create(self._ref(JOBS, name), lambda: as_job(pod()), _ignore)
+            return self._writes.create(self._ref(JOBS, name), lambda: self.templates.add(as_job(pod())), _ignore)
         return self._writes.create(self._ref(PODS, name), pod, lambda created: self._on_created(pod_view(created)))
 
     def is_creating(self, run: Run) -> bool:
@@ -136,8 +138,10 @@ class RunObjects:
         return self._writes.ask_why_no_pod(self._ref(JOBS, name))
 
     def _forget_task(self, run: Run, task: int) -> None:
+        name = names.training_name(run.id, run.number, task)
+        self.templates.forget(name)
         for resource in (PODS, JOBS):
-            self._writes.forget_creation(self._ref(resource, names.training_name(run.id, run.number, task)))
+            self._writes.forget_creation(self._ref(resource, name))
         if task in run.pods:
             self._writes.forget_deletion(run.pods[task].uid)
 

@@ -56,6 +56,8 @@ class TrainingRuns:
         self._now, self._day = clocks.elapsed, clocks.now
         self._objects = RunObjects(options, writes=writes, on_created=on_created)
         self._resizer = RunResizer(options, objects=self._objects, devices=devices, now=clocks.elapsed)
+        #: Returns the kept fields of the JSON of a pod of a job.
+        self.view_pod = self._objects.templates.view
         self.pods = PodIndex()
         self.runs: dict[RunKey, Run] = {}
         self._observer = RunObserver()

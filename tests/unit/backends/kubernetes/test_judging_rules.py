@@ -73,6 +73,12 @@ def test_a_job_whose_tasks_run_goes_on_and_has_nothing_to_say():
     assert set(seen.delays.values()) == {NO_DELAYS}
 
 
+def test_the_changed_pod_rule():
+    verdict = judged(facts(replace(RUNNING, changed=("its node",)))).verdict
+    assert verdict.result.sentence.startswith("The cluster changed the pod p0 at its creation (its node), so that")
+    assert (verdict.result.outcome, verdict.task, verdict.back_off) == (Outcome.REFUSED, 0, ())
+
+
 def test_the_lost_node_rule():
     lost = ClusterFacts(lost={"n1": "The node n1 is gone."})
     verdict = judged(facts(RUNNING), lost).verdict

@@ -9,7 +9,10 @@ from jupyter_gq.backends.kubernetes.api.reflector import Copy
 from jupyter_gq.backends.kubernetes.api.views import PodView
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.pods.index import PodIndex
-from jupyter_gq.backends.kubernetes.pods.marks import MarkKeeper, is_of_installation, is_server
+from jupyter_gq.backends.kubernetes.pods.marks import MarkKeeper, is_of_installation, is_server, list_lost_marks
+from jupyter_gq.domain.states import State
+
+from .paper_backend import PaperBackend
 
 LABELS = {names.INSTALLATION: "gq", names.WORKLOAD: "job-1", names.ATTEMPT: "2", names.TASK: "1"}
 ANNOTATIONS = {names.SLOTS: "n1/0", names.DEVICES: "GPU-1"}
@@ -104,3 +107,36 @@ def test_after_a_restart_of_the_service_the_slots_tell_that_it_is_ours():
     assert is_server(without("labels", names.WORKLOAD))
     assert is_server(without("annotations", names.SLOTS))
     assert not is_server(replace(POD, labels={}, annotations={}))
+
+
+@pytest.mark.parametrize("workload", ["job-a", "nb-a"])
+@pytest.mark.asyncio
+async def test_the_owner_reads_what_was_taken_and_administrators_too(workload):
+    paper = PaperBackend()
+    await paper.runs.observe()
+    kind, _, name = workload.partition("-")
+    await paper.launch("nb" if kind == "nb" else "job", name, "n1/0", State.RUNNING, gpus="1")
+    paper.pod(workload, "n1/0")
+    assert (await paper.observed(workload)).sentence == ""
+    assert paper.runs.capabilities.warnings() == []
+    pods = (paper.runs._server_pods if kind == "nb" else paper.runs._job_pods).copy
+    (pod,) = pods
+    pods.put(replace(pod, labels={**pod.labels, names.TASK: "7"}, version=900))
+    assert (await paper.observed(workload)).sentence == (
+        f"Somebody has taken {names.TASK} from the pod {pod.name}, or changed it. Its work goes on, but the service "
+        "may not know the pod after a restart: ask your administrator to put it back."
+    )
+    (told,) = paper.runs.capabilities.warnings()
+    assert f"({pod.name} in {pod.namespace}: {names.TASK})" in told
+    pods.put(replace(pod, version=910))
+    assert (await paper.observed(workload)).sentence == ""
+    assert paper.runs.capabilities.warnings() == []
+    await paper.close()
+
+
+def test_of_many_pods_a_few_are_named():
+    pods = [replace(POD, name=f"p{number}", lost_marks=(names.TASK,)) for number in range(5)]
+    (told,) = list_lost_marks([*pods, POD])
+    assert "p2 in train: " in told
+    assert "p3" not in told
+    assert "; and 2 more)" in told

@@ -235,3 +235,18 @@ def test_a_device_that_is_ours_is_not_counted_for_an_ended_pod_that_the_kubelet_
     assert healthy(paper.offered(used=["n1/0"])) == [True, True]
     paper.report([("gq-res-x", "GPU-0")], others=[("done-job", "GPU-0"), ("theirs", "GPU-1")])
     assert healthy(paper.offered(used=["n1/0"])) == [True, False]
+
+
+def test_slots_go_once_device_plugin_and_agent_know_no_more_devices():
+    paper = Paper(gpus=3)
+    paper.report()
+    assert healthy(paper.offered()) == [True] * 3
+    paper.node(devices={GPU: 2})
+    assert healthy(paper.offered()) == [True, True, False], "the agent still lists it: it has failed"
+    paper.gpus = 2
+    paper.report()
+    assert healthy(paper.offered(used=["n1/2"])) == [True, False, True], "work runs there"
+    assert len(paper.offered(blocked=["n1/2"]).devices) == 3, "something holds a device there"
+    assert healthy(paper.offered()) == [True, True]
+    paper.node(devices={})
+    assert healthy(paper.offered()) == [False, False], "the device plugin starts again"

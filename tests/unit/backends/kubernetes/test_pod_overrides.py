@@ -1,11 +1,14 @@
 """What jobs cannot have is refused when the settings are read, in a sentence, and not again with each job."""
 
+import re
+
 import pytest
 from traitlets import TraitError
 from traitlets.config import Config
 
 from jupyter_gq.app import main
 from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
+from jupyter_gq.client.models import JobSubmission, Manifest
 
 from .test_manifests import OPTIONS, a_pod, replace
 
@@ -113,6 +116,7 @@ def test_what_a_pod_of_a_job_cannot_have_is_refused(overrides, words):
         runner(env=[{"name": "HF_HOME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]),
         beside("containers", env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]),
         beside("initContainers", restartPolicy="Always", securityContext={"privileged": True}),
+        beside("containers", securityContext={"privileged": True}),
     ],
 )
 def test_all_else_is_taken_and_makes_a_pod(overrides):
@@ -140,3 +144,9 @@ def test_an_administrator_hears_of_it_from_check_config(tmp_path, capsys):
     assert main(["check-config", str(config)]) == 1
     told = capsys.readouterr().out
     assert "cannot be used. c.KubernetesBackend.pod_overrides (training.podOverrides of the chart): spec.cont" in told
+
+
+def test_a_request_for_a_job_has_no_place_for_containers():
+    """The page `job-pod.md` says so: only administrators lay anything on the pods of jobs."""
+    fields = {*JobSubmission.model_fields, *Manifest.model_fields}
+    assert not [name for name in fields if re.search("container|override|volume|security|privileged|image", name)]
