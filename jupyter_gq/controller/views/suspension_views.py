@@ -11,8 +11,8 @@ from jupyter_gq.domain.workload_detail import Suspension
 from jupyter_gq.scheduling.idle.lending import is_wanted_back
 from jupyter_gq.store.protocol import Record
 
-#: The sentence of a suspended notebook in which a cell waits, while the borrowers make room. There is no queue: each share
-#: comes back to its own place.
+#: The sentence of a suspended notebook in which a cell waits, while the borrowers make room. There is no queue: each
+#: share comes back to its own place.
 COMES_BACK: Final = (
     "A cell waits, so the share comes back before all other work, within about {seconds} s: the work that borrowed it "
     "saves its state and makes room."

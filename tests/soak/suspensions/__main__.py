@@ -58,7 +58,9 @@ def _play_in_child(name: str, life: str, kills: int, seed: int) -> int:
             devices = "".join(f"{device} {CAPACITY << 20}\n" for device in FakeDriverWorld.devices)
             (folder / "devices").write_text(devices)
         command = [sys.executable, "-m", "tests.soak.suspensions", "--machine", name, "--life", life]
-        return subprocess.run([*command, "--folder", text, "--kills", str(kills), "--seed", str(seed)], env=environment).returncode
+        return subprocess.run(
+            [*command, "--folder", text, "--kills", str(kills), "--seed", str(seed)], env=environment
+        ).returncode
 
 
 if __name__ == "__main__":
