@@ -119,9 +119,9 @@ def test_share_of_two_programs_is_suspended_and_resumed_with_its_content(world, 
     assert [world.machine.answer(program.pid) for program in programs] == ["4711", "4712"]
     copied, moved = (size * 2**20 / 1e9 for size in (mib, found.total))
     speeds = [moved / out, moved / back, copied / plain]
-    cells = [
-        datetime.fromtimestamp(now(), UTC).date().isoformat(), world.probe.devices()[0].model, str(Machine().driver_version()),
-        f"{moved:.1f}", *(f"{speed:.1f}" for speed in speeds), describe_limit(min(speeds[:2]), speeds[2]),
-    ]  # fmt: skip
+    date, model = datetime.fromtimestamp(now(), UTC).date(), world.probe.devices()[0].model
+    figures = [f"{figure:.1f}" for figure in (moved, *speeds)]
+    limit = describe_limit(min(speeds[:2]), speeds[2])
+    cells = [date.isoformat(), model, str(Machine().driver_version()), *figures, limit]
     with capsys.disabled():
         print(f"\n| {' | '.join(cells)} |")
