@@ -121,7 +121,7 @@ soak: setup ## Let 60 users, jobs and notebooks live with random troubles for MI
 	  $(if $(JOBS),--jobs $(JOBS)) $(if $(SEED),--seed $(SEED)) $(if $(TROUBLES),--troubles $(TROUBLES))
 
 # About half a minute for each hundred kills on a busy machine.
-soak-suspensions: setup ## Kill services and kernels at KILLS (200) random moments of suspensions; SEED draws others
+soak-suspensions: setup ## Kill services, agents and kernels at KILLS (200) random moments of suspensions; SEED draws others
 	$(BIN)/python -m tests.soak.suspensions --kills $(or $(KILLS),200) $(if $(SEED),--seed $(SEED))
 
 test-lab: setup

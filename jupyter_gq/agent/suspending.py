@@ -1,6 +1,7 @@
 """The parts with which an agent suspends the shares of pods, and why they cannot be used on a node.
 
-See docs/decisions/0202-keep-the-journal-of-suspensions-on-the-node.md.
+See docs/decisions/0202-keep-the-journal-of-suspensions-on-the-node.md and
+docs/decisions/0288-let-a-smaller-agent-do-without-suspension.md.
 """
 
 import os

@@ -10,7 +10,8 @@ Rules
 See docs/decisions/0205-let-the-driver-limit-control-groups.md.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from jupyter_gq.domain.amount import MiB
@@ -60,31 +61,40 @@ class NvmlLimiter:
 
     def set_limit(self, device: str, group: str, limit: MiB | None) -> None:
         """Set the hard limit of a group, and keep no memory for it; see `MemoryLimiter`."""
-        nvml = self._open()
-        limits = nvml.c_nvmlSetMemoryLimits_v1_t()
-        limits.nameSpace, limits.softLimit = group.encode(), 0
-        limits.hardLimit = nvml.NVML_DEVICE_MEMORY_LIMIT_MAX if limit is None else limit * _MIB
-        self._call(nvml, lambda: nvml.nvmlDeviceSetMemoryLimits_v1(self._handle(nvml, device), limits))
+        with self._driver() as nvml:
+            limits = nvml.c_nvmlSetMemoryLimits_v1_t()
+            limits.nameSpace, limits.softLimit = group.encode(), 0
+            limits.hardLimit = nvml.NVML_DEVICE_MEMORY_LIMIT_MAX if limit is None else limit * _MIB
+            self._call(nvml, lambda: nvml.nvmlDeviceSetMemoryLimits_v1(self._handle(nvml, device), limits))
 
     def read_limit(self, device: str, group: str) -> MiB | None:
         """Return the hard limit of a group; see `MemoryLimiter`."""
-        nvml = self._open()
-        limits = nvml.c_nvmlGetMemoryLimits_v1_t()
-        limits.nameSpace = group.encode()
-        self._call(nvml, lambda: nvml.nvmlDeviceGetMemoryLimits_v1(self._handle(nvml, device), limits))
-        found = limits.hardLimit
-        return None if found == nvml.NVML_DEVICE_MEMORY_LIMIT_MAX else MiB(-(-found // _MIB))
+        with self._driver() as nvml:
+            limits = nvml.c_nvmlGetMemoryLimits_v1_t()
+            limits.nameSpace = group.encode()
+            self._call(nvml, lambda: nvml.nvmlDeviceGetMemoryLimits_v1(self._handle(nvml, device), limits))
+            found = limits.hardLimit
+            return None if found == nvml.NVML_DEVICE_MEMORY_LIMIT_MAX else MiB(-(-found // _MIB))
 
-    def _open(self) -> Nvml:
-        """Return pynvml with the driver open; raise `LimitError` if either is missing or too old."""
+    @contextmanager
+    def _driver(self) -> Iterator[Nvml]:
+        """Return pynvml with the driver open until the end of the block.
+
+        Raises `LimitError` if either is missing or too old. The driver is closed again, so that the probe, which holds
+        it open, can open it anew after a failure.
+        """
         try:
             nvml = self._load()
         except ImportError:
             raise LimitError(_NO_MODULE) from None
         if not hasattr(nvml, "nvmlDeviceSetMemoryLimits_v1"):
             raise LimitError(_NO_MODULE)
-        self._call(nvml, nvml.nvmlInit)  # only counted, once the driver is open
-        return nvml
+        self._call(nvml, nvml.nvmlInit)
+        try:
+            yield nvml
+        finally:
+            with suppress(nvml.NVMLError):
+                nvml.nvmlShutdown()
 
     def _handle(self, nvml: Nvml, device: str) -> Handle:
         return nvml.nvmlDeviceGetHandleByUUID(device)

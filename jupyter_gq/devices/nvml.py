@@ -4,8 +4,11 @@ Rules
 -----
 - States instead of exceptions: each way in which the driver can be missing is a named state with a sentence.
 - Unknown is None: a value that the driver does not tell is never reported as 0.
+- Held open, and opened anew after a failure: NVML goes on to report a device as lost, or a driver as unloaded, until it
+  was closed by everybody in the process. So each opening is closed once.
 """
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import cast
@@ -31,7 +34,8 @@ _SENTENCES = {
 class NvmlProbe:
     """The probe of NVIDIA GPUs; see `devices.probe.DeviceProbe`.
 
-    The driver is opened at the first call. If that fails, each later call tries again.
+    The driver is opened at the first call. If that fails, each later call tries again. A driver that does not tell its
+    devices is closed, so that the next call opens it anew.
     """
 
     def __init__(self, *, now: Callable[[], float], load: Callable[[], Nvml] | None = None) -> None:
@@ -41,7 +45,10 @@ class NvmlProbe:
         """
         self._now = now
         self._load = load or import_pynvml
-        self._opened: Nvml | None = None
+        self._module: Nvml | None = None
+        self._is_open = False
+        #: Held while the driver is opened or closed.
+        self._opening = threading.Lock()
 
     def status(self) -> ProbeStatus:
         """Return OK if there are devices, or else the state that says why not; each with a sentence for people."""
@@ -122,6 +129,7 @@ class NvmlProbe:
             count = self._nvml.nvmlDeviceGetCount()
             devices = tuple(self._describe(index) for index in range(count))
         except self._nvml.NVMLError as error:
+            self._close()
             return self._status_of_error(error), ()
         if not devices:
             return _named_status(ProbeState.NO_DEVICES), ()
@@ -129,7 +137,7 @@ class NvmlProbe:
 
     def _open(self) -> ProbeStatus | None:
         """Load pynvml and open the driver; return None if that succeeds, else the state that says what is missing."""
-        if self._opened is None:
+        if self._module is None:
             try:
                 module = self._load()
             except ImportError:
@@ -139,19 +147,29 @@ class NvmlProbe:
                     "The installed module pynvml is not the one of nvidia-ml-py: uninstall it and install nvidia-ml-py."
                 )
                 return ProbeStatus(state=ProbeState.NOT_INSTALLED, detail=detail)
-            self._opened = module
-        try:
-            # nvmlInit only counts further calls: once the driver is open, a call costs nothing.
-            self._nvml.nvmlInit()
-        except self._nvml.NVMLError as error:
-            return self._status_of_error(error)
+            self._module = module
+        with self._opening:
+            if not self._is_open:
+                try:
+                    self._nvml.nvmlInit()
+                except self._nvml.NVMLError as error:
+                    return self._status_of_error(error)
+                self._is_open = True
         return None
+
+    def _close(self) -> None:
+        """Close the driver; the next call opens it again."""
+        with self._opening:
+            if self._is_open:
+                self._is_open = False
+                with suppress(self._nvml.NVMLError):
+                    self._nvml.nvmlShutdown()
 
     @property
     def _nvml(self) -> Nvml:
-        """The module pynvml; only after a successful `_open`."""
-        assert self._opened is not None
-        return self._opened
+        """The module pynvml, once `_open` has loaded it."""
+        assert self._module is not None
+        return self._module
 
     def _describe(self, index: int) -> DeviceInfo:
         """Return the description of the device with this index; raise `NVMLError` if the driver fails."""

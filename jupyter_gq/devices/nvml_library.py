@@ -88,6 +88,9 @@ class Nvml(Protocol):
     def nvmlInit(self) -> None:
         """Open the driver; a further call is only counted."""
 
+    def nvmlShutdown(self) -> None:
+        """Close the driver, if it was called as often as `nvmlInit`."""
+
     def nvmlDeviceGetCount(self) -> int:
         """Return the number of devices."""
 

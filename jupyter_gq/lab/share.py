@@ -24,7 +24,7 @@ from jupyter_gq.domain.json_types import JsonMapping
 from .watch import KernelState
 
 #: Phases of a notebook whose share is lent, as the service names them.
-_LENT, _COMING_BACK = "suspended", "resuming"
+_LENT_PHASES = frozenset({"suspended", "resuming"})
 #: Seconds for which the request of a kernel that waits counts; the kernel asks every two seconds.
 WANTED_SECONDS = 10.0
 
@@ -43,10 +43,10 @@ class ShareState:
 
 def read_share(notebook: JsonMapping, now: float) -> ShareState:
     """Return the state of the share in the service's view of a notebook (`client.models.NotebookView`) at `now`."""
-    phase, suspension = notebook.get("phase"), notebook.get("suspension") or {}
-    if phase not in {_LENT, _COMING_BACK}:
+    suspension = notebook.get("suspension") or {}
+    if notebook.get("phase") not in _LENT_PHASES:
         return ShareState()
-    seconds = suspension.get("expected_seconds") if phase == _COMING_BACK else None
+    seconds = suspension.get("back_within")
     # Not the sentence of the suspension: once a cell waits, the notebook's own says that the borrower makes room.
     sentence = str(notebook.get("sentence", ""))
     return ShareState(lent=True, sentence=sentence, ready_at=None if seconds is None else now + float(seconds))

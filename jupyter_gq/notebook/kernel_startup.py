@@ -18,7 +18,7 @@ Rules
 | PyTorch >= 2.10 | key `per_process_memory_fraction` of PYTORCH_ALLOC_CONF, merged with the user's value |
 | PyTorch < 2.10 | after its import, lazily, so that no CUDA context is made: it would reject that key |
 | TensorFlow | after its import, a logical device with a memory limit on each GPU |
-| JAX | XLA_CLIENT_MEM_FRACTION, and its older name if the user has set that; a smaller value of the user's wins |
+| JAX | XLA_CLIENT_MEM_FRACTION, or its older name before jaxlib 0.4.33; a smaller value of the user's wins |
 | CuPy | CUPY_GPU_MEMORY_LIMIT, in per cent or bytes; a smaller value of the user's wins |
 """
 
@@ -44,7 +44,10 @@ ALIAS = "jupyter_gq_kernel"
 KERNEL_CLASS = "--IPKernelApp.kernel_class="
 BYTES = "GQ_GPU_MEMORY_BYTES"
 CUPY_LIMIT = "CUPY_GPU_MEMORY_LIMIT"
+#: The variables with the fraction of JAX, the present one first. Later versions refuse both together.
 JAX_FRACTIONS = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")
+#: First version of jaxlib that knows the present variable; others know the older one only.
+FIRST_JAX_WITH_FRACTION = (0, 4, 33)
 #: Bytes of a CUDA context, which allocators do not count; the same as in `devices/limits.py`.
 CONTEXT_BYTES = 600 * 2**20
 TORCH_KEY = "per_process_memory_fraction"
@@ -60,7 +63,7 @@ def apply_caps(environ: MutableMapping[str, str]) -> None:
         return
     cap_jax(environ)
     cap_cupy(environ)
-    if (torch_version(_spec_of("torch")) or (0, 0)) >= FIRST_TORCH_WITH_KEY:
+    if (read_version(_spec_of("torch")) or (0,)) >= FIRST_TORCH_WITH_KEY:
         cap_torch_by_key(environ)
     sys.meta_path.insert(0, CapsFinder(environ))
 
@@ -68,24 +71,29 @@ def apply_caps(environ: MutableMapping[str, str]) -> None:
 def cap_torch_by_key(environ: MutableMapping[str, str]) -> None:
     """Add the memory cap to PyTorch's allocator settings in `environ`, so that child processes have it too.
 
-    A smaller cap of the user's wins; the user's other settings stay.
+    A smaller cap of the user's wins; the user's other settings stay. Two variables have the settings, and it depends on
+    the version which of them PyTorch reads, so that both get what either has.
     """
     names = [name for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF") if environ.get(name)]
-    fraction = _share_fraction(environ)
+    found: dict[str, str] = {}
+    caps = [_share_fraction(environ)]
+    for entry in (entry for name in names for entry in re.split(r",(?![^\[]*\])", environ[name])):
+        key, _, value = (part.strip() for part in entry.partition(":"))
+        if key == TORCH_KEY:
+            caps.append(_number(value))
+        elif key:
+            found.setdefault(key, entry)
+    merged = ",".join([*found.values(), f"{TORCH_KEY}:{min(cap for cap in caps if cap > 0):g}"])
     for name in names or ["PYTORCH_ALLOC_CONF"]:
-        entries = [entry for entry in re.split(r",(?![^\[]*\])", environ.get(name, "")) if entry.strip()]
-        theirs = [_number(entry.partition(":")[2]) for entry in entries if entry.strip().startswith(TORCH_KEY)]
-        smallest = min([fraction, *(value for value in theirs if value)])
-        kept = [entry for entry in entries if not entry.strip().startswith(TORCH_KEY)]
-        environ[name] = ",".join([*kept, f"{TORCH_KEY}:{smallest:g}"])
+        environ[name] = merged
 
 
 def cap_jax(environ: MutableMapping[str, str]) -> None:
-    """Lower the fractions of JAX in `environ` to that of the share; a smaller one of the user's stays."""
-    fraction = _share_fraction(environ)
-    for name in [name for name in JAX_FRACTIONS if environ.get(name)] or JAX_FRACTIONS[:1]:
-        if not 0 < _number(environ.get(name, "")) <= fraction:
-            environ[name] = f"{fraction:g}"
+    """Leave one variable with the fraction of JAX in `environ`: that of the share, or a smaller one of the user's."""
+    version = read_version(_spec_of("jaxlib"))
+    is_older = version is not None and version < FIRST_JAX_WITH_FRACTION
+    named = [value for name in JAX_FRACTIONS if _number(value := environ.pop(name, "")) > 0]
+    environ[JAX_FRACTIONS[is_older]] = min([f"{_share_fraction(environ):g}", *named], key=_number)
 
 
 def cap_cupy(environ: MutableMapping[str, str]) -> None:
@@ -105,16 +113,16 @@ def usable_bytes(environ: Mapping[str, str]) -> int:
     return max(share - CONTEXT_BYTES, share // 2)
 
 
-def torch_version(spec: importlib.machinery.ModuleSpec | None) -> tuple[int, int] | None:
-    """Return major and minor version of the PyTorch that `spec` locates, without importing it; None if unknown."""
+def read_version(spec: importlib.machinery.ModuleSpec | None) -> tuple[int, ...] | None:
+    """Return the version of the package that `spec` locates, without importing it; None if unknown."""
     if spec is None or not spec.origin:
         return None
     try:
         with open(os.path.join(os.path.dirname(spec.origin), "version.py"), encoding="utf-8") as file:
-            found = re.search(r"__version__[^=]*=\s*['\"](\d+)\.(\d+)", file.read())
+            found = re.search(r"^(?:__)?_?version(?:__)?[^=\n]*=\s*['\"](\d+(?:\.\d+)*)", file.read(), re.MULTILINE)
     except OSError:
         return None
-    return (int(found[1]), int(found[2])) if found else None
+    return tuple(map(int, found[1].split("."))) if found else None
 
 
 def cap_imported_torch(torch: ModuleType, environ: MutableMapping[str, str]) -> None:
@@ -142,7 +150,20 @@ def cap_imported_tensorflow(tensorflow: ModuleType, environ: MutableMapping[str,
         config.set_logical_device_configuration(gpu, [config.LogicalDeviceConfiguration(memory_limit=limit)])
 
 
+def cap_imported_jax(xla_client: ModuleType, environ: MutableMapping[str, str]) -> None:
+    """Let JAX read its fraction only after `cap_jax`: a cell may have set a variable since the kernel started."""
+    read = xla_client.generate_pjrt_gpu_plugin_options
+
+    def read_after_cap() -> object:
+        if _share_fraction(environ):
+            cap_jax(environ)
+        return read()
+
+    xla_client.generate_pjrt_gpu_plugin_options = read_after_cap  # type: ignore[attr-defined]
+
+
 _AFTER_IMPORT: dict[str, Callable[[ModuleType, MutableMapping[str, str]], None]] = {
+    "jaxlib.xla_client": cap_imported_jax,
     "torch": cap_imported_torch,
     "tensorflow": cap_imported_tensorflow,
 }
@@ -162,7 +183,7 @@ class CapsFinder(importlib.abc.MetaPathFinder):
 
         Returns None for all other modules, and for a framework that is not installed.
         """
-        if fullname not in _AFTER_IMPORT or self._searching:
+        if fullname not in _AFTER_IMPORT or self._searching or not _share_fraction(self._environ):
             return None
         self._searching = True
         try:
@@ -171,7 +192,7 @@ class CapsFinder(importlib.abc.MetaPathFinder):
             self._searching = False
         if spec is None or spec.loader is None:
             return None
-        if fullname == "torch" and (torch_version(spec) or (0, 0)) >= FIRST_TORCH_WITH_KEY:
+        if fullname == "torch" and (read_version(spec) or (0,)) >= FIRST_TORCH_WITH_KEY:
             cap_torch_by_key(self._environ)  # PyTorch may have been installed since the kernel started
         spec.loader = CapsLoader(spec.loader, _AFTER_IMPORT[fullname], self._environ)
         return spec

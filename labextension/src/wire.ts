@@ -1180,6 +1180,8 @@ export interface components {
             memory_mib: number | null;
             /** @description About how long the state takes to return to free devices; None = unknown. */
             expected_seconds: number | null;
+            /** @description Seconds from now within which the share should be back, borrowers' time to make room included. None = no cell waits for it, or unknown. */
+            back_within: number | null;
         };
         /** @description The request of POST sweep: the cells and the resources of each job, and what varies from job to job. */
         SweepRequest: {

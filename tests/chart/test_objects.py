@@ -26,6 +26,7 @@ from tests.chart.render import (
     named,
     objects,
     run_helm,
+    template,
 )
 
 each_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -378,6 +379,23 @@ def test_an_agent_ends_programs_only_if_the_chart_lets_it(allowed):
     assert agent.end_programs is allowed
     plain = pod_of(objects(), "DaemonSet")
     assert {**container, "command": []} == {**plain["containers"][0], "command": []}, "its rights stay the same"
+
+
+@pytest.mark.parametrize(("ends", "capabilities"), [(True, ["SYS_PTRACE", "KILL"]), (False, ["SYS_PTRACE"])])
+def test_an_agent_that_is_not_privileged_has_the_capabilities_of_its_calls_alone(ends, capabilities):
+    """What each is for is measured in tests/unit/agent/test_capabilities.py."""
+    (container,) = pod_of(objects({"agent": {"privileged": False, "endPrograms": ends}}), "DaemonSet")["containers"]
+    rights = container["securityContext"]
+    assert rights["capabilities"] == {"drop": ["ALL"], "add": capabilities}
+    assert "privileged" not in rights
+    assert rights["allowPrivilegeEscalation"] is False
+    assert rights["runAsUser"] == 0, "the owner of the kubelet's socket"
+
+
+def test_an_agent_that_is_to_suspend_must_be_privileged():
+    done = template({"agent": {"suspend": True, "privileged": False}})
+    assert done.returncode != 0
+    assert "Set agent.privileged: true, or agent.suspend: false" in done.stderr
 
 
 def test_an_agent_that_may_suspend_has_a_folder_of_its_node_for_the_journal():

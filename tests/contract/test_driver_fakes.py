@@ -137,3 +137,17 @@ def test_lost_device_is_a_state_and_its_memory_unknown(world):
     assert world.probe.status().state is ProbeState.LOST
     assert world.probe.usage(world.devices[0], [process.pid]) is None
     assert world.probe.free_memory(world.devices[0]) is None
+
+
+def test_device_that_was_lost_is_found_again_by_the_same_process(world, tmp_path):
+    """As after its reset: NVML tells nothing new until each opening of it, of the probe and the limiter, was closed."""
+    process = world.start(1000)
+    driver = world.machine.driver()
+    for _ in range(2):
+        assert driver.probe.status().state is ProbeState.OK
+        assert driver.limiter.read_limit(world.devices[0], str(tmp_path)) is None
+        (world.folder / "lost").touch()
+        assert driver.probe.status().state is ProbeState.LOST
+        (world.folder / "lost").unlink()
+    assert driver.probe.status().state is ProbeState.OK
+    assert [use.memory for use in driver.probe.usage(world.devices[0], [process.pid])] == [1000]

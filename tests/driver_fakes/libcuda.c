@@ -82,8 +82,8 @@ Result cuMemcpyHtoD_v2(u64 to, const void *from, size_t size) {
     return result;
 }
 Result cuMemcpyDtoH_v2(void *to, u64 from, size_t size) {
-    Result result = size > 8 ? INVALID_VALUE : change_own(0);
-    if (result == OK) memcpy(to, (void *)(size_t)from, size);
+    Result result = change_own(0);
+    if (result == OK) memcpy(to, (void *)(size_t)from, size < 8 ? size : 8); /* there are no more bytes than these */
     return result;
 }
 

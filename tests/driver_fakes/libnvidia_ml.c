@@ -3,7 +3,7 @@
 
 typedef int Result;
 typedef size_t Handle; /* the index of a device plus one */
-enum { OK = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NO_PERMISSION = 4, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, GPU_IS_LOST = 15 };
+enum { OK = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NO_PERMISSION = 4, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, GPU_IS_LOST = 15 };
 typedef struct { u64 total, free, used; } Memory;
 typedef struct { unsigned pid; u64 used; unsigned gpu_instance, compute_instance; } ProcessInfo;
 typedef struct { unsigned pid; u64 time; unsigned sm, memory, encoder, decoder; } Sample;
@@ -12,7 +12,12 @@ typedef struct { const char *group; u64 soft, hard; } LimitsToSet;
 typedef struct { const char *group; u64 soft, hard, used; } LimitsFound;
 #define NO_LIMIT 0xFFFFFFFFFFFFFFFFull
 
-static int is_lost(void) { return access(place("lost"), F_OK) == 0; }
+/* How often NVML is open in this process, and whether it has seen since then that the devices were lost. */
+static int opened, has_lost;
+static int is_lost(void) {
+    if (access(place("lost"), F_OK) == 0) has_lost = 1;
+    return has_lost;
+}
 static Result find(Handle handle, Device *device) {
     Device devices[MOST];
     int count = read_devices(devices);
@@ -22,9 +27,12 @@ static Result find(Handle handle, Device *device) {
     return OK;
 }
 
-Result nvmlInit_v2(void) { return OK; }
-Result nvmlInitWithFlags(unsigned flags) { (void)flags; return OK; }
-Result nvmlShutdown(void) { return OK; }
+Result nvmlInit_v2(void) {
+    if (!opened++) has_lost = 0;
+    return OK;
+}
+Result nvmlInitWithFlags(unsigned flags) { (void)flags; return nvmlInit_v2(); }
+Result nvmlShutdown(void) { return opened ? (opened--, OK) : UNINITIALIZED; }
 const char *nvmlErrorString(Result code) { (void)code; return "an error of the fake driver"; }
 
 Result nvmlSystemGetDriverVersion(char *text, unsigned size) { snprintf(text, size, "580.00.00"); return OK; }

@@ -1,4 +1,7 @@
-"""A program that holds device memory, on a real GPU or with the fake libcuda: `hold MIB`, `write NUMBER`, `read`."""
+"""A program that holds device memory, on a real GPU or with the fake libcuda: `hold MIB`, `write NUMBER`, `read`.
+
+`copy MIB` copies so much of what is held to new host memory, as a suspension does at best.
+"""
 
 import ctypes
 import sys
@@ -29,6 +32,9 @@ def main():
         elif word == "write":
             number = ctypes.c_uint64(int(numbers[0]))
             call("cuMemcpyHtoD_v2", pointer, ctypes.byref(number), ctypes.c_size_t(8))
+        elif word == "copy":
+            size = int(numbers[0]) << 20
+            call("cuMemcpyDtoH_v2", (ctypes.c_char * size)(), pointer, ctypes.c_size_t(size))
         else:
             call("cuMemcpyDtoH_v2", ctypes.byref(answer), pointer, ctypes.c_size_t(8))
         print(answer.value, flush=True)

@@ -10,7 +10,7 @@
    user           only root may set limits, and the caller is not root
    unlimited      the driver cannot limit the memory of these devices
    forgetful      the driver accepts limits and keeps none
-   lost           NVML has lost the devices
+   lost           the devices are lost; a process whose NVML has seen that must close and open it to find them again
    version        the version of CUDA; 13000 if missing */
 #include <errno.h>
 #include <fcntl.h>

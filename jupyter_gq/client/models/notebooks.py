@@ -44,6 +44,11 @@ class SuspensionView(BaseModel):
     expected_seconds: float | None = Field(
         default=None, description="About how long the state takes to return to free devices; None = unknown."
     )
+    back_within: float | None = Field(
+        default=None,
+        description="Seconds from now within which the share should be back, borrowers' time to make room included. "
+        "None = no cell waits for it, or unknown.",
+    )
 
 
 class NotebookView(BaseModel):

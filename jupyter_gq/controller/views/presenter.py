@@ -152,6 +152,7 @@ class Presenter:
             last_seq=context.last_seq(workload.id) if is_job else 0,
             devices=devices,
             idle=context.settings.policy.idle,
+            return_within=context.settings.suspension.return_within,
             is_borrower=context.lent.is_borrower(workload),
             suspendable=has_state and can_suspend_job(context, record),
             over_quota=self._over_quota.get(workload.id, record.detail.over_quota),

@@ -4,13 +4,19 @@ from collections.abc import Mapping
 from typing import Final
 
 from jupyter_gq.client.models import NotebookPhase, SuspensionView
+from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
+from jupyter_gq.domain.workload_detail import Suspension
 from jupyter_gq.scheduling.idle.lending import is_wanted_back
 from jupyter_gq.store.protocol import Record
 
-#: The sentence of a suspended notebook in which a cell waits, while the borrowers make room.
-COMES_BACK: Final = "A cell waits, so the share comes back: the work that borrowed it saves its state and makes room."
+#: The sentence of a suspended notebook in which a cell waits, while the borrowers make room. There is no queue: each
+#: share comes back to its own place.
+COMES_BACK: Final = (
+    "A cell waits, so the share comes back before all other work, within about {seconds} s: the work that borrowed it "
+    "saves its state and makes room."
+)
 #: What the owner of a job on lent devices is told.
 LENT: Final = "The share is lent by an idle notebook, so the job may be paused at any moment."
 
@@ -36,8 +42,11 @@ def notebook_phase(workload: Workload) -> NotebookPhase:
     return _PHASES[workload.state]
 
 
-def suspension_view(record: Record) -> SuspensionView | None:
-    """Return the suspension of a notebook whose share is suspended or comes back; None for any other."""
+def suspension_view(record: Record, return_within: Seconds) -> SuspensionView | None:
+    """Return the suspension of a notebook whose share is suspended or comes back; None for any other.
+
+    `return_within` is the time within which a share is back once a cell waits for it.
+    """
     found = record.detail.suspension
     if found is None or found.since is None or record.workload.state not in {State.SUSPENDED, State.RESUMING}:
         return None
@@ -46,15 +55,23 @@ def suspension_view(record: Record) -> SuspensionView | None:
         sentence=found.sentence,
         memory_mib=found.memory,
         expected_seconds=found.seconds,
+        back_within=_back_within(record, found, return_within),
     )
 
 
-def suspension_sentence(record: Record) -> str:
-    """Return the sentence about a notebook whose share is suspended or comes back."""
+def _back_within(record: Record, found: Suspension, return_within: Seconds) -> Seconds | None:
+    """Return the seconds within which a share that a cell waits for should be back; None if none waits, or unknown."""
+    if record.workload.state is State.RESUMING:
+        return found.seconds
+    return return_within if is_wanted_back(record.workload) else None
+
+
+def suspension_sentence(record: Record, return_within: Seconds) -> str:
+    """Return the sentence about a notebook whose share is suspended or comes back; see `suspension_view`."""
     found = record.detail.suspension
     if record.workload.state is State.RESUMING:
         about = f", which takes about {max(1, round(found.seconds))} s" if found is not None and found.seconds else ""
         return f"The share is coming back: its GPU state is being restored{about}."
     if is_wanted_back(record.workload):
-        return COMES_BACK
+        return COMES_BACK.format(seconds=round(return_within))
     return found.sentence if found is not None else "The share is suspended: the next cell that you run brings it back."

@@ -90,6 +90,8 @@ class ViewContext:
     devices: Mapping[str, Device]
     #: The rule by which a notebook counts as idle.
     idle: IdleRule
+    #: Time within which a suspended share is back once a cell waits for it.
+    return_within: Seconds
     #: The last sample of the share of a notebook or a job.
     usage: ShareUse | None = None
     #: The finding that a job has used no GPU for a while; None = the job has used one, or nothing is known.
@@ -278,7 +280,7 @@ def notebook_view(record: Record, context: ViewContext) -> NotebookView:
         warning=warning,
         kept_until=_kept_until(workload),
         over_limit=context.over_limit,
-        suspension=suspension_view(record),
+        suspension=suspension_view(record, context.return_within),
         unsuspendable=record.detail.unsuspendable.sentence if record.detail.unsuspendable else "",
         trouble=context.trouble,
         eviction=eviction_view(record.detail.eviction),
@@ -307,7 +309,7 @@ def notebook_sentence(record: Record, context: ViewContext) -> str:
                 f"The server has {_share_phrase(workload, record.detail.place, context)}.", context.trouble
             )
         case "suspended" | "resuming":
-            return _append_trouble(suspension_sentence(record), context.trouble)
+            return _append_trouble(suspension_sentence(record, context.return_within), context.trouble)
         case "stopping":
             told = workload.stop.sentence if workload.stop else "The server is being stopped."
             return _append_trouble(told, context.trouble)

@@ -4,7 +4,7 @@ Rules
 -----
 1. Lending: an idle, suspendable notebook is suspended for preemptible work that is within its deserved quota and does
    not fit, before any running work is disturbed. The notebook must have been idle for `IdleRule.after`, and its owner
-   does not keep it. A suspended notebook keeps its quota.
+   does not keep it. The longest idle goes first, and of equals the largest. A suspended notebook keeps its quota.
 2. Borrowers: only preemptible training work starts on the share of a suspended notebook, and only if nothing else is
    free.
 3. Return: a suspended notebook gets its devices back as soon as it is used again (`is_wanted_back`), before any other
@@ -33,6 +33,7 @@ from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.state.reservations import Reservations
+from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.disruption import by_disruption
 from jupyter_gq.scheduling.workloads.seniority import by_seniority
 
@@ -71,7 +72,7 @@ def lend_idle_shares(inputs: CycleInputs, allocations: Allocations, evictions: E
     if not idle:
         return
     rule, now = inputs.policy.idle, inputs.now
-    idle.sort(key=lambda notebook: (idle_since(notebook, rule, now) or 0.0, notebook.id))
+    idle.sort(key=lambda notebook: (idle_since(notebook, rule, now) or 0.0, -gang.held(notebook), notebook.id))
     order = job_order(inputs.index, allocations, evictions)
     while (workload := order.next()) is not None:
         left = [notebook for notebook in idle if notebook.id not in evictions.evicted]

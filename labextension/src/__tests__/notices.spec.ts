@@ -212,7 +212,8 @@ describe('a share that is lent while its notebook is idle', () => {
     since: 1000,
     sentence: `${why} Nothing is lost; the next cell waits a few seconds and goes on.`,
     memory_mib: null,
-    expected_seconds: 8
+    expected_seconds: 8,
+    back_within: null
   };
 
   /** The service tells the state of the share. */

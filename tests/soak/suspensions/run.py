@@ -50,7 +50,7 @@ class Tally:
         """Return the figures as lines."""
         lines = [
             f"SEED={self.seed}: {sum(self.kills.values())} kills ({_count(self.kills)})",
-            f"services died while the journal said: {_count(self.moments)}",
+            f"they died while the journal said: {_count(self.moments)}",
             f"memory of suspended shares was lent {self.lent} times; judged {self.calms} times",
         ]
         return "\n".join([*lines, *(self.faults or ["No faults."])])
@@ -59,7 +59,9 @@ class Tally:
 class Run:
     """A run on one machine, with files in one folder."""
 
-    def __init__(self, machine: Machine, folder: Path, seed: int) -> None:
+    def __init__(self, machine: Machine, folder: Path, seed: int, life: type[Service] = Service) -> None:
+        """Prepare a run in which `life` is killed: the service, or the agent of a node."""
+        self._life = life
         self._machine, self._files, self._random = machine, Files(folder), random.Random(seed)
         self.tally = Tally(seed)
         self._number = 0
@@ -170,7 +172,7 @@ class Run:
         self._service = os.fork()
         if self._service == 0:
             try:
-                asyncio.run(Service(self._machine, self._files, _total()).live())
+                asyncio.run(self._life(self._machine, self._files, _total()).live())
             finally:
                 os._exit(1)
 
@@ -184,7 +186,7 @@ class Run:
         self._service = 0
         if os.waitstatus_to_exitcode(status) != -signal.SIGKILL:
             self.tally.faults.append(f"the service ended by itself with the status {status}")
-        self.tally.kills["service"] += 1
+        self.tally.kills[self._life.role] += 1
         steps = sorted({entry.step.value for entry in self._journal()}) or ["nothing"]
         self.tally.moments["+".join(steps)] += 1
         return False

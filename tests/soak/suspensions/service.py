@@ -103,6 +103,9 @@ class Files:
 class Service:
     """One life of the service."""
 
+    #: What is killed, and the run number of its shares.
+    role, run = "service", 1
+
     def __init__(self, machine: Machine, files: Files, most: int) -> None:
         """Prepare a service on this machine, where at most `most` MiB may be suspended at one time."""
         self._files, self._strike, self._struck = files, Strike(), -1
@@ -134,14 +137,18 @@ class Service:
         parent = os.getppid()
         while os.getppid() == parent:
             self._read_orders()
-            self._shares.recover()
-            for name, order in self._orders["shares"].items():
-                self._follow(name, away=order["away"])
+            self.obey()
             self._write_seen()
             await asyncio.sleep(_TICK)
 
+    def obey(self) -> None:
+        """Begin what the orders want of each share."""
+        self._shares.recover()
+        for name, order in self._orders["shares"].items():
+            self._follow(name, away=order["away"])
+
     def _read_orders(self) -> None:
-        """Read the orders, light the fuse of a new strike, and know new shares and those that have ended."""
+        """Read the orders, and light the fuse of a new strike."""
         self._orders = self._files.read(self._files.orders)
         strike = self._orders["strike"]
         if strike is None:
@@ -149,8 +156,12 @@ class Service:
         elif strike["id"] != self._struck:
             self._struck, self._strike.victim = strike["id"], strike["victim"] or os.getpid()
             self._strike.light(strike["places"])
+        self.know_shares()
+
+    def know_shares(self) -> None:
+        """Know new shares, and forget those that have ended."""
         for name in self._known - set(self._orders["shares"]):
-            self._shares.remove(name, 1)
+            self._shares.remove(name, self.run)
         for name in set(self._orders["shares"]) - self._known:
             self._shares.add(self._workload(name), lambda name=name: self._processes(name))
         self._known = set(self._orders["shares"])
@@ -166,7 +177,7 @@ class Service:
         return [ProcessId(os.getpid(), 0), *(ProcessId(*each) for each in order["processes"])]
 
     def _follow(self, name: str, *, away: bool) -> None:
-        state = self._shares.state(name, 1)
+        state = self._shares.state(name, self.run)
         if state is None:
             return
         if away and state.phase is SharePhase.IN_USE:
@@ -178,11 +189,11 @@ class Service:
         """Write the phase of each share, if any has changed; that of the record until the driver has been asked."""
         shares = {}
         for name in sorted(self._known):
-            state = self._shares.state(name, 1)
+            state = self._shares.state(name, self.run)
             if state is not None:
                 shares[name] = {
                     "phase": state.phase.value,
-                    "trouble": self._shares.describe_trouble(name, 1),
+                    "trouble": self._shares.describe_trouble(name, self.run),
                     # Why the last attempt failed, as after the death of a program in its middle.
                     "failure": state.failure,
                     "recovered": True,

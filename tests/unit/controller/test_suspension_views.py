@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.controller.views.suspension_views import (
-    COMES_BACK,
     notebook_phase,
     suspension_sentence,
     suspension_view,
@@ -18,6 +17,7 @@ from jupyter_gq.domain.workload_detail import Suspension, WorkloadDetail
 from jupyter_gq.store.protocol import Record
 from tests.builders import NOW, a_notebook, idle, running
 
+WITHIN = Seconds(60)
 LENT_TO_BOB = Suspension(
     sentence="Lent to bob.", by="job", decided_at=NOW, since=NOW, memory=MiB(9), seconds=Seconds(8)
 )
@@ -34,22 +34,30 @@ def used(record: Record) -> Record:
 
 
 def test_a_suspended_share_says_since_when_for_whom_and_how_long_its_return_takes():
-    view = suspension_view(a_record(State.SUSPENDED))
+    view = suspension_view(a_record(State.SUSPENDED), WITHIN)
     assert (view.since, view.sentence, view.memory_mib, view.expected_seconds) == (NOW, "Lent to bob.", 9, 8)
+
+
+def test_a_share_is_back_within_the_stated_time_once_a_cell_waits():
+    suspended = a_record(State.SUSPENDED)
+    assert suspension_view(suspended, WITHIN).back_within is None
+    assert suspension_view(used(suspended), WITHIN).back_within == 60
+    assert suspension_view(a_record(State.RESUMING), WITHIN).back_within == 8
+    assert suspension_view(a_record(State.RESUMING, replace(LENT_TO_BOB, seconds=None)), WITHIN).back_within is None
 
 
 @pytest.mark.parametrize("state", [State.RUNNING, State.STOPPING])
 def test_a_share_in_use_has_no_suspension_even_while_one_is_decided(state):
-    assert suspension_view(a_record(state)) is None
-    assert suspension_view(a_record(State.SUSPENDED, replace(LENT_TO_BOB, since=None))) is None
+    assert suspension_view(a_record(state), WITHIN) is None
+    assert suspension_view(a_record(State.SUSPENDED, replace(LENT_TO_BOB, since=None)), WITHIN) is None
 
 
 def test_the_sentence_follows_the_share_on_its_way_back():
     suspended = a_record(State.SUSPENDED)
-    assert suspension_sentence(suspended) == "Lent to bob."
-    assert suspension_sentence(used(suspended)) == COMES_BACK
-    assert "about 8 s" in suspension_sentence(a_record(State.RESUMING))
-    assert "about" not in suspension_sentence(a_record(State.RESUMING, replace(LENT_TO_BOB, seconds=None)))
+    assert suspension_sentence(suspended, WITHIN) == "Lent to bob."
+    assert "before all other work, within about 60 s" in suspension_sentence(used(suspended), WITHIN)
+    assert "about 8 s" in suspension_sentence(a_record(State.RESUMING), WITHIN)
+    assert "about" not in suspension_sentence(a_record(State.RESUMING, replace(LENT_TO_BOB, seconds=None)), WITHIN)
 
 
 def test_a_suspended_notebook_that_is_told_to_end_is_stopping():

@@ -39,6 +39,7 @@ class FakeNvml:
     def answer(self, name, *arguments):
         answers = {
             "nvmlInit": lambda: None,
+            "nvmlShutdown": lambda: None,
             "nvmlDeviceGetCount": lambda: 2,
             "nvmlDeviceGetHandleByIndex": lambda index: index,
             "nvmlDeviceGetHandleByUUID": self.handle_by_uuid,

@@ -12,7 +12,7 @@ NOW = 1_000.0
 
 def a_view(phase="suspended", server="", sentence="The share is coming back.", **suspension):
     """Return the service's view of a notebook, whose suspension has these fields."""
-    found = {"since": 900.0, "sentence": "Lent to carol.", "expected_seconds": 8.0, **suspension}
+    found = {"since": 900.0, "sentence": "Lent to carol.", "back_within": None, **suspension}
     is_lent = phase in {"suspended", "resuming"}
     return {"server": server, "phase": phase, "sentence": sentence, "suspension": found if is_lent else None}
 
@@ -35,8 +35,10 @@ def test_lent_share_is_told_with_for_whom_and_the_returning_one_with_when():
     waits = "A cell waits, so the share comes back."
     assert read_share(a_view(sentence=waits), NOW) == ShareState(lent=True, sentence=waits)
     coming = ShareState(lent=True, sentence="The share is coming back.", ready_at=NOW + 8)
-    assert read_share(a_view("resuming"), NOW) == coming
-    assert read_share(a_view("resuming", expected_seconds=None), NOW).ready_at is None
+    assert read_share(a_view("resuming", back_within=8.0), NOW) == coming
+    assert read_share(a_view("resuming"), NOW).ready_at is None
+    waiting = ShareState(lent=True, sentence=waits, ready_at=NOW + 60)
+    assert read_share(a_view(sentence=waits, back_within=60.0), NOW) == waiting, "while borrowers make room"
 
 
 def test_older_service_without_details_is_understood():
@@ -48,15 +50,15 @@ def test_notice_is_there_exactly_while_the_share_is_lent(notice):
     assert not notice._file.exists(), "what is unknown is not lent"
     notice.note_notebook(a_view(sentence="Lent to carol."), NOW)
     assert told(notice) == {"sentence": "Lent to carol.", "ready_at": None, "timeout": 600, "reachable": True}
-    notice.note_notebook(a_view("resuming"), NOW)
+    notice.note_notebook(a_view("resuming", back_within=8.0), NOW)
     assert told(notice)["ready_at"] == NOW + 8
     notice.note_notebook(a_view("running"), NOW)
     assert not notice._file.exists()
 
 
 def test_repeated_view_does_not_move_the_expected_time(notice):
-    notice.note_notebook(a_view("resuming"), NOW)
-    notice.note_notebook(a_view("resuming"), NOW + 5)
+    notice.note_notebook(a_view("resuming", back_within=8.0), NOW)
+    notice.note_notebook(a_view("resuming", back_within=8.0), NOW + 5)
     assert told(notice)["ready_at"] == NOW + 8
 
 

@@ -28,11 +28,31 @@ def fake_torch(folder: Path, version: str) -> None:
         import os
         from .version import __version__
         SEEN = os.environ.get("PYTORCH_ALLOC_CONF")
+        OTHER = os.environ.get("PYTORCH_CUDA_ALLOC_CONF")
         class cuda:
             queued, fraction = [], None
             _lazy_call = staticmethod(queued.append)
             @classmethod
             def set_per_process_memory_fraction(cls, fraction): cls.fraction = fraction
+        """)
+    )
+
+
+def fake_jax(folder: Path, version: str) -> None:
+    """Write a jaxlib that reads its fraction, when a GPU is first used, as the real one of this version does."""
+    package = folder / "jaxlib"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "version.py").write_text(f"_version = '{version}'\n__version__ = _version\n")
+    knows_both = version != "0.4.30"
+    (package / "xla_client.py").write_text(
+        textwrap.dedent(f"""
+        import os
+        def generate_pjrt_gpu_plugin_options():
+            old = os.getenv("XLA_PYTHON_CLIENT_MEM_FRACTION", "")
+            new = os.getenv("XLA_CLIENT_MEM_FRACTION", "") if {knows_both} else ""
+            if old and new: raise ValueError("both")
+            return {{"memory_fraction": float(new or old or "0.75")}}
         """)
     )
 
@@ -138,6 +158,13 @@ def test_a_missing_framework_is_still_missing(tmp_path: Path) -> None:
             {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True,per_process_memory_fraction:0.25"},
         ),
         (
+            {"PYTORCH_ALLOC_CONF": "backend:native", "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
+            dict.fromkeys(
+                ["PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"],
+                "backend:native,expandable_segments:True,per_process_memory_fraction:0.25",
+            ),
+        ),
+        (
             {"PYTORCH_ALLOC_CONF": "per_process_memory_fraction:0.1"},
             {"PYTORCH_ALLOC_CONF": "per_process_memory_fraction:0.1"},
         ),
@@ -164,7 +191,12 @@ def test_the_users_allocator_settings_stay(theirs: dict[str, str], merged: dict[
         ({"XLA_CLIENT_MEM_FRACTION": ".9"}, {"XLA_CLIENT_MEM_FRACTION": "0.2458"}),
         ({"XLA_CLIENT_MEM_FRACTION": ".1"}, {"XLA_CLIENT_MEM_FRACTION": ".1"}),
         ({"XLA_CLIENT_MEM_FRACTION": "all"}, {"XLA_CLIENT_MEM_FRACTION": "0.2458"}),
-        ({"XLA_PYTHON_CLIENT_MEM_FRACTION": ".9"}, {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.2458"}),
+        ({"XLA_PYTHON_CLIENT_MEM_FRACTION": ".9"}, {"XLA_CLIENT_MEM_FRACTION": "0.2458"}),
+        ({"XLA_PYTHON_CLIENT_MEM_FRACTION": ".1"}, {"XLA_CLIENT_MEM_FRACTION": ".1"}),
+        (
+            {"XLA_CLIENT_MEM_FRACTION": "0.2458", "XLA_PYTHON_CLIENT_MEM_FRACTION": ".1"},
+            {"XLA_CLIENT_MEM_FRACTION": ".1"},
+        ),
     ],
 )
 def test_the_users_fraction_for_jax_stays_if_it_is_smaller(theirs: dict[str, str], merged: dict[str, str]) -> None:
@@ -189,6 +221,28 @@ def test_the_users_limit_for_cupy_stays_if_it_is_smaller(theirs: str, kept: str)
     environ = {**CAPPED, "CUPY_GPU_MEMORY_LIMIT": theirs}
     cap_cupy(environ)
     assert environ["CUPY_GPU_MEMORY_LIMIT"] == kept
+
+
+@pytest.mark.parametrize("version", ["0.4.30", "0.4.33", "0.10.2"])
+@pytest.mark.parametrize("name", ["XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION"])
+@pytest.mark.parametrize(("theirs", "kept"), [(".9", "0.2458"), (".1", "0.1")])
+def test_jax_finds_one_fraction_of_the_name_that_its_version_knows(
+    tmp_path: Path, version: str, name: str, theirs: str, kept: str
+) -> None:
+    """A cell may set either variable, also after the import: JAX reads them when it first uses a GPU."""
+    fake_jax(tmp_path, version)
+    read = "print(xla_client.generate_pjrt_gpu_plugin_options())"
+    code = f"from jaxlib import xla_client\n{read}\nos.environ[{name!r}] = {theirs!r}\n{read}"
+    environ = {**CAPPED, "XLA_CLIENT_MEM_FRACTION": "0.2458"}  # as the environment of the share has it
+    said = in_kernel(tmp_path, code, environ)
+    assert said.split("\n")[:2] == ["{'memory_fraction': 0.2458}", f"{{'memory_fraction': {kept}}}"]
+
+
+def test_allocator_settings_of_a_cell_reach_torch_under_either_name(tmp_path: Path) -> None:
+    fake_torch(tmp_path, NEW_TORCH)
+    code = "os.environ['PYTORCH_CUDA_ALLOC_CONF'] = 'expandable_segments:True'\n"
+    said = in_kernel(tmp_path, f"{code}import torch; print(torch.SEEN, torch.OTHER)", CAPPED)
+    assert said.split() == ["expandable_segments:True,per_process_memory_fraction:0.2458"] * 2
 
 
 def test_jax_and_cupy_are_capped_in_a_kernel(tmp_path: Path) -> None:

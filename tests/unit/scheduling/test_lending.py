@@ -58,6 +58,18 @@ def test_an_idle_share_is_lent_before_anybody_is_disturbed():
     assert admitted(decide(apply(cluster.snapshot(), decision))) == ["entitled"]
 
 
+@pytest.mark.parametrize(("eves", "taken"), [(4000, "nb-eve"), (3999, "nb-ann")])
+def test_the_longest_idle_share_is_lent_first_and_of_equals_the_largest(eves, taken):
+    """Either would do for the job that waits."""
+    cluster = Cluster().node("n", 2).fixed("train", ann="0.5", eve="1").queue("q", "0.5")
+    idlers = [(a_notebook("ann", "0.5"), 4000), (a_notebook("eve", "1"), eves)]
+    for place, (notebook, seconds) in enumerate(idlers):
+        cluster.add(replace(idle(running(notebook, f"n-{place}"), seconds), suspendable=True))
+    cluster.add(running(a_notebook("dan", "0.5"), "n-0"), a_job("waits", "q", "0.5", owner="bob"))
+    (suspend,) = acts(decide(cluster.snapshot()))
+    assert (type(suspend), suspend.workload) == (Suspend, taken)
+
+
 @pytest.mark.parametrize(
     ("notebook", "taken"),
     [
