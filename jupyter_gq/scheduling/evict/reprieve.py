@@ -31,8 +31,9 @@ from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.evictions import Evictions, ReplicaEviction
 from jupyter_gq.scheduling.state.reservations import Reservations
-from jupyter_gq.scheduling.workloads.replicas import whole_workload
 from jupyter_gq.scheduling.workloads.seniority import seniority
+
+from .preemptors import served_workloads
 
 #: Victims that go whether or not other work needs their devices.
 _UNCONDITIONAL = frozenset({EvictReason.STALE_GANG, EvictReason.NODE_EMPTIED})
@@ -60,13 +61,16 @@ def _reprieve_workloads(
 ) -> list[Evict | Suspend]:
     """Take back evictions and migrations of whole workloads, and return what was taken back."""
     found = []
+    served = served_workloads(index, allocations) if evictions.evicted else set()
     for instruction in reversed(list(evictions.evicted.values())):
         victim = evictions.stopping[instruction.workload]
         stays = False
         if victim.id in evictions.migrations:
             stays = _cancel_migration(allocations, reservations, evictions, victim)
         elif _may_stay(instruction):
-            stays = _take_back_from_juniors(index, allocations, victim, instruction.by)
+            stays = _take_back(index, allocations, victim, instruction.by)
+            if not stays and instruction.by is not None and instruction.by not in served:
+                stays = _take_back_from_juniors(index, allocations, victim, instruction.by)
         if stays:
             found.append(instruction)
             evictions.reprieve(victim)
@@ -94,17 +98,11 @@ def _may_stay(instruction: Evict | Suspend) -> bool:
     return isinstance(instruction, Evict) and instruction.reason not in _UNCONDITIONAL
 
 
-def _take_back_from_juniors(
-    index: ClusterIndex, allocations: Allocations, victim: Workload, preemptor: str | None
-) -> bool:
-    """Undo the release of a victim as `_take_back` does; if its preemptor has no place, by the rule of juniors too.
+def _take_back_from_juniors(index: ClusterIndex, allocations: Allocations, victim: Workload, preemptor: str) -> bool:
+    """Do what `_take_back` does after the juniors that are nominated for the victim's devices lose their nominations.
 
-    The juniors that are nominated for its devices then lose their nominations.
+    If that does not help, the juniors keep their nominations.
     """
-    if _take_back(index, allocations, victim, preemptor):
-        return True
-    if preemptor is None or _is_served(index, allocations, preemptor):
-        return False
     juniors = _juniors_at(allocations, victim)
     places = {junior.id: allocations.withdraw(junior) for junior in juniors}
     if _take_back(index, allocations, victim, preemptor):
@@ -114,17 +112,15 @@ def _take_back_from_juniors(
     return False
 
 
-def _is_served(index: ClusterIndex, allocations: Allocations, preemptor: str) -> bool:
-    """Tell whether the preemptor or one of its replicas got a place, or keeps the place that it has."""
-    placed = {whole_workload(each).id for each in allocations.placed()}
-    return preemptor in placed or preemptor in index.holders.suspended
-
-
 def _juniors_at(allocations: Allocations, victim: Workload) -> list[Workload]:
-    """Return the work of the victim's queue that comes after the victim and is nominated for one of its devices."""
+    """Return the work of the victim's queue that comes after the victim and is nominated for one of its devices.
+
+    Work whose place earlier cycles recorded is left out.
+    """
     devices = {device for task in victim.placement for device in task.devices}
     nominees = (allocations.nominee(name) for name, place in allocations.nominated.items() if _is_at(place, devices))
-    return [each for each in nominees if each.queue == victim.queue and seniority(each) > seniority(victim)]
+    fellows = (each for each in nominees if each.queue == victim.queue and not each.reserved)
+    return [each for each in fellows if seniority(each) > seniority(victim)]
 
 
 def _is_at(place: Iterable[TaskPlacement], devices: Collection[str]) -> bool:
