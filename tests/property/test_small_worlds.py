@@ -153,3 +153,19 @@ def test_a_victim_does_not_go_for_younger_work_of_its_own_queue_when_its_preempt
 
 def _on_several(name, queue, devices, milli, **fields):
     return replace(a_job(name, queue, **fields), request=Request(devices=devices, milli_per_device=milli))
+
+
+def test_a_victim_that_goes_on_elsewhere_leaves_its_queue_above_its_quota():
+    """`high` moves to the place of `low`. So `low` went while both used 1.7 of 1 GPU, whoever is asked about first."""
+    workloads = (
+        running(a_job("large", "c"), "n0-2", since=763),
+        running(a_job("high", "a", priority=1), "n0-0", since=223),
+        *(running(a_job(f"part{queue}", queue, "0.3"), "n0-1", since=360) for queue in "cb"),
+        running(a_job("low", "a", "0.7"), "n1-0", since=939),
+        _on_several("wants", "b", 2, MilliGpu(700), submitted=6),
+        a_job("more", "b", tasks=2, preemptible=False, submitted=8),
+    )
+    queues = (a_queue("a", 1, over_quota_weight=0), a_queue("b", 0.5), a_queue("c", 1, over_quota_weight=0))
+    snapshot = Snapshot(nodes=(a_node("n0", 3), a_node("n1")), queues=queues, workloads=workloads)
+    decision, _ = check(snapshot, Policy(consolidate=False))
+    assert {"high", "low"} <= {*evicted(decision)}
