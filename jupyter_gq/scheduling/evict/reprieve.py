@@ -14,7 +14,7 @@ gives it the right to other devices (see `rights`). So a victim of a preemptor w
 lift a queue above both of them above its fair share.
 
 Juniors: if the preemptor of a victim got no place, the victim does not go for work of its own queue that comes after
-it in the job order. It would take the place back as soon as it has stopped, again and again.
+it in the job order. The victim would take the place back as soon as it has stopped, again and again.
 
 Start at once: a preemptor that fits now without its reprieved victims is admitted.
 """
