@@ -10,7 +10,6 @@ All lie in the folder `<temporary folder>/jupyter-gq-sim-<uid>` of the user of t
 
 import json
 import os
-import re
 import stat
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
@@ -21,8 +20,8 @@ from pathlib import Path
 
 import psutil
 
+from jupyter_gq.domain import bounded_json
 from jupyter_gq.domain.amount import MiB
-from jupyter_gq.domain.json_types import JsonObject
 
 from .checkpointer import CheckpointState
 from .processes import ProcessId, read_process
@@ -76,10 +75,11 @@ def reported_memory(process: psutil.Process) -> MiB:
 
 def read_record(process: ProcessId) -> SimulatedRecord:
     """Return what the simulated driver did to the process; a process without a valid record is RUNNING."""
-    with suppress(psutil.Error, ValueError, TypeError, KeyError, AttributeError):
-        found: JsonObject = json.loads(_read(_folder_of_process(process.pid), _record_name(process.pid), _MAX_BYTES))
-        moves = found["moves"]
-        if found["ticks"] == process.ticks and isinstance(moves, dict):
+    with suppress(psutil.Error, ValueError, KeyError):
+        # The folder belongs to the user of the process, who may write anything into the file.
+        found = bounded_json.parse(_read(_folder_of_process(process.pid), _record_name(process.pid), _MAX_BYTES))
+        moves = found["moves"] if isinstance(found, dict) else None
+        if isinstance(found, dict) and found["ticks"] == process.ticks and isinstance(moves, dict):
             return SimulatedRecord(
                 state=CheckpointState(str(found["state"])), moves={old: str(new) for old, new in moves.items()}
             )
@@ -108,7 +108,18 @@ def write_record(process: ProcessId, record: SimulatedRecord) -> None:
 
 def memory_on_device(device: str) -> MiB:
     """Return the memory in MiB of all processes that hold this simulated device by their environment or by a move."""
-    return MiB(sum(_memory_of(pid, device) for pid in _reporting_pids()))
+    return MiB(sum(_memory_of(pid, device) for pid in reporting_pids()))
+
+
+def reporting_pids() -> Iterator[int]:
+    """Yield the ids of all processes with a report that may be read.
+
+    Processes are looked through, not names in folders: a user can make any number of files and folders.
+    """
+    for pid in psutil.pids():
+        with suppress(OSError):
+            if (_folder_of(os.stat(f"/proc/{pid}").st_uid) / str(pid)).is_file():
+                yield pid
 
 
 def held_devices(pid: int, record: SimulatedRecord) -> frozenset[str]:
@@ -152,13 +163,6 @@ def _memory_of(pid: int, device: str) -> MiB:
         if record.holds_memory and device in held_devices(pid, record):
             return reported_memory(psutil.Process(pid))
     return MiB(0)
-
-
-def _reporting_pids() -> Iterator[int]:
-    """Yield the ids of all processes with a report, of all users whose folders may be read."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
-        with suppress(OSError):
-            yield from (int(name) for name in os.listdir(folder) if re.fullmatch(r"\d+", name))
 
 
 def _folder_of(uid: int) -> Path:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Kind, Request, Workload
+from jupyter_gq.domain.workload import Kind, Request, TaskPlacement, Workload
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Reserve, Shrink
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.state.cycle_state import CycleState
@@ -124,7 +124,7 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
     """Each victim in its turn: reclaimed from a queue above its quota, or preempted by a higher priority.
 
     A decision does not tell the turns. If there is any order of victims that is lawful, it is so when those that give
-    fewest GPUs are first: each leaves most to the next ones.
+    fewest GPUs are first: each leaves most to the next ones. A victim that goes on elsewhere gives nothing.
 
     What the same decision admits, nominates or moves counts: it may be what brings its queue above its quota.
     """
@@ -135,7 +135,7 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
     places = {i.workload: i.placement for i in decision.instructions if isinstance(i, Reserve) and i.nominated}
     by_id = {workload.id: workload for workload in snapshot.workloads}
     _count_what_gets_a_place(books, by_id, decision)
-    for instruction in sorted(told, key=lambda each: _given_by(by_id, each)):
+    for instruction in sorted(told, key=lambda each: _left_with_others(by_id, each, places)):
         victim, gives = by_id[instruction.workload], _given_by(by_id, instruction)
         # A gang that has lost tasks goes back for its own sake, and for nobody else's.
         assert victim.preemptible or (instruction.reason is EvictReason.STALE_GANG and instruction.by is None)
@@ -166,6 +166,15 @@ def _given_by(by_id: dict[str, Workload], instruction: Evict | Shrink) -> Amount
     """What the victim gives back."""
     victim = by_id[instruction.workload]
     return of_tasks(victim, instruction.placement) if isinstance(instruction, Shrink) else held(victim)
+
+
+def _left_with_others(
+    by_id: dict[str, Workload], instruction: Evict | Shrink, places: dict[str, tuple[TaskPlacement, ...]]
+) -> Amounts:
+    """What the victim gives back, less what it has again at its new place."""
+    back = of_tasks(by_id[instruction.workload], places.get(instruction.workload, ()))
+    gpus, cpu, memory = (gives - has for gives, has in zip(_given_by(by_id, instruction), back, strict=True))
+    return gpus, cpu, memory
 
 
 def _count_what_gets_a_place(books: Books, by_id: dict[str, Workload], decision: Decision) -> None:

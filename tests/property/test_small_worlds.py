@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.amount import MilliGpu, Seconds
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Request, TaskPlacement
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict, Shrink
 from jupyter_gq.scheduling.policy import Policy
 from tests.builders import NOW, a_job, a_node, a_queue, acts, evicted, running
-from tests.property.histories import check
+from tests.property.histories import check, settle
 from tests.property.laws import moving_to, went_for_nothing
 
 CORE = 1000
@@ -121,3 +121,51 @@ def test_a_victim_may_go_for_the_work_that_waits_though_other_work_moves_to_one_
     assert moving_to(after, "two") == {"one"}
     assert went_for_nothing(snapshot, after, Policy(), "one", "two")
     assert not went_for_nothing(snapshot, after, Policy(), "wants", "two")
+
+
+def test_a_victim_does_not_go_for_younger_work_of_its_own_queue_when_its_preemptor_gets_no_place():
+    """`wants` would take from `first` and `high`, and `high` takes back from it: then `second` must not have the place.
+
+    `first` would have it back in the next cycle, and so on for ever.
+    """
+    queues = (
+        a_queue("d", 6),
+        a_queue("d/a", 3, parent="d"),
+        a_queue("d/a/x", 2, parent="d/a", over_quota_weight=2),
+        a_queue("d/a/y", 1, parent="d/a", over_quota_weight=2, priority=1),
+        a_queue("d/b", 3, parent="d"),
+        a_queue("d/b/x", 2, parent="d/b"),
+        a_queue("d/b/y", 1, parent="d/b", over_quota_weight=0),
+    )
+    half, quarter = MilliGpu(500), MilliGpu(250)
+    workloads = (
+        running(_on_several("wide", "d/a/y", 3, half), "n0-0", "n0-1", "n0-2"),
+        running(_on_several("other", "d/b/y", 3, half), "n0-0", "n0-2", "n0-3"),
+        running(_on_several("high", "d/a/x", 2, quarter, priority=1), "n0-1", "n0-3", since=1000),
+        running(a_job("fixed", "d/a/x", priority=1), "n1-1"),
+        running(a_job("first", "d/a/x", submitted=2), "n1-0", since=1000),
+        a_job("second", "d/a/x", submitted=4),
+        _on_several("wants", "d/a/y", 2, half, submitted=5),
+    )
+    snapshot = Snapshot(nodes=(a_node("n0", 4), a_node("n1", 2)), queues=queues, workloads=workloads)
+    assert settle(snapshot, Policy()).workloads == workloads
+
+
+def _on_several(name, queue, devices, milli, **fields):
+    return replace(a_job(name, queue, **fields), request=Request(devices=devices, milli_per_device=milli))
+
+
+def test_a_victim_that_goes_on_elsewhere_leaves_its_queue_above_its_quota():
+    """`high` moves to the place of `low`. So `low` went while both used 1.7 of 1 GPU, whoever is asked about first."""
+    workloads = (
+        running(a_job("large", "c"), "n0-2", since=763),
+        running(a_job("high", "a", priority=1), "n0-0", since=223),
+        *(running(a_job(f"part{queue}", queue, "0.3"), "n0-1", since=360) for queue in "cb"),
+        running(a_job("low", "a", "0.7"), "n1-0", since=939),
+        _on_several("wants", "b", 2, MilliGpu(700), submitted=6),
+        a_job("more", "b", tasks=2, preemptible=False, submitted=8),
+    )
+    queues = (a_queue("a", 1, over_quota_weight=0), a_queue("b", 0.5), a_queue("c", 1, over_quota_weight=0))
+    snapshot = Snapshot(nodes=(a_node("n0", 3), a_node("n1")), queues=queues, workloads=workloads)
+    decision, _ = check(snapshot, Policy(consolidate=False))
+    assert {"high", "low"} <= {*evicted(decision)}

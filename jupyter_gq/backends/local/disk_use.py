@@ -1,32 +1,113 @@
-"""The disk space that the files of a job take, however many and deep its folders are."""
+"""The disk space that the files of a job take, however many and deep its folders are.
+
+Rules
+-----
+Any depth: a folder is opened relative to the one above, and left through its `..`. So two folders are open at most, and
+    no path grows with the depth.
+No link is followed.
+Bounds: above `_MOST_ENTRIES` entries only a part is measured, so that a folder of millions keeps nobody waiting.
+"""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from jupyter_gq.domain.amount import MiB
 
-#: Files and folders that are counted, so that a folder of millions keeps nobody waiting.
+#: Files and folders that are counted.
 _MOST_ENTRIES = 200_000
 _BLOCK = 512
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+#: Device and inode of a folder.
+_Identity = tuple[int, int]
 
 
 def measure_folder(folder: Path) -> MiB:
-    """Return the space that a folder takes, without following links; above `_MOST_ENTRIES` entries, a part of it.
+    """Return the space that a folder takes; above `_MOST_ENTRIES` entries, or if folders are moved meanwhile, a part.
 
     What cannot be read counts as nothing. A file with several names counts once for each of them.
     """
-    blocks, counted = 0, 0
-    waiting = [os.fspath(folder)]
-    while waiting and counted < _MOST_ENTRIES:
-        try:
-            with os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    counted += 1
-                    blocks += entry.stat(follow_symlinks=False).st_blocks
+    try:
+        top = os.open(folder, _FOLDER & ~os.O_NOFOLLOW)
+    except OSError:
+        return MiB(0)
+    walk = _Walk(top)
+    try:
+        while walk.enter_next():
+            walk.count()
+    finally:
+        os.close(walk.here)
+    return MiB(walk.blocks * _BLOCK // 2**20)
+
+
+class _Walk:
+    """A walk through all folders below one, which keeps only the folder open in which it stands."""
+
+    def __init__(self, top: int) -> None:
+        """Begin in the open folder `top` and count what is in it."""
+        #: The open folder in which the walk stands.
+        self.here = top
+        #: Blocks of all entries that were counted.
+        self.blocks = 0
+        self._entries = 0
+        #: For each folder from the top to `here`: which one it is, and the names of the folders in it still to enter.
+        self._path: list[tuple[_Identity, list[str]]] = []
+        self.count()
+
+    def count(self) -> None:
+        """Count the entries of the folder in which the walk stands, and remember the folders among them."""
+        inner: list[str] = []
+        self._path.append((_identity(self.here), inner))
+        with suppress(OSError), os.scandir(self.here) as entries:
+            for entry in entries:
+                if self._entries >= _MOST_ENTRIES:
+                    break
+                self._entries += 1
+                with suppress(OSError):  # deleted meanwhile
+                    self.blocks += entry.stat(follow_symlinks=False).st_blocks
                     if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-                    if counted >= _MOST_ENTRIES:
-                        break
+                        inner.append(entry.name)
+
+    def enter_next(self) -> bool:
+        """Go to a folder that was not counted yet; return False if there is none, or enough has been counted."""
+        while self._path and self._entries < _MOST_ENTRIES:
+            _, inner = self._path[-1]
+            if inner:
+                if self._enter(inner.pop()):
+                    return True
+            elif not self._leave():
+                return False
+        return False
+
+    def _enter(self, name: str) -> bool:
+        """Go into a folder; return False, without moving, if it cannot be read or could not be left again."""
+        try:
+            below = os.open(name, _FOLDER, dir_fd=self.here)
         except OSError:
-            continue  # deleted or closed meanwhile
-    return MiB(blocks * _BLOCK // 2**20)
+            return False
+        try:
+            os.stat("..", dir_fd=below)
+        except OSError:
+            os.close(below)
+            return False
+        os.close(self.here)
+        self.here = below
+        return True
+
+    def _leave(self) -> bool:
+        """Go back to the folder above; return False at the top, and if the folder was moved elsewhere meanwhile."""
+        self._path.pop()
+        if not self._path:
+            return False
+        try:
+            above = os.open("..", _FOLDER, dir_fd=self.here)
+        except OSError:
+            return False
+        os.close(self.here)
+        self.here = above
+        return _identity(above) == self._path[-1][0]
+
+
+def _identity(folder: int) -> _Identity:
+    found = os.fstat(folder)
+    return found.st_dev, found.st_ino

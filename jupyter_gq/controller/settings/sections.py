@@ -425,9 +425,11 @@ class LongWaits(Configurable):
         help="""True: running jobs are moved if that makes room for a waiting job and each moved job has a new place. A
         moved job continues from its last checkpoint. Default: True.""",
     ).tag(config=True)
-    moved_after = Number(600, help="Seconds that a job runs at least before it is moved. Default: 600.").tag(
-        config=True
-    )
+    moved_after = Number(
+        600,
+        help="""Seconds that a job runs at least before it is moved. Other jobs are not moved for a job above its quota
+        that went back to its queue within so many seconds. Default: 600.""",
+    ).tag(config=True)
 
 
 class Placement(Configurable):

@@ -6,6 +6,10 @@ Only to start work: moves are made only for a workload that its queue may start 
 preemptible) and that then starts. So each set of moves brings one more workload to run, and moves end when they could
 help no pending workload.
 
+Not for what was just stopped: for work above the quota of its queue that went back to its queue within
+`Policy.moved_after`, nothing moves. Else one eviction could lead to several moves. See
+docs/decisions/0284-move-nothing-for-work-that-was-just-stopped.md.
+
 What moves: preemptible training work that has run for longer than `Policy.moved_after` and is not protected from
 preemption in its queue. All tasks of everything that moves have a new place, on devices that are free or that the moves
 free. No work is stopped for good. A gang that has lost tasks does not move, since it would start with too few.
@@ -34,6 +38,7 @@ from jupyter_gq.scheduling.admit.job_order import job_order
 from jupyter_gq.scheduling.admit.start import try_nominate, try_place
 from jupyter_gq.scheduling.placement import View
 from jupyter_gq.scheduling.placement import gang_placement as assemble
+from jupyter_gq.scheduling.quota.accounts import is_entitled
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions, ReplicaEviction
@@ -73,7 +78,7 @@ def consolidate(
 
     order = job_order(inputs.index, allocations, evictions, promising, by_pool=True)
     while (workload := order.next()) is not None:
-        if search.help(workload):
+        if _was_just_stopped(inputs, allocations, workload) or search.help(workload):
             order.done()
         else:
             order.skip_class()
@@ -98,6 +103,13 @@ def may_move(inputs: CycleInputs, allocations: Allocations, workload: Workload) 
         return False
     least = max(inputs.policy.moved_after, inputs.index.min_runtimes.of(account, account))
     return inputs.now > workload.started_at + least
+
+
+def _was_just_stopped(inputs: CycleInputs, allocations: Allocations, workload: Workload) -> bool:
+    """Tell whether work that its queue is not guaranteed went back to the queue within `moved_after`."""
+    if workload.requeued_at is None or inputs.now > workload.requeued_at + inputs.policy.moved_after:
+        return False
+    return not is_entitled(allocations.account(workload), gang.smallest(workload))
 
 
 class _Search:

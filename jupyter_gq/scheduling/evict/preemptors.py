@@ -37,7 +37,7 @@ def name_preemptors(index: ClusterIndex, allocations: Allocations, evictions: Ev
     The new one is the nominee with the highest seniority that gets a device of the victim. The sentence changes as
     well. If there is no such nominee, or the reason would not be true of it, the eviction stays as it is.
     """
-    nominees, served = _nominees_by_device(allocations), _served(index, allocations)
+    nominees, served = _nominees_by_device(allocations), served_workloads(index, allocations)
     for name in evictions.migrations.keys() & evictions.evicted.keys():
         # Work that goes on elsewhere makes its own preemptor the one for which the work there stops.
         preemptor = index.workloads.get(evictions.evicted[name].by or "")
@@ -74,7 +74,7 @@ def _find_heirs(index: ClusterIndex, allocations: Allocations, evictions: Evicti
     """Return the nominees that get devices of victims of this cycle whose preemptors got no place."""
     if not evictions.evicted and not evictions.replicas:
         return set()
-    served = _served(index, allocations)
+    served = served_workloads(index, allocations)
     gone = [each.workload for each in evictions.evicted.values() if each.by is not None and each.by not in served]
     victims = [index.workloads[name] for name in gone]
     victims += [each.replica for each in evictions.replicas.values() if each.by is not None and each.by not in served]
@@ -84,7 +84,7 @@ def _find_heirs(index: ClusterIndex, allocations: Allocations, evictions: Evicti
     return {heir.id for victim in victims if (heir := _senior_nominee(nominees, victim)) is not None}
 
 
-def _served(index: ClusterIndex, allocations: Allocations) -> set[str]:
+def served_workloads(index: ClusterIndex, allocations: Allocations) -> set[str]:
     """Return the ids of the workloads that this cycle has placed, or that keep the place that they have."""
     placed = [*map(allocations.nominee, allocations.nominated), *allocations.admitted.values()]
     # A suspended notebook that is used again keeps the place that it has, so it is not among the nominees.

@@ -13,12 +13,17 @@ Rights: a preemptor may owe its place to a victim whose own devices it does not 
 gives it the right to other devices (see `rights`). So a victim of a preemptor with a place does not stay if it would
 lift a queue above both of them above its fair share.
 
+Juniors: if the preemptor of a victim got no place, the victim does not go for work of its own queue that comes after
+it in the job order. The victim would take the place back as soon as it has stopped, again and again.
+
 Start at once: a preemptor that fits now without its reprieved victims is admitted.
 """
 
+from collections.abc import Collection, Iterable
+
 from jupyter_gq.domain.queue_tree import common_end
 from jupyter_gq.domain.reasons import EvictReason
-from jupyter_gq.domain.workload import Workload
+from jupyter_gq.domain.workload import TaskPlacement, Workload
 from jupyter_gq.scheduling.admit.start import admit_nominee
 from jupyter_gq.scheduling.decision import Evict, Suspend
 from jupyter_gq.scheduling.quota.limits import exceeded_limits_above
@@ -26,6 +31,9 @@ from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.evictions import Evictions, ReplicaEviction
 from jupyter_gq.scheduling.state.reservations import Reservations
+from jupyter_gq.scheduling.workloads.seniority import seniority
+
+from .preemptors import served_workloads
 
 #: Victims that go whether or not other work needs their devices.
 _UNCONDITIONAL = frozenset({EvictReason.STALE_GANG, EvictReason.NODE_EMPTIED})
@@ -53,6 +61,7 @@ def _reprieve_workloads(
 ) -> list[Evict | Suspend]:
     """Take back evictions and migrations of whole workloads, and return what was taken back."""
     found = []
+    served = served_workloads(index, allocations) if evictions.evicted else set()
     for instruction in reversed(list(evictions.evicted.values())):
         victim = evictions.stopping[instruction.workload]
         stays = False
@@ -60,6 +69,8 @@ def _reprieve_workloads(
             stays = _cancel_migration(allocations, reservations, evictions, victim)
         elif _may_stay(instruction):
             stays = _take_back(index, allocations, victim, instruction.by)
+            if not stays and instruction.by is not None and instruction.by not in served:
+                stays = _take_back_from_juniors(index, allocations, victim, instruction.by)
         if stays:
             found.append(instruction)
             evictions.reprieve(victim)
@@ -85,6 +96,35 @@ def _reprieve_replicas(index: ClusterIndex, allocations: Allocations, evictions:
 def _may_stay(instruction: Evict | Suspend) -> bool:
     """Tell whether the decision may be taken back: False for a suspension, a stale gang or a drained node."""
     return isinstance(instruction, Evict) and instruction.reason not in _UNCONDITIONAL
+
+
+def _take_back_from_juniors(index: ClusterIndex, allocations: Allocations, victim: Workload, preemptor: str) -> bool:
+    """Do what `_take_back` does after the juniors that are nominated for the victim's devices lose their nominations.
+
+    If that does not help, the juniors keep their nominations.
+    """
+    juniors = _juniors_at(allocations, victim)
+    places = {junior.id: allocations.withdraw(junior) for junior in juniors}
+    if _take_back(index, allocations, victim, preemptor):
+        return True
+    for junior in juniors:
+        allocations.nominate_again(junior, places[junior.id])
+    return False
+
+
+def _juniors_at(allocations: Allocations, victim: Workload) -> list[Workload]:
+    """Return the work of the victim's queue that comes after the victim and is nominated for one of its devices.
+
+    Work whose place earlier cycles recorded is left out.
+    """
+    devices = {device for task in victim.placement for device in task.devices}
+    nominees = (allocations.nominee(name) for name, place in allocations.nominated.items() if _is_at(place, devices))
+    fellows = (each for each in nominees if each.queue == victim.queue and not each.reserved)
+    return [each for each in fellows if seniority(each) > seniority(victim)]
+
+
+def _is_at(place: Iterable[TaskPlacement], devices: Collection[str]) -> bool:
+    return any(device in devices for task in place for device in task.devices)
 
 
 def _take_back(index: ClusterIndex, allocations: Allocations, victim: Workload, preemptor: str | None) -> bool:

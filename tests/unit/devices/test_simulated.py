@@ -10,6 +10,7 @@ import pytest
 from traitlets import TraitError
 from traitlets.config import Config
 
+from jupyter_gq.devices import simulated_memory
 from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.probe import ProbeState, ProbeStatus
 from jupyter_gq.devices.simulated import SimulatedDevices, SimulatedProbe, parse_devices
@@ -80,6 +81,22 @@ def test_error_of_a_wrong_value_names_the_trait_and_the_fix(text, problem):
 def test_status_says_what_is_simulated_and_why(probe, clock):
     assert probe.status() == ProbeStatus(state=ProbeState.OK, detail="Simulated (2x A100-40GB): for a test.")
     assert SimulatedProbe((), why="", now=clock.now).status().state is ProbeState.NO_DEVICES
+
+
+@pytest.mark.parametrize("record", ["[" * 60_000, '{"ticks": {"a":', '{"ticks": 1e999}', "[]", '{"moves": {}}', "\x00"])
+def test_what_a_user_writes_in_the_place_of_a_record_is_none(probe, reports, record):
+    pid = os.getpid()
+    (reports / f"{pid}.gpu").write_text(record)
+    (reports / str(pid)).write_text("1234")
+    assert probe.usage("GPU-sim-0", [pid])[0].memory == 1234
+
+
+def test_only_the_reports_of_processes_are_looked_for(reports):
+    """No name is listed, so a user who makes a million files holds up nobody."""
+    for name in (str(os.getpid()), "1234567890", "x", "0"):
+        (reports / name).write_text("5")
+    (reports.parent / "jupyter-gq-sim-4294967290").mkdir()
+    assert list(simulated_memory.reporting_pids()) == [os.getpid()]
 
 
 def test_memory_is_what_the_process_reports(probe, reports):

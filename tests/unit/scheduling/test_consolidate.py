@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.amount import MilliGpu, Seconds
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import TaskPlacement
+from jupyter_gq.domain.workload import Request, TaskPlacement
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Evict, Reserve
 from jupyter_gq.scheduling.evict.consolidate import consolidate
@@ -30,6 +30,9 @@ from tests.builders import (
     why,
     without,
 )
+
+#: Half of two devices.
+TWO_HALVES = Request(devices=2, milli_per_device=MilliGpu(500))
 
 
 def decide(snapshot, **settings):
@@ -256,3 +259,25 @@ def test_a_replica_that_was_evicted_already_does_not_move():
     consolidate(state.inputs, allocations, state.reservations, evictions)
     assert list(allocations.nominated) == ["first"]
     assert list(evictions.replicas) == [replica.id]
+
+
+@pytest.mark.parametrize(("ago", "quota", "moves"), [(600, 0, False), (601, 0, True), (0, 2, True)])
+def test_nothing_moves_for_work_above_its_quota_that_was_just_stopped(ago, quota, moves):
+    cluster = Cluster().node("m", 2).node("n", 2).queue("q", 2).queue("borrows", quota)
+    stopped_work = replace(a_job("big", "borrows", 2, owner="bob"), requeued_at=NOW - ago)
+    cluster.add(running(a_job("old", "q"), "m-0", since=1), running(a_job("new", "q"), "n-0", since=2), stopped_work)
+    assert bool(evicted(decide(cluster.snapshot()))) is moves
+
+
+def test_an_eviction_leads_to_no_moves():
+    """`large` goes for `wants`. There is room for it in parts, and nothing has happened since."""
+    cluster = Cluster().node("n", 4).queue("a").queue("b", 3)
+    cluster.add(
+        running(a_job("large", "a", 2), "n-0", "n-3", since=634),
+        running(a_job("one", "b", "0.3"), "n-1", since=281),
+        *(running(a_job(f"part{number}", "b", "0.25"), "n-2", since=100 + number) for number in range(4)),
+        replace(a_job("wants", "b", "0.5", preemptible=False, submitted=900), request=TWO_HALVES),
+    )
+    after = apply(cluster.snapshot(), first := decide(cluster.snapshot()))
+    assert evicted(first) == ["large"]
+    assert evicted(decide(stopped(after))) == []
