@@ -14,7 +14,7 @@ from jupyter_gq.client.models import Kernel
 from . import cells
 from .assignments import plan_assignments
 from .bundle import Origin, Step, is_python, read_cells, read_python_version
-from .effects import Effect, find_effects
+from .effects import Effect, find_effects_in_order
 from .environment import ServerEnvironment
 from .job_senders import leave_out_senders
 from .names import find_free_names, find_made_names, find_needed_names
@@ -130,14 +130,15 @@ def _find_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel)
     is_newer = bool(request.software) or cells.is_newer_python(read_python_version(request.notebook))
     may_be_newer = python and is_newer
     in_memory = any(":memory:" in step.source for step in steps)
-    for step in steps:
+    effects = find_effects_in_order(step.source for step in steps) if python else [[] for _ in steps]
+    for step, acts in zip(steps, effects, strict=True):
         ran = request.prefix[step.index] if step.index is not None else None
         if ran is not None:
             yield from _describe_run(ran, step, present)
         if python and cells.is_unread(step.source):
             yield warn_about(step, "not_checked", _UNREAD)
         elif python:
-            for effect in find_effects(step.source):
+            for effect in acts:
                 if not (in_memory and effect.kind == "writes_database"):
                     yield from _describe_effect(effect, step, ran is not None and ran.ran)
         if may_be_newer:

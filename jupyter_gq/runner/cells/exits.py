@@ -14,7 +14,7 @@ from jupyter_gq.domain.json_types import JsonMapping
 EXIT_STATUS_EXPRESSION = "_exit_code"
 #: Magics that run a command and leave its status as `!` does.
 _COMMAND_MAGICS = "pip|conda|mamba|micromamba|uv"
-#: A command in the last line of a cell: after `!`, also if it is timed, or as one of those magics. `!!` leaves no status.
+#: A command in the last line of a cell: after `!`, also if timed, or as one of those magics. `!!` leaves no status.
 _COMMAND = re.compile(rf"(?:%time\s+)?(?:!(?!!)\s*(?P<shell>.*)|(?P<magic>%(?:{_COMMAND_MAGICS})\b.*))")
 #: A line that runs code by a magic, also by `run` without its `%`. `%tb` only shows an earlier error once more.
 _RUNS_CODE = re.compile(r"%(?!tb\b)|run\s+[\w./~\"'-]")
