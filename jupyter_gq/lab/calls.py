@@ -8,7 +8,7 @@ Rules
 """
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
@@ -48,6 +48,10 @@ _NAMING = frozenset(
 )
 #: The calls of modules that were asked for.
 _CALLS: WeakKeyDictionary[ast.Module, list[ast.Call]] = WeakKeyDictionary()
+#: The bodies that were read: of modules, functions and classes.
+_BODIES: "WeakKeyDictionary[ast.AST, _Body]" = WeakKeyDictionary()
+#: What has a body that runs by itself.
+_Runs = ast.Module | Function | ast.Lambda
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +127,9 @@ class Definitions:
     #: Names of classes by the names of variables.
     instances: dict[str, str] = field(default_factory=dict)
 
-    def add(self, body: Iterable[ast.AST]) -> None:
+    def add(self, scope: "_Runs") -> None:
         """Add what the statements of one scope define."""
-        for node in list_statements(body):
+        for node in _read_body(scope).defining:
             if isinstance(node, Function):
                 self.functions[node.name] = node
             elif isinstance(node, ast.ClassDef):
@@ -181,7 +185,7 @@ class Definitions:
             if each not in self.classes or each in seen:
                 continue
             seen.add(each)
-            for node in list_statements(self.classes[each].body):
+            for node in _read_body(self.classes[each]).defining:
                 if isinstance(node, Function) and node.name == name:
                     return node
             ahead += [base.id for base in self.classes[each].bases if isinstance(base, ast.Name)]
@@ -198,24 +202,52 @@ def list_calls(tree: ast.Module) -> list[ast.Call]:
 
 def find_calls(tree: ast.Module, known: Definitions) -> Iterator[ast.Call]:
     """Yield the calls that run when the cell runs, with `known` from the cells before it; add what the cell defines."""
-    known.add(tree.body)
+    known.add(tree)
     # What is defined within functions is known while these are followed, and by no later cell.
     inner = Definitions(dict(known.functions), dict(known.classes), dict(known.instances))
     followed: set[int] = set()
-    ahead: list[tuple[ast.AST, str]] = [(node, "") for node in reversed(tree.body)]
+    ahead: list[tuple[_Runs, str]] = [(tree, "")]
     while ahead:
-        node, own = ahead.pop()
-        if isinstance(node, Function | ast.Lambda):
-            continue
-        for call in _list_calls_of(node):
+        scope, own = ahead.pop()
+        for call in _read_body(scope).calls:
             yield call
             for called, of in inner.find_called(call.func, own):
                 if id(called) not in followed:
                     followed.add(id(called))
-                    body: list[ast.AST] = [called.body] if isinstance(called, ast.Lambda) else [*called.body]
-                    inner.add(body)
-                    ahead.extend((each, of) for each in reversed(body))
-        ahead.extend((each, own) for each in reversed(list_children(node)))
+                    inner.add(called)
+                    ahead.append((called, of))
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """The body of a module, function or class."""
+
+    #: Calls that run with it, without those in the functions that it defines or calls.
+    calls: Sequence[ast.Call]
+    #: Statements that may define functions, classes and instances.
+    defining: Sequence[ast.AST]
+
+
+def _read_body(scope: ast.Module | Function | ast.Lambda | ast.ClassDef) -> _Body:
+    """Return the body of a module, function or class; kept as long as its syntax tree is."""
+    found = _BODIES.get(scope)
+    if found is None:
+        body: list[ast.AST] = [scope.body] if isinstance(scope, ast.Lambda) else [*scope.body]
+        kinds = Function | ast.ClassDef | ast.Assign | ast.withitem
+        found = _BODIES[scope] = _Body(
+            calls=[*_find_direct_calls(body)],
+            defining=[node for node in list_statements(body) if isinstance(node, kinds)],
+        )
+    return found
+
+
+def _find_direct_calls(body: Iterable[ast.AST]) -> Iterator[ast.Call]:
+    ahead = list(body)[::-1]
+    while ahead:
+        node = ahead.pop()
+        if not isinstance(node, Function | ast.Lambda):
+            yield from _list_calls_of(node)
+            ahead.extend(reversed(list_children(node)))
 
 
 def _list_calls_of(node: ast.AST) -> list[ast.Call]:

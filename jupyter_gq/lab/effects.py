@@ -135,8 +135,7 @@ _INSTALLERS = frozenset({"pip", "conda", "mamba", "micromamba", "uv"})
 #: Magics that write a file, and magics that act on files as the command of that name.
 _FILE_MAGICS = frozenset({"writefile", "file", "save", "store", "logstart", "notebook"})
 _COMMAND_MAGICS = frozenset({"rm", "mv", "cp", "mkdir", "rmdir"})
-#: Cell magics that run Python, or another language, in a process of its own; programs that `%%script` runs as these.
-_PYTHONS = re.compile(r"(?:.*/)?(?:python[\d.]*|pypy\d*)")
+#: Cell magics that run another language than Python in a process of its own.
 _OTHER_LANGUAGES = frozenset({"perl", "ruby", "node"})
 _SHELLS = re.compile(r"!|sx|system|(?:.*/)?(?:ba|z|k|da)?sh")
 #: Functions that run a command.
@@ -287,8 +286,8 @@ def _find_in_magic(magic: Magic, names: Names, known: Definitions) -> Iterable[E
     if magic.kind == "python":
         for tree in magic.trees:
             yield from _find_in_tree(tree, names, known)
-    elif magic.body and (magic.kind == "shell" or _PYTHONS.fullmatch(name) or name in _OTHER_LANGUAGES):
-        yield from _judge_script(line.split()[0] if name == "script" and line else name, magic.body)
+    elif magic.body and (magic.kind == "shell" or magic.runs_python or name in _OTHER_LANGUAGES):
+        yield from _judge_script(magic)
     elif magic.kind == "shell":
         yield from _judge_command(line)
     elif name in _INSTALLERS or name in _COMMAND_MAGICS:
@@ -310,12 +309,13 @@ def _writes_file(magic: Magic) -> bool:
     return magic.name in _FILE_MAGICS and not magic.reads_store
 
 
-def _judge_script(program: str, body: str) -> Iterable[Effect]:
+def _judge_script(magic: Magic) -> Iterable[Effect]:
     """Yield the effects of the body of a cell magic that a program runs: Python, a shell, or something unknown."""
-    if _PYTHONS.fullmatch(program):
-        yield from find_effects(body)
+    program = magic.line.split()[0] if magic.name == "script" and magic.line else magic.name
+    if magic.runs_python:
+        yield from find_effects(magic.body)
     elif _SHELLS.fullmatch(program):
-        yield from _judge_command(body)
+        yield from _judge_command(magic.body)
     else:
         yield Effect("runs_commands", program)
 

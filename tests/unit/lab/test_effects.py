@@ -135,7 +135,7 @@ def test_installed_packages_are_found(source):
         ("%history -f all.py", ""),
         ("import duckdb\nduckdb.sql(\"COPY t TO 'a.parquet' (FORMAT parquet)\")", "a.parquet"),
         (
-            "class Log:\n    def keep(self): self._do()\n    def _do(self): open('a.log', 'a')\nlog = Log()\nlog.keep()",
+            "class Log:\n    def keep(self): self._do()\n    def _do(self): open('a.log', 'a')\nl = Log()\nl.keep()",
             "a.log",
         ),
         ("class A:\n    def save(self): open('a.log', 'a')\nclass B(A): pass\nB().save()", "a.log"),
