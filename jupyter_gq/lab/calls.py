@@ -46,6 +46,8 @@ _CONSTRUCTORS = ("__new__", "__init__", "__post_init__")
 _NAMING = frozenset(
     {ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.withitem}
 )
+#: Names that most often hold modules, whichever cell has imported these.
+MODULES_BY_USUAL_NAMES = frozenset({*_USUAL_ALIASES, "os", "sys"})
 #: The calls of modules that were asked for.
 _CALLS: WeakKeyDictionary[ast.Module, list[ast.Call]] = WeakKeyDictionary()
 #: The bodies that were read: of modules, functions and classes.
