@@ -99,7 +99,7 @@ _OPENS = {
     **dict.fromkeys(("numpy.lib.format.open_memmap", "pandas.HDFStore", "rasterio.open", "zarr.open"), 1),
     "numpy.memmap": 2,
 }
-#: Those that also write if no mode is given.
+#: Functions of these that also write if no mode is given.
 _OPENS_TO_WRITE = frozenset({"numpy.memmap", "numpy.lib.format.open_memmap", "pandas.HDFStore"})
 _WRITING_MODE = re.compile(r"[waxcn][bt+]*(?:[:|]\w*)?|r[bt]*\+[bt]*")
 #: Methods that change a database, whatever their arguments are.
