@@ -1,7 +1,7 @@
 """The names that a part of a syntax tree binds in its own scope."""
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from .parsing import list_children
@@ -37,17 +37,19 @@ def find_bindings(nodes: Iterable[ast.AST]) -> Bindings:
     return found
 
 
-def find_functions(body: Iterable[ast.AST]) -> dict[str, Function]:
-    """Return the last function of each name that these statements define in their own scope: no method, for example."""
-    found: dict[str, Function] = {}
+def list_statements(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Yield these statements and those of their branches and loops, in order; not those of functions and classes."""
     ahead = list(body)[::-1]
     while ahead:
         node = ahead.pop()
-        if isinstance(node, Function):
-            found[node.name] = node
-        elif isinstance(node, _BRANCHING) and not isinstance(node, ast.ClassDef):
+        yield node
+        if isinstance(node, _BRANCHING) and not isinstance(node, Function | ast.ClassDef):
             ahead += reversed(list_children(node))
-    return found
+
+
+def find_functions(body: Iterable[ast.AST]) -> dict[str, Function]:
+    """Return the last function of each name that these statements define in their own scope: no method, for example."""
+    return {node.name: node for node in list_statements(body) if isinstance(node, Function)}
 
 
 def list_bound_names(node: ast.AST) -> set[str]:

@@ -1,11 +1,18 @@
-"""The calls that run when a cell runs, with the full names of what they call, read in a syntax tree."""
+"""The calls that run when a cell runs, with the full names of what they call, read in a syntax tree.
+
+Rules
+-----
+- Functions and classes of the cell and of the cells before it are followed into their bodies, each once for a cell:
+  `save(x)`, `Trainer(x)`, `trainer.fit()` if `trainer` was assigned from `Trainer(...)`, and `self.save()`.
+- A function that is given to `map`, `submit`, `Thread(target=...)` and the like is called by them.
+"""
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
-from .bindings import Function, find_functions
+from .bindings import Function, list_statements
 from .parsing import list_children, list_nodes
 
 #: Usual short names of modules, which another cell may have imported.
@@ -15,12 +22,38 @@ _USUAL_ALIASES = {
 }
 _IN_MEMORY = frozenset({"io.StringIO", "io.BytesIO", "StringIO", "BytesIO"})
 _SCREENS = frozenset({"sys.stdout", "sys.stderr", "sys.__stdout__", "os.devnull"})
+#: Functions and methods that call their first argument, or their `target`.
+_CALLERS = frozenset(
+    {
+        *(
+            "map",
+            "filter",
+            "reduce",
+            "apply",
+            "applymap",
+            "map_async",
+            "apply_async",
+            "imap",
+            "imap_unordered",
+            "starmap",
+        ),
+        *("submit", "to_thread", "delayed", "thread_map", "process_map", "pipe"),
+    }
+)
+_TARGET_CALLERS = frozenset({"Thread", "Process"})
+_CONSTRUCTORS = ("__new__", "__init__", "__post_init__")
 #: Kinds of nodes that give names: a quick look, since cells have many other nodes.
 _NAMING = frozenset(
     {ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.withitem}
 )
+#: Names that most often hold modules, whichever cell has imported these.
+MODULES_BY_USUAL_NAMES = frozenset({*_USUAL_ALIASES, "os", "sys"})
 #: The calls of modules that were asked for.
 _CALLS: WeakKeyDictionary[ast.Module, list[ast.Call]] = WeakKeyDictionary()
+#: The bodies that were read: of modules, functions and classes.
+_BODIES: "WeakKeyDictionary[ast.AST, _Body]" = WeakKeyDictionary()
+#: What has a body that runs by itself.
+_Runs = ast.Module | Function | ast.Lambda
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +80,8 @@ class Names:
                 self._read_node(node)
 
     def _read_node(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            self.own.difference_update({a.asname or a.name for a in node.names})
         if isinstance(node, ast.Import):
             self.modules.update({a.asname: a.name for a in node.names if a.asname})
             self.modules.update({root: root for a in node.names if not a.asname and (root := a.name.split(".")[0])})
@@ -57,6 +92,7 @@ class Names:
         elif isinstance(node, ast.Assign):
             targets = [target.id for target in node.targets if isinstance(target, ast.Name)]
             self.own.update(targets)
+            self.in_memory.difference_update(targets)
             self._read_value(node.value, targets)
         elif isinstance(node, ast.withitem) and isinstance(node.optional_vars, ast.Name):
             self._read_value(node.context_expr, [node.optional_vars.id])
@@ -84,28 +120,151 @@ class Names:
         return self.spell(node) in _SCREENS or (isinstance(node, ast.Name) and node.id in self.in_memory)
 
 
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """The functions, classes and instances of these classes that cells have made so far."""
+
+    functions: dict[str, Function | ast.Lambda] = field(default_factory=dict)
+    classes: dict[str, ast.ClassDef] = field(default_factory=dict)
+    #: Names of classes by the names of variables.
+    instances: dict[str, str] = field(default_factory=dict)
+
+    def add(self, scope: "_Runs") -> None:
+        """Add what the statements of one scope define."""
+        for node in _read_body(scope).defining:
+            if isinstance(node, Function):
+                self.functions[node.name] = node
+            elif isinstance(node, ast.ClassDef):
+                self.classes[node.name] = node
+            elif isinstance(node, ast.Assign):
+                for target in node.targets:
+                    self._assign(target, node.value)
+            elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+                self._assign(node.optional_vars, node.context_expr)
+
+    def _assign(self, target: ast.expr, value: ast.expr) -> None:
+        if not isinstance(target, ast.Name):
+            return
+        if isinstance(value, ast.Lambda):
+            self.functions[target.id] = value
+        self.instances.pop(target.id, None)
+        if made := self._find_made_class(value):
+            self.instances[target.id] = made
+
+    def _find_made_class(self, value: ast.expr) -> str:
+        """Return the name of the class of which an expression makes an instance; "" if it makes none."""
+        named = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else ""
+        return named if named in self.classes else ""
+
+    def find_called(self, func: ast.expr, own: str) -> list[tuple[Function | ast.Lambda, str]]:
+        """Return the functions whose bodies run if `func` is called in a method of the class `own`, with their class.
+
+        `own` is "" outside of classes.
+        """
+        if isinstance(func, ast.Name):
+            if func.id in self.functions:
+                return [(self.functions[func.id], "")]
+            made = [(func.id, name) for name in _CONSTRUCTORS] if func.id in self.classes else []
+            asked = made or [(self.instances.get(func.id, ""), "__call__")]
+        elif isinstance(func, ast.Attribute):
+            asked = [(self._find_class(func.value, own), func.attr)]
+        else:
+            return []
+        methods = [(self._find_method(of, name), of) for of, name in asked]
+        return [(method, of) for method, of in methods if method is not None]
+
+    def _find_class(self, value: ast.expr, own: str) -> str:
+        """Return the name of the class of an object, or of a class itself; "" if it is not known."""
+        if isinstance(value, ast.Name):
+            return own if value.id in {"self", "cls"} else self.instances.get(value.id, value.id)
+        return self._find_made_class(value)
+
+    def _find_method(self, of: str, name: str) -> Function | None:
+        """Return the method of a class or of the first of its bases that has it."""
+        ahead, seen = [of], set[str]()
+        while ahead:
+            each = ahead.pop(0)
+            if each not in self.classes or each in seen:
+                continue
+            seen.add(each)
+            for node in _read_body(self.classes[each]).defining:
+                if isinstance(node, Function) and node.name == name:
+                    return node
+            ahead += [base.id for base in self.classes[each].bases if isinstance(base, ast.Name)]
+        return None
+
+
 def list_calls(tree: ast.Module) -> list[ast.Call]:
     """Return the calls that run when the cell runs, in an order that does not matter; kept as the nodes are."""
     found = _CALLS.get(tree)
     if found is None:
-        found = _CALLS[tree] = list(_find_calls(tree))
+        found = _CALLS[tree] = list(find_calls(tree, Definitions()))
     return found
 
 
-def _find_calls(tree: ast.Module) -> Iterator[ast.Call]:
-    functions = find_functions(tree.body)
-    ahead: list[ast.AST] = list(reversed(tree.body))
+def find_calls(tree: ast.Module, known: Definitions) -> Iterator[ast.Call]:
+    """Yield the calls that run when the cell runs, with `known` from the cells before it; add what the cell defines."""
+    known.add(tree)
+    # What is defined within functions is known while these are followed, and by no later cell.
+    inner = Definitions(dict(known.functions), dict(known.classes), dict(known.instances))
+    followed: set[int] = set()
+    ahead: list[tuple[_Runs, str]] = [(tree, "")]
+    while ahead:
+        scope, own = ahead.pop()
+        for call in _read_body(scope).calls:
+            yield call
+            for called, of in inner.find_called(call.func, own):
+                if id(called) not in followed:
+                    followed.add(id(called))
+                    inner.add(called)
+                    ahead.append((called, of))
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """The body of a module, function or class."""
+
+    #: Calls that run with it, without those in the functions that it defines or calls.
+    calls: Sequence[ast.Call]
+    #: Statements that may define functions, classes and instances.
+    defining: Sequence[ast.AST]
+
+
+def _read_body(scope: ast.Module | Function | ast.Lambda | ast.ClassDef) -> _Body:
+    """Return the body of a module, function or class; kept as long as its syntax tree is."""
+    found = _BODIES.get(scope)
+    if found is None:
+        body: list[ast.AST] = [scope.body] if isinstance(scope, ast.Lambda) else [*scope.body]
+        kinds = Function | ast.ClassDef | ast.Assign | ast.withitem
+        found = _BODIES[scope] = _Body(
+            calls=[*_find_direct_calls(body)],
+            defining=[node for node in list_statements(body) if isinstance(node, kinds)],
+        )
+    return found
+
+
+def _find_direct_calls(body: Iterable[ast.AST]) -> Iterator[ast.Call]:
+    ahead = list(body)[::-1]
     while ahead:
         node = ahead.pop()
-        if isinstance(node, Function | ast.Lambda):
-            continue
-        if isinstance(node, ast.Call):
-            yield node
-            called = functions.pop(node.func.id, None) if isinstance(node.func, ast.Name) else None
-            if called is not None:
-                functions |= find_functions(called.body)
-                ahead.extend(reversed(called.body))
-        ahead.extend(reversed(list_children(node)))
+        if not isinstance(node, Function | ast.Lambda):
+            yield from _list_calls_of(node)
+            ahead.extend(reversed(list_children(node)))
+
+
+def _list_calls_of(node: ast.AST) -> list[ast.Call]:
+    """Return the call that a node is, and the call of the function that is given to it, if it calls that one."""
+    if not isinstance(node, ast.Call):
+        return []
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    given: list[ast.expr] = []
+    if name in _CALLERS:
+        given = node.args[:]
+    elif name in _TARGET_CALLERS:
+        given = [keyword.value for keyword in node.keywords if keyword.arg == "target"]
+    if not given or not isinstance(given[0], ast.Name | ast.Attribute):
+        return [node]
+    return [node, ast.copy_location(ast.Call(func=given[0], args=given[1:], keywords=[]), node)]
 
 
 def read_text(node: ast.expr | None) -> str:

@@ -1,8 +1,23 @@
 """The source of cells as IPython's own transformer writes it: magics and commands as calls. Slow to import."""
 
+import re
+
 from IPython.core.inputtransformer2 import TRANSFORM_LOOP_LIMIT, TransformerManager
 
 from .work_limit import TooMuchWork
+
+#: Magics of IPython and ipykernel that a person may call without `%`, and that take an argument.
+_AUTOMAGICS = frozenset(
+    {
+        *("alias", "autoreload", "cat", "cd", "colors", "conda", "config", "cp", "debug", "ed", "edit", "env", "gui"),
+        *("hist", "history", "ldir", "less", "lf", "lk", "ll", "load", "load_ext", "logstart", "ls", "lx", "macro"),
+        *("mamba", "man", "matplotlib", "micromamba", "mkdir", "more", "mv", "notebook", "pdef", "pdoc", "pfile"),
+        *("pinfo", "pip", "precision", "prun", "psearch", "psource", "pushd", "pycat", "pylab", "recall", "reload_ext"),
+        *("rep", "rerun", "reset", "rm", "rmdir", "run", "save", "set_env", "store", "sx", "system", "tb", "time"),
+        *("timeit", "unload_ext", "uv", "who", "whos", "xdel", "xmode"),
+    }
+)
+_WORD_AND_REST = re.compile(r"\s*([a-z_]+)[ \t]+([^=,\s][^\n]*)\s*")
 
 
 def transform(source: str, most: int) -> str:
@@ -21,6 +36,17 @@ def transform(source: str, most: int) -> str:
             f"the cell has more than {TRANSFORM_LOOP_LIMIT} magics and commands, and IPython runs no such cell"
         ) from error
     return code
+
+
+def read_automagic(code: str) -> str | None:
+    """Return a cell of one line such as `pip install x` as a call of this magic, as IPython runs it; None for others.
+
+    `code` must be no Python: IPython tries a magic first, but what both can read has no effect that matters here.
+    """
+    found = _WORD_AND_REST.fullmatch(code)
+    if found is None or found[1] not in _AUTOMAGICS:
+        return None
+    return f"get_ipython().run_line_magic({found[1]!r}, {found[2].rstrip()!r})\n"
 
 
 class _BoundedTransformer(TransformerManager):

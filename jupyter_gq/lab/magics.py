@@ -33,6 +33,7 @@ _SHELLS = frozenset({"!", "bash", "sh", "script", "system", "sx", "zsh"})
 _EXPANDED_BODIES = frozenset({"!", "system", "sx"})
 #: Other magics whose line IPython does not expand.
 _LEFT_ALONE = frozenset({"debug", "pinfo", "pinfo2", "psearch"})
+_PYTHONS = re.compile(r"(?:.*/)?(?:python[\d.]*|pypy\d*)")
 _DOLLAR = re.compile(r"(\$?)\$([A-Za-z_]\w*)")
 
 
@@ -59,6 +60,12 @@ class Magic:
     def trees(self) -> list[ast.Module]:
         """Syntax trees of the Python that runs, without what is no Python."""
         return [tree for source in self.code if (tree := parse_cell(source)) is not None]
+
+    @property
+    def runs_python(self) -> bool:
+        """Whether the body is Python in a process of its own, as of `%%python3`."""
+        program = self.line.partition(" ")[0] if self.name == "script" else self.name
+        return bool(self.body) and _PYTHONS.fullmatch(program) is not None
 
     @property
     def reads_store(self) -> bool:

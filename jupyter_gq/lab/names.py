@@ -36,6 +36,11 @@ def find_made_names(sources: Iterable[str]) -> list[str]:
     return sorted(name for name in uses.made - uses.imported if not name.startswith("_"))
 
 
+def find_imported_names(sources: Iterable[str]) -> set[str]:
+    """Return the names that these cells import."""
+    return _read(sources).imported
+
+
 def find_made_by(body: Sequence[ast.stmt]) -> set[str]:
     """Return the names that these statements make or import."""
     uses = _Uses()

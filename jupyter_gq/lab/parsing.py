@@ -197,9 +197,16 @@ def _parse(source: str) -> ast.Module:
             return compile_quietly(source)
         except (SyntaxError, ValueError):
             pass  # perhaps it has magics
-    from .ipython_cells import transform
+    from .ipython_cells import read_automagic, transform
 
-    return compile_quietly(transform(source, _MOST_TRANSFORMED))
+    code = transform(source, _MOST_TRANSFORMED)
+    try:
+        return compile_quietly(code)
+    except SyntaxError:
+        magic = read_automagic(code)
+        if magic is None:
+            raise
+    return compile_quietly(magic)
 
 
 def _make_fault(error: SyntaxError | ValueError, source: str) -> SyntaxFault:

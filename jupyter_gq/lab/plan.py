@@ -14,10 +14,12 @@ from jupyter_gq.client.models import Kernel
 from . import cells
 from .assignments import plan_assignments
 from .bundle import Origin, Step, is_python, read_cells, read_python_version
-from .effects import Effect, find_effects
+from .calls import MODULES_BY_USUAL_NAMES
+from .changes import find_stored_names
+from .effects import Effect, find_effects_in_order
 from .environment import ServerEnvironment
 from .job_senders import leave_out_senders
-from .names import find_free_names, find_made_names, find_needed_names
+from .names import find_free_names, find_imported_names, find_made_names, find_needed_names
 from .requests import (
     CarryOffer,
     CellsRequest,
@@ -85,7 +87,7 @@ def describe_plan(
         makes=made,
         assignments=plan_assignments(steps) if is_python(kernel) else [],
         files=files,
-        returns=find_needed_names(made, _list_later_sources(request)),
+        returns=find_needed_names(sorted({*made, *_find_changed(sources, steps)}), _list_later_sources(request)),
         environment=server.plan(sources),
         carry=_offer_variables(request, steps, source),
         kernels=[PlannedKernel(name=name, title=title) for name, title in source.software.others.items()],
@@ -96,6 +98,14 @@ def describe_plan(
 def list_python_sources(steps: Sequence[Step], kernel: Kernel) -> list[str]:
     """Return the sources of the cells that will run, in order; none for other languages than Python."""
     return [step.source for step in steps] if is_python(kernel) else []
+
+
+def _find_changed(sources: Sequence[str], steps: Sequence[Step]) -> set[str]:
+    """Return the names whose values the targets change in place, such as `df["x"] = 1` and `model.fit(x)`."""
+    targets = [source for source, step in zip(sources, steps, strict=False) if step.why == "target"]
+    trees = [tree for source in targets if (tree := cells.parse_cell(source)) is not None]
+    changed = {name for tree in trees for name in find_stored_names(tree.body) if not name.startswith("_")}
+    return changed - find_imported_names(sources) - MODULES_BY_USUAL_NAMES
 
 
 def _offer_variables(request: CellsRequest, steps: Sequence[Step], source: Origin) -> CarryOffer:
@@ -130,14 +140,15 @@ def _find_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel)
     is_newer = bool(request.software) or cells.is_newer_python(read_python_version(request.notebook))
     may_be_newer = python and is_newer
     in_memory = any(":memory:" in step.source for step in steps)
-    for step in steps:
+    effects = find_effects_in_order(step.source for step in steps) if python else [[] for _ in steps]
+    for step, acts in zip(steps, effects, strict=True):
         ran = request.prefix[step.index] if step.index is not None else None
         if ran is not None:
             yield from _describe_run(ran, step, present)
         if python and cells.is_unread(step.source):
             yield warn_about(step, "not_checked", _UNREAD)
         elif python:
-            for effect in find_effects(step.source):
+            for effect in acts:
                 if not (in_memory and effect.kind == "writes_database"):
                     yield from _describe_effect(effect, step, ran is not None and ran.ran)
         if may_be_newer:

@@ -10,8 +10,9 @@ from typing import Literal
 Kind = Literal["installs_packages", "writes_files", "runs_commands"]
 
 _INSTALL = re.compile(
-    r"(?:^|\s)(?:pip[\d.]*|uv|conda|mamba|micromamba|apt|apt-get|poetry|npm)\s+(?:pip\s+)?(?:-\S+\s+)*"
-    r"(?:install|uninstall|add|sync|remove|update|upgrade)\b"
+    r"(?:^|\s)(?:\S*/)?(?:pip[\d.]*|pipx|uv|conda|mamba|micromamba|pixi|apt|apt-get|apk|yum|dnf|brew|poetry|pdm|npm)\s+"
+    r"(?:(?:pip|env|tool)\s+)?(?:-\S+\s+)*(?:install|uninstall|add|sync|remove|update|upgrade|create)\b"
+    r"|(?:^|\s)(?:\S*/)?(?:pip-sync|easy_install)\b"
 )
 #: Programs that only read.
 _READERS = frozenset(

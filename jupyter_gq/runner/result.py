@@ -113,7 +113,7 @@ def describe_failed_command(
     short = command if len(command) <= _LONGEST_COMMAND else command[:_LONGEST_COMMAND] + "..."
     name = _name_cell(cells, cell)
     return describe_failure(
-        f"{name} ran, but its last command `!{short}` ended with exit status {status}. "
+        f"{name} ran, but its last command `{short}` ended with exit status {status}. "
         + ("The output of the command says why." if kill is None else _describe_kill(kill))
     )
 

@@ -359,7 +359,7 @@ class Run:
         try:
             await cells.run_cell(cell)
             if cell is self._job.bundle.cells[-1]:
-                await cells.check_last_command(cell)
+                await cells.check_end(cell)
         except CellFailed as failure:
             kill = self.kernel.memory.find_kill()
             said = (failure.ename, failure.evalue)

@@ -98,9 +98,11 @@ def test_exit_of_a_replayed_cell_is_a_failure(job: Job) -> None:
 @pytest.mark.parametrize(
     ("code", "command", "status"),
     [
-        ("!false", "false", 1),
-        ("print('x')\n!exit 3\n# done\n", "exit 3", 3),
-        ("!ls \\\n  /no/such", "ls    /no/such", 2),
+        ("!false", "!false", 1),
+        ("print('x')\n!exit 3\n# done\n", "!exit 3", 3),
+        ("!ls \\\n  /no/such", "!ls    /no/such", 2),
+        ("%time !exit 4", "!exit 4", 4),
+        ("%pip install --no-index no-such-package", "%pip install --no-index no-such-package", 1),
     ],
 )
 def test_failing_command_at_the_end_is_a_failure(job: Job, code: str, command: str, status: int) -> None:
@@ -108,12 +110,40 @@ def test_failing_command_at_the_end_is_a_failure(job: Job, code: str, command: s
     result = job.run()
     assert result["outcome"] == "FAILED"
     assert result["sentence"] == (
-        f"The cell ran, but its last command `!{command}` ended with exit status {status}. "
+        f"The cell ran, but its last command `{command}` ended with exit status {status}. "
         "The output of the command says why."
     )
 
 
-@pytest.mark.parametrize("code", ["!false\n!true", "!false\nprint('went on')", "!true", "x = !false"])
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("%run part.py", "The cell raised ZeroDivisionError: division by zero. Correct the cell and send it again."),
+        ("run part.py", "The cell raised ZeroDivisionError: division by zero. Correct the cell and send it again."),
+        (
+            "%%capture shown\nprint('x')\n[][1]",
+            "The cell raised IndexError: list index out of range. Correct the cell and send it again.",
+        ),
+        ("%run exit.py", "The cell ended the job with exit status 3. Correct the cell and send it again."),
+    ],
+)
+def test_an_error_that_a_magic_shows_at_the_end_is_a_failure(job: Job, code: str, said: str) -> None:
+    """The kernel itself answers that all is well."""
+    job.prefix("%%writefile part.py\n1 / 0", "one").prefix("%%writefile exit.py\nraise SystemExit(3)", "two").target(
+        code
+    )
+    result = job.run()
+    assert (result["outcome"], result["sentence"]) == ("FAILED", said)
+
+
+@pytest.mark.parametrize("code", ["%run part.py\nprint('went on')", "%run -e exit.py", "%tb"])
+def test_errors_that_a_magic_shows_earlier_do_not_matter(job: Job, code: str) -> None:
+    job.prefix("%%writefile part.py\n1 / 0", "one").prefix("%%writefile exit.py\nraise SystemExit(3)", "two")
+    job.prefix("%run part.py", "three").target(code)
+    assert job.run()["outcome"] == "SUCCEEDED"
+
+
+@pytest.mark.parametrize("code", ["!false\n!true", "!false\nprint('went on')", "!true", "x = !false", "!!true"])
 def test_commands_before_the_end_do_not_matter(job: Job, code: str) -> None:
     job.prefix("!false").target(code)
     assert job.run()["outcome"] == "SUCCEEDED"

@@ -25,6 +25,16 @@ async def test_what_later_cells_need_is_proposed(on_hub, fetch):
     assert (status, plan["makes"], plan["returns"]) == (200, ["log", "model"], ["model"])
 
 
+async def test_what_the_cell_changes_in_place_is_proposed_as_well_but_no_module(on_hub, fetch):
+    cells = [
+        "import matplotlib.pyplot as pl\nmodel.fit(x)\ntable['new'] = 1\nlog.append(1)\npl.rcParams['a'] = plt.b = 1",
+        "model.predict(y), table, pl, plt, x",
+    ]
+    listed = [{**NOTEBOOK["cells"][place], "source": source} for place, source in enumerate(cells)]
+    _, plan = await fetch("POST", "check", body={**CELL, "notebook": {**NOTEBOOK, "cells": listed}})
+    assert (plan["makes"], plan["returns"]) == ([], ["model", "table"])
+
+
 async def test_the_names_go_into_the_manifest(on_hub, service, fetch):
     assert (await fetch("POST", "send", body={**JOB, "returns": ["model"]}))[0] == 201
     assert service.bodies[-1]["bundle"]["manifest"]["returns"] == ["model"]

@@ -17,6 +17,7 @@ import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -111,7 +112,8 @@ def find_needed(folder: Path, code: Code, patterns: Sequence[str], caps: Caps) -
     """
     search = _Search(folder, caps)
     try:
-        found = [find_references(tree) for tree in code.trees]
+        paths: dict[str, str] = {}
+        found = [find_references(tree, paths) for tree in code.trees]
         writes = Counter(code.written)
         for path in [each for each in writes if _count_mentions(found, each) <= writes[each]]:
             for references in found:
@@ -121,6 +123,7 @@ def find_needed(folder: Path, code: Code, patterns: Sequence[str], caps: Caps) -
         for references in found:
             search.add_references(references, package=())
         search.follow_modules()
+        search.add_matching()
         search.add_patterns(patterns)  # after what the code names: a pattern may look at more files than there is time
         search.follow_modules()
     except _Enough:
@@ -152,6 +155,8 @@ class _Search:
         self._entries = 0
         self._until = monotonic() + _SECONDS
         self._modules: list[str] = []
+        #: Patterns of paths in the code.
+        self._patterns: set[str] = set()
         #: Packages and folders of data that were looked at. Many modules name the same ones.
         self._packages: set[str] = set()
         self._folders: set[str] = set()
@@ -166,6 +171,7 @@ class _Search:
             self._add_module(imported, package)
         for text in references.texts:
             self._add_text(text, text in references.arguments, "/".join(package))
+        self._patterns |= references.patterns
 
     def follow_modules(self) -> None:
         """Add what the modules that go along need in turn."""
@@ -177,6 +183,30 @@ class _Search:
                 references = self._read(path)
                 if references is not None:
                     self.add_references(references, PurePosixPath(path).parts[:-1])
+
+    def add_matching(self) -> None:
+        """Add the files that match patterns of the code, as `glob` finds them: no hidden and no ignored ones."""
+        for pattern in sorted(self._patterns):
+            path = os.path.normpath(os.path.expanduser(pattern))
+            if not os.path.isabs(path) and not path.startswith(".."):
+                self._expand("", path.split("/"))
+
+    def _expand(self, here: str, names: Sequence[str]) -> None:
+        """Add the files below a folder that match these names, of which each is a name or a pattern."""
+        if names[0] == "**" and len(names) > 1:
+            self._expand(here, names[1:])
+        for path, is_folder in self._list(here):
+            name = path.rpartition("/")[2]
+            if self._ignored.covers(f"{path}/" if is_folder else path):
+                continue
+            if names[0] == "**" and is_folder and not name.startswith("."):
+                self._expand(path, names)
+            elif not _matches(name, names[0]):
+                continue
+            elif is_folder and len(names) > 1:
+                self._expand(path, names[1:])
+            elif not is_folder and len(names) == 1:
+                self._add_file(path, "opened", path)
 
     def add_patterns(self, patterns: Sequence[str]) -> None:
         """Add the files that the user's patterns name, also ignored ones, but no secrets.
@@ -318,18 +348,21 @@ class _Search:
         """Yield the files below a folder; raise `_Enough` if that takes too long. Links to folders are not followed."""
         waiting = [path]
         while waiting:
-            here = waiting.pop()
-            try:
-                entries = sorted(os.scandir(self._folder / here), key=lambda entry: entry.name)
-            except OSError:
-                continue
-            for entry in entries:
-                self._count()
-                inside = f"{here}/{entry.name}" if here else entry.name
-                if not entry.is_dir(follow_symlinks=False):
+            for inside, is_folder in self._list(waiting.pop()):
+                if not is_folder:
                     yield inside
                 elif not self._ignored.covers(f"{inside}/"):
                     waiting.append(inside)
+
+    def _list(self, here: str) -> Iterator[tuple[str, bool]]:
+        """Yield what is in a folder by name, and whether it is a folder and no link; nothing if it cannot be read."""
+        try:
+            entries = sorted(os.scandir(self._folder / here), key=lambda entry: entry.name)
+        except OSError:
+            return
+        for entry in entries:
+            self._count()
+            yield f"{here}/{entry.name}" if here else entry.name, entry.is_dir(follow_symlinks=False)
 
     def _count(self) -> None:
         self._entries += 1
@@ -363,6 +396,11 @@ class _Search:
         found = self._stat(path)
         self._count()
         return None if found is None else _READ.read(os.path.join(self._folder, path), found)
+
+
+def _matches(name: str, pattern: str) -> bool:
+    """Return whether a name matches a pattern as `glob` compares them: hidden names only with a dot in the pattern."""
+    return fnmatchcase(name, pattern) and (not name.startswith(".") or pattern.startswith("."))
 
 
 def _show(size: int) -> str:

@@ -2,29 +2,56 @@
 
 Rules
 -----
-- Modules: whatever is imported anywhere in the code, also inside of functions.
+- Modules: whatever is imported anywhere in the code, also inside of functions, by `import_module("a")` and its like, by
+  `%load_ext a`, and by the option `-m` of a command.
 - Paths: each literal text, and each text that is put together from literals, and from variables with a known text, by
   `Path(...)` and similar calls, `/`, `os.path.join`, `joinpath`, `+` or an f-string. Whether there is such a file is
   for the caller to find out.
-- Commands: each word of a magic or `!` command may be a path. The code in `%%time` and the like is read as Python.
+- Patterns: `glob("data/*.csv")` and its like, other arguments such as `"data/*.csv"`, and texts with places for values,
+  such as `"data/{}.csv".format(n)`, name the files that match.
+- Commands: each word of a magic or `!` command, or of a text that is given to `os.system` and its like, may be a path.
+  The code in `%%time` and the like is read as Python.
 - Paths that are computed otherwise are not seen.
 
 See docs/decisions/0177-visit-each-module-once-and-measure-its-depth-only-if-it-is-too-deep.md.
 """
 
 import ast
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
-from jupyter_gq.lab.magics import read_magic
+from jupyter_gq.lab.cells import parse_cell
+from jupyter_gq.lab.magics import Magic, read_magic
 from jupyter_gq.lab.parsing import list_children
 
 #: Longest text that may be a path.
 _LONGEST = 1000
 #: The kinds of nodes with references of their own: a quick look, since modules have many other nodes.
-_NOTED = frozenset({ast.Constant, ast.Call, ast.Assign, ast.BinOp, ast.JoinedStr, ast.Import, ast.ImportFrom})
+_NOTED = frozenset(
+    {ast.Constant, ast.Call, ast.Assign, ast.AnnAssign, ast.BinOp, ast.JoinedStr, ast.Import, ast.ImportFrom}
+)
 _JOINS = frozenset({"join", "joinpath"})
-_PATHS = frozenset({"Path", "PurePath", "PosixPath", "expanduser", "str", "fspath", "abspath", "resolve"})
+_PATHS = frozenset({"Path", "PurePath", "PosixPath", "expanduser", "str", "fspath", "abspath", "resolve", "absolute"})
+#: Calls without arguments that mean the folder of the notebook.
+_HERE = frozenset({"cwd", "getcwd", "Path"})
+_GLOBS = {"glob": "", "iglob": "", "rglob": "**/"}
+#: A text that may be a pattern: with a place for anything, and with the name of a folder before it.
+_PATTERN = re.compile(r"[^\s*?\[][^\n*?\[]*/[^\n]*[*?\[][^\n]*")
+#: Places for values in a text for `format` and for `%`.
+_PLACES = re.compile(r"\{[^{}]*\}|%[-+ #0-9.]*[sdifegr]")
+_IMPORTERS = frozenset({"import_module", "__import__", "run_module"})
+_IMPORTING_MAGICS = frozenset({"load_ext", "reload_ext", "aimport"})
+#: Functions of `os`, `subprocess` and `asyncio` that run a command.
+_RUNS = frozenset(
+    {
+        *("system", "popen", "run", "call", "check_call", "check_output", "Popen", "getoutput", "getstatusoutput"),
+        "create_subprocess_shell",
+    }
+)
+_BETWEEN_WORDS = re.compile(r"[\s;|&<>()]+")
+_MODULE_NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -44,30 +71,33 @@ class References:
     texts: dict[str, int] = field(default_factory=dict)
     #: Texts that are arguments of a call or were put together, and so may also be paths of folders.
     arguments: set[str] = field(default_factory=set)
+    #: Texts that are patterns of paths, as `glob` reads them.
+    patterns: set[str] = field(default_factory=set)
 
 
-def find_references(tree: ast.AST) -> References:
+def find_references(tree: ast.AST, paths: dict[str, str] | None = None) -> References:
     """Return the modules and paths that the code of this syntax tree names.
 
+    `paths` are the texts of variables that code before it has assigned; those that this code assigns are added.
     Raises `RecursionError` if an expression is too deep.
     """
-    finder = _Finder()
+    finder = _Finder({} if paths is None else paths)
     ahead = [tree]
     while ahead:
         node = ahead.pop()
         finder.note(node)
         ahead += reversed(list_children(node))
         magic = read_magic(node) if isinstance(node, ast.Call) else None
-        ahead += magic.trees if magic is not None else []
+        ahead += _list_trees(magic) if magic is not None else []
     return finder.found
 
 
 class _Finder:
     """A collector of the references in nodes, which remembers the literal paths in variables."""
 
-    def __init__(self) -> None:
+    def __init__(self, paths: dict[str, str]) -> None:
         self.found = References()
-        self._paths: dict[str, str] = {}
+        self._paths = paths
         #: Texts of the expressions that were read, by identity: each is asked for once more as a part of a larger one.
         self._texts: dict[int, str | None] = {}
 
@@ -81,7 +111,9 @@ class _Finder:
             case ast.Call():
                 self.note_call(node)
             case ast.Assign():
-                self.note_assignment(node)
+                self.note_assignment(node.targets, node.value)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                self.note_assignment([target], value)
             case ast.BinOp() | ast.JoinedStr():
                 self.note_expression(node)
             case ast.Import():
@@ -100,11 +132,13 @@ class _Finder:
             Import(f"{module}.{alias.name}".strip("."), node.level) for alias in node.names if alias.name != "*"
         )
 
-    def note_assignment(self, node: ast.Assign) -> None:
-        value = self._read(node.value)
-        for target in node.targets:
-            if value is not None and isinstance(target, ast.Name):
-                self._paths[target.id] = value
+    def note_assignment(self, targets: Iterable[ast.expr], value: ast.expr) -> None:
+        text = self._read(value)
+        for target in targets:
+            if isinstance(target, ast.Name):
+                self._paths.pop(target.id, None)
+                if text is not None:
+                    self._paths[target.id] = text
 
     def note_constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, str):
@@ -112,16 +146,55 @@ class _Finder:
 
     def note_call(self, node: ast.Call) -> None:
         magic = read_magic(node)
-        if magic is not None and magic.kind != "python":
-            self._add_words(f"{magic.line} {magic.body}")
-        for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
-            text = self._read(argument)
-            if text is not None:
-                self.found.arguments.add(text)
+        if magic is not None:
+            self.note_magic(magic)
+        name = _get_name(node)
+        texts = [self._read(argument) for argument in (*node.args, *(keyword.value for keyword in node.keywords))]
+        known = [text for text in texts if text is not None]
+        if name in _GLOBS:
+            above = self._read(node.func.value) if isinstance(node.func, ast.Attribute) else None
+            self._add_pattern(_GLOBS[name] + (texts[0] or "") if texts else "", above)
+        else:
+            self.found.arguments.update(known)
+            self.found.patterns.update(text for text in known if _PATTERN.fullmatch(text))
+        if name in _IMPORTERS and known:
+            self._add_module(known[0])
+        elif name in _RUNS and node.args:
+            self.note_command(node.args[0])
+        elif name == "format" and isinstance(node.func, ast.Attribute):
+            self.note_template(node.func.value)
         self.note_expression(node)
+
+    def note_magic(self, magic: Magic) -> None:
+        """Add the paths and modules that a magic or command names."""
+        if magic.kind == "python":
+            return
+        self._add_words(f"{magic.line} {magic.body}")
+        if magic.name in _IMPORTING_MAGICS:
+            for word in magic.line.replace(",", " ").split():
+                self._add_module(word)
+        elif magic.name == "run":
+            for word in magic.line.split():
+                self._add(f"{word}.py")  # `%run script` runs script.py
+
+    def note_command(self, node: ast.expr) -> None:
+        """Add what the words of a command name: those of a text, or the texts of a list."""
+        if isinstance(node, ast.List | ast.Tuple):
+            words = [self._read(part) or "" for part in node.elts]
+            self._add_modules_of(words)
+        else:
+            self._add_words(self._read(node) or "")
+
+    def note_template(self, node: ast.expr) -> None:
+        """Add the pattern of a text in which `format` or `%` fills places."""
+        text = self._read(node)
+        if text is not None and _PATTERN.fullmatch(pattern := _PLACES.sub("*", text)):
+            self.found.patterns.add(pattern)
 
     def note_expression(self, node: ast.expr) -> None:
         """Add the whole path of an expression if it is known."""
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+            self.note_template(node.left)
         text = self._read(node)
         if text is not None:
             if not any(self._read(part) == text for part in _list_parts(node)):  # `Path("a.csv")` names a file once
@@ -133,9 +206,27 @@ class _Finder:
             self.found.texts[text] = self.found.texts.get(text, 0) + 1
 
     def _add_words(self, text: str) -> None:
-        """Add each word of a command or of the line and the body of a magic."""
-        for word in text.split():
-            self._add(word.strip("'\";"))
+        """Add each word of a command or of the line and the body of a magic, and the value in `--option=value`."""
+        words = [word.strip("'\",") for word in _BETWEEN_WORDS.split(text)]
+        for word in words:
+            self._add(word)
+            self._add(word.partition("=")[2].strip("'\""))
+        self._add_modules_of(words)
+
+    def _add_modules_of(self, words: Sequence[str]) -> None:
+        """Add the modules that a command such as `python -m package.train` runs."""
+        for option, word in pairwise(words):
+            if option == "-m":
+                self._add_module(word)
+
+    def _add_module(self, name: str) -> None:
+        if _MODULE_NAME.fullmatch(name):
+            self.found.imports.add(Import(name))
+
+    def _add_pattern(self, pattern: str, above: str | None) -> None:
+        """Add a pattern that is given to a function, or to a method of the path `above`."""
+        if pattern.strip("*/"):
+            self.found.patterns.add(pattern if above is None else f"{above.rstrip('/')}/{pattern}")
 
     def _read(self, node: ast.expr) -> str | None:
         """Return the text or path of an expression that is made of literals; None for any other one."""
@@ -166,13 +257,26 @@ class _Finder:
 
     def _read_call(self, node: ast.Call) -> str | None:
         """Return the path in a call such as `Path("a", "b")`, `os.path.join("a", "b")` or `folder.joinpath("b")`."""
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        name = _get_name(node)
+        if name in _HERE and not node.args and not node.keywords:
+            return "."
         parts = [self._read(argument) for argument in node.args]
         if name == "joinpath" and isinstance(node.func, ast.Attribute):
             parts.insert(0, self._read(node.func.value))
         elif name in _PATHS and isinstance(node.func, ast.Attribute) and not node.args:
             parts = [self._read(node.func.value)]
         return _join("/", parts) if parts and name in _JOINS | _PATHS else None
+
+
+def _list_trees(magic: Magic) -> list[ast.Module]:
+    """Return the syntax trees of the Python that a magic runs, in the kernel or in another process."""
+    body = parse_cell(magic.body) if magic.runs_python else None
+    return magic.trees if body is None else [body]
+
+
+def _get_name(call: ast.Call) -> str:
+    """Return the last name of what is called."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else str(getattr(call.func, "id", ""))
 
 
 def _list_parts(node: ast.expr) -> list[ast.expr]:

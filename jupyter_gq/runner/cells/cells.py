@@ -20,7 +20,15 @@ from jupyter_gq.runner.output.cell_output import CellOutput
 from jupyter_gq.runner.output.messages import read_content
 from jupyter_gq.runner.output.recorder import Recorder
 
-from .exits import EXIT_STATUS_EXPRESSION, Exit, find_last_command, read_exit, read_exit_status
+from .exits import (
+    EXIT_STATUS_EXPRESSION,
+    Exit,
+    ends_with_magic,
+    find_last_command,
+    read_error_exit,
+    read_exit,
+    read_exit_status,
+)
 from .kernel import KernelProcess
 
 log = logging.getLogger(__name__)
@@ -89,6 +97,8 @@ class CellClient(NotebookClient):
         self.log.setLevel(logging.ERROR)
         self._kernel, self._recorder, self._changed = kernel, recorder, changed
         self._showing: CellOutput | None = None
+        #: The last error that the running cell has shown, outside of widgets.
+        self._shown_error: JsonObject | None = None
         #: Whether the kernel said that it has sent all outputs of the running cell.
         self._has_all_output = False
         #: How often the kernel was looked at since then, while its reply is still missing.
@@ -102,7 +112,7 @@ class CellClient(NotebookClient):
         """
         node = self.nb.cells[cell.index]
         self._showing = self._recorder.cell_output(cell.id, cell.role)
-        self._has_all_output, self._looks_for_reply = False, 0
+        self._has_all_output, self._looks_for_reply, self._shown_error = False, 0, None
         try:
             await self.async_execute_cell(node, cell.index)
         except CellExecutionError as error:
@@ -112,11 +122,24 @@ class CellClient(NotebookClient):
         self._send_captured_outputs()
         return self.execution_count(cell)
 
-    async def check_last_command(self, cell: CellToRun) -> None:
-        """Raise `CommandFailed` if the cell, which has just run, ended with a shell command that failed."""
-        command = find_last_command(self.nb.cells[cell.index]["source"])
-        if command is None:
-            return
+    async def check_end(self, cell: CellToRun) -> None:
+        """Raise an error if the last thing of the cell, which has just run, failed without an error of the cell.
+
+        Raises `CommandFailed` if that was a shell command, and `CellFailed` or `CellExited` if a magic has shown the
+        error of the code that it ran. See docs/decisions/0280-let-a-magic-that-shows-an-error-fail-its-cell.md.
+        """
+        source = self.nb.cells[cell.index]["source"]
+        if self._shown_error is not None and ends_with_magic(source):
+            end = read_error_exit(self._shown_error)
+            if end is not None:
+                raise CellExited(end)
+            raise CellFailed(str(self._shown_error.get("ename")), str(self._shown_error.get("evalue")))
+        command = find_last_command(source)
+        if command is not None:
+            await self._check_command(command)
+
+    async def _check_command(self, command: str) -> None:
+        """Raise `CommandFailed` if the last command that the kernel ran has failed."""
         kernel = cast(AsyncKernelClient, self.kc)
         asked = {"status": EXIT_STATUS_EXPRESSION}
         request = kernel.execute("", silent=True, store_history=False, user_expressions=asked)
@@ -197,6 +220,8 @@ class CellClient(NotebookClient):
             self._changed()
             return None
         assert self._showing is not None
+        if msg["msg_type"] == "error":
+            self._shown_error = msg["content"]
         if self.clear_before_next_output:
             self._showing.clear()
             self.clear_before_next_output = False

@@ -1,12 +1,14 @@
 """The progress that the bars in the output of a cell show. Pure.
 
-Understood are the bars of tqdm (as text and as widget), rich, Keras, and the Trainer of transformers, and of what
-builds on these, such as Lightning. The formats are those that the libraries print by default.
+Understood are the bars of tqdm (as text and as widget), rich, Keras, the Trainer of transformers, fastprogress,
+progressbar2, alive-progress and click, and of what builds on these, such as Lightning with either of its bars. The
+formats are those that the libraries print by default; the words before a bar may hold anything.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from html import unescape
 
 from jupyter_gq.domain.plain_text import strip_controls
 
@@ -23,28 +25,39 @@ _CURSOR_UP = "\x1b[A"
 _NUMBER = r"[0-9]{1,12}(?:\.[0-9]{1,6})?"
 _COUNT = rf"(?P<done>{_NUMBER})(?P<unit>[kMGT]?)/(?P<total>{_NUMBER})(?P<units>[kMGT]?)(?![0-9])"
 _UNITS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_PERCENT = r"(?<![0-9.-])(?P<percent>[0-9]{1,3})%"
+_PERCENT = r"(?<![0-9.-])(?P<percent>[0-9]{1,3}(?:\.[0-9]{1,6})?)%"
 #: What tqdm draws between two vertical lines: blocks, or in ASCII number signs and one digit.
 _DRAWN = r"(?:[█▏▎▍▌▋▊▉]+ *|#+[0-9]? *|[0-9]? {5,})"
+#: What alive-progress draws between its bar and the counts.
+_SPINNER = r"(?:[^\w\s|(]{1,12}\s+)?"
 #: Each bar has one of these characters.
-_PART_OF_BAR = re.compile(r"[|━╸╺\]]")
+_PART_OF_BAR = re.compile(r"[|━╸╺\]]|-{10}")
 #: One bar in a line: words before it, and its percentage or its counts, such as 37/100.
 _BARS = [
     # tqdm, such as "train:  37%|███▋      | 37/100 [00:12<00:20,  3.05it/s]", also without a percentage
-    re.compile(rf"(?P<before>[^|%]*?){_PERCENT}\s*\|{_DRAWN}\|\s*(?:{_COUNT})?(?P<after>.*)"),
-    re.compile(rf"(?P<before>[^|%]*?)\|{_DRAWN}\|\s*{_COUNT}(?P<after>.*)"),
+    re.compile(rf"(?P<before>.*?){_PERCENT}\s*\|{_DRAWN}\|\s*(?:{_COUNT})?(?P<after>.*)"),
+    # alive-progress, such as "on 3: |███████▎  | ▅▃▁ 37/100 [37%] in 2s (~3s, 14.2/s)"
+    re.compile(rf"(?P<before>[^|%]*?)\|{_DRAWN}\|\s*{_SPINNER}{_COUNT}(?P<after>.*)"),
+    # progressbar2, such as "37% (37 of 100) |#####      | Elapsed Time: 0:00:12 ETA:   0:00:20"
+    re.compile(rf"(?P<before>.*?){_PERCENT} \([^()|]{{1,50}}\) \|{_DRAWN}\|(?P<after>.*)"),
     # rich, such as "Working... ━━━━━━━━━━━╸━━━━━━━━  40% 0:00:05"
     re.compile(rf"(?P<before>[^━╸╺]*)[━╸╺]+\s+{_PERCENT}(?P<after>.*)"),
+    # rich with counts, as Lightning has it, such as "Epoch 2/9 ━━━━━╸━━━━ 40/100 0:00:01 • 0:00:02 30.00it/s"
+    re.compile(rf"(?P<before>[^━╸╺]*[^━╸╺\s0-9][^━╸╺]*|)[━╸╺]+\s+{_COUNT}(?P<after>.*)"),
+    # click, such as "Reading  [####--------]   37%  00:00:05"
+    re.compile(rf"(?P<before>.*?)\[#*-*\]\s+{_PERCENT}(?P<after>.*)"),
     # Keras, such as "37/100 ━━━━━━━━━━━━━━━━━━━━ 12s 3ms/step - loss: 0.3", in older versions with [====>...]
     re.compile(rf"(?P<before>){_COUNT} (?:━+|\[[=>.]+\])(?P<after>.*)"),
 ]
 #: Keras prints the number of the epoch on a line of its own above the bar.
 _EPOCH = re.compile(r"Epoch (?P<epoch>[0-9]{1,9})/(?P<epochs>[0-9]{1,9})")
-#: The Trainer of transformers shows an HTML element, and then the counts and the epoch in brackets.
+#: The Trainer of transformers and fastprogress show an HTML element, and then the counts and the epoch in brackets.
 _HTML_BAR = re.compile(
-    r"<progress\s+value='(?P<done>[0-9]{1,12})'\s+max='(?P<total>[0-9]{1,12})'[^>]{0,200}>\s*</progress>"
+    r"<progress\s+value='(?P<done>[0-9]{1,12})'\s+(?:class='[^'<>]{0,100}'\s+)?max='(?P<total>[0-9]{1,12})'[^>]{0,200}>\s*</progress>"
     r"(?P<after>[^\]]{0,500})"
 )
+#: What fastprogress says before the counts.
+_PERCENT_BEFORE = re.compile(r"[0-9.]{1,10}%\s+(?=\[)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +134,8 @@ def _parse_html(text: str) -> _Bar | None:
     found = _HTML_BAR.search(text)
     if found is None:
         return None
-    return _Bar(_divide(float(found["done"]), float(found["total"])), _clean(found["after"].strip(" \n[]")))
+    said = _PERCENT_BEFORE.sub("", unescape(found["after"]).strip())
+    return _Bar(_divide(float(found["done"]), float(found["total"])), _clean(said.strip(" \n[]")))
 
 
 def _parse_bar(line: str) -> _Bar | None:
@@ -134,7 +148,7 @@ def _parse_bar(line: str) -> _Bar | None:
         if found is not None:
             parts = found.groupdict()
             if parts.get("total") is None:
-                return _Bar(min(1.0, int(parts["percent"]) / 100), _clean(f"{parts['before']} {parts['after']}"))
+                return _Bar(min(1.0, float(parts["percent"]) / 100), _clean(f"{parts['before']} {parts['after']}"))
             done = float(parts["done"]) * _UNITS[parts["unit"]]
             total = float(parts["total"]) * _UNITS[parts["units"]]
             counts = f"{parts['done']}{parts['unit']}/{parts['total']}{parts['units']}"

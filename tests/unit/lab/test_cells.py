@@ -23,6 +23,10 @@ from jupyter_gq.lab.variable_reads import find_read_variables
         "    indented = 1",
         "s = '\\d'",
         "%matplotlib inline\nimport os",
+        "pip install -q torch",
+        "\ncd data/raw\n",
+        "run train.py --epochs 3",
+        "time model = fit(x)",
         "",
     ],
 )
@@ -37,6 +41,9 @@ def test_source_that_ipython_can_run_has_no_fault(source):
         ("%time\nprint 'hi'", 2, "print 'hi'"),
         ("def f(:\n    pass", 1, "def f(:"),
         ("x = (1,\n", 1, "x = (1,"),
+        ("print 'hi'", 1, "print 'hi'"),
+        ("# first\npip install torch", 2, "pip install torch"),  # IPython knows such magics in cells of one line only
+        ("env =", 1, "env ="),
         ("s = 'abc", 1, "s = 'abc"),
         ("return 5 +", 1, "return 5 +"),
     ],

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.lab.effects import find_effects
+from jupyter_gq.lab.effects import find_effects, find_effects_in_order
 
 
 def found(source):
@@ -23,6 +23,11 @@ def found(source):
         "%time name = input()",
         "%memit -r 1 name = input()",
         "%%timeit name = input()\nname",
+        "from rich.prompt import Confirm\nok = Confirm.ask('go on?')",
+        "names = list(map(input, ['a', 'b']))",
+        "class Asker:\n    def __init__(self):\n        self.name = input()\nasker = Asker()",
+        "import huggingface_hub\nhuggingface_hub.login()",
+        "from IPython.core.debugger import set_trace\nset_trace()",
     ],
 )
 def test_input_is_found(source):
@@ -68,6 +73,14 @@ def test_other_jobs_and_functions_are_not_the_newest_job(source):
         "%%bash\nset -e\npip3 install torch",
         "import subprocess, sys\nsubprocess.check_call([sys.executable, '-m', 'pip', 'install', 'torch'])",
         "import os\nos.system('pip install torch')",
+        "pip install torch",
+        "!/opt/conda/bin/pip install torch",
+        "!conda env update -f environment.yml",
+        "!pipx install ruff",
+        "%%script bash\npip install torch",
+        "import subprocess\nsubprocess.run('pip install torch'.split())",
+        "import pip\npip.main(['install', 'torch'])",
+        "import micropip\nawait micropip.install('torch')",
     ],
 )
 def test_installed_packages_are_found(source):
@@ -100,6 +113,35 @@ def test_installed_packages_are_found(source):
         ("!echo done > done.txt", "done.txt"),
         ("import gzip\ngzip.open('a.gz', 'wb')", "a.gz"),
         ("%store model", ""),
+        ("open(file='größe ✓.csv', mode='w')", "größe ✓.csv"),
+        ("import io\nio.FileIO('a.bin', 'wb')", "a.bin"),
+        ("a = np.memmap('a.bin', dtype='f4', mode='w+', shape=3)", "a.bin"),
+        ("a = np.memmap('a.bin')", "a.bin"),
+        ("store = pd.HDFStore('a.h5')", "a.h5"),
+        ("with pd.ExcelWriter('a.xlsx') as w:\n    pass", "a.xlsx"),
+        ("import logging\nlogging.basicConfig(filename='run.log')", "run.log"),
+        ("import os\nos.makedirs('out')", "out"),
+        ("from pathlib import Path\nPath('out').mkdir(parents=True)", "out"),
+        ("import zipfile\nzipfile.ZipFile('a.zip').extractall('out')", "a.zip"),
+        ("import pyarrow.parquet as pq\npq.write_table(t, 'a.parquet')", "a.parquet"),
+        ("lazy.sink_parquet('a.parquet')", "a.parquet"),
+        ("frame.write.mode('overwrite').parquet('out')", "out"),
+        ("import networkx as nx\nnx.write_gml(graph, 'a.gml')", "a.gml"),
+        ("array.dump('a.pkl')", "a.pkl"),
+        ("image.save(out_path)", ""),
+        ("import os\nmodel.save(os.path.join(folder, 'm.h5'))", ""),
+        ("from pathlib import Path\nPath('a.txt').rename('b.txt')", "a.txt"),
+        ("%%python3\nopen('a.txt', 'w')", "a.txt"),
+        ("%history -f all.py", ""),
+        ("import duckdb\nduckdb.sql(\"COPY t TO 'a.parquet' (FORMAT parquet)\")", "a.parquet"),
+        (
+            "class Log:\n    def keep(self): self._do()\n    def _do(self): open('a.log', 'a')\nl = Log()\nl.keep()",
+            "a.log",
+        ),
+        ("class A:\n    def save(self): open('a.log', 'a')\nclass B(A): pass\nB().save()", "a.log"),
+        ("write = lambda x: open('a.log', 'a')\nwrite(1)", "a.log"),
+        ("def keep(x): open('a.log', 'a')\nfrom threading import Thread\nThread(target=keep).start()", "a.log"),
+        ("def keep(x): open('a.log', 'a')\nwith Pool() as pool: pool.map(keep, xs)", "a.log"),
         ("def f():\n    def save(): open('in.txt', 'w')\n    save()\nf()", "in.txt"),
     ],
 )
@@ -118,6 +160,12 @@ def test_written_files_are_found_with_their_names(source, name):
         "session.add(row); session.commit()",
         "collection.insert_one({'x': 1})",
         "%sql DROP TABLE t",
+        "db.execute('-- all of it\\nDELETE FROM t')",
+        "db.execute('/* all */ WITH old AS (SELECT 1) DELETE FROM t')",
+        "import sqlalchemy as sa\nconn.execute(sa.insert(table).values(x=1))",
+        "conn.execute(table.update().where(table.c.x == 1))",
+        "cursor.execute(\"COPY t FROM 'a.csv'\")",
+        "frame.write.saveAsTable('t')",
     ],
 )
 def test_changed_databases_are_found(source):
@@ -191,3 +239,44 @@ def test_each_effect_is_named_once():
         ("writes_files", "a.csv"),
         ("writes_files", "b.csv"),
     ]
+
+
+def test_what_functions_and_classes_of_earlier_cells_write_is_found_where_they_are_called():
+    cells = [
+        "import torch\ndef keep(model, path='model.pt'):\n    torch.save(model, 'model.pt')",
+        "class Trainer:\n    def fit(self):\n        keep(self)\n",
+        "trainer = Trainer()",
+        "print(trainer)",
+        "trainer.fit()",
+        "keep(1)",
+        "keep = 1",
+    ]
+    found = [[(each.kind, each.what) for each in effects] for effects in find_effects_in_order(cells)]
+    assert found == [[], [], [], [], [("writes_files", "model.pt")], [("writes_files", "model.pt")], []]
+
+
+def test_a_buffer_of_an_earlier_cell_is_no_file():
+    cells = ["import io\nbuffer = io.StringIO()", "table.to_csv(buffer)", "buffer = 'a.csv'\ntable.to_csv(buffer)"]
+    assert [len(effects) for effects in find_effects_in_order(cells)] == [0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "class A:\n    def m(self): open('a', 'w')\na = A()",
+        "class A:\n    def m(self): open('a', 'w')\nother.m()",
+        "def keep(): open('a', 'w')\nbutton.on_click(keep)",
+        "text = 'a'.replace('b', 'c.txt')",
+        "series.rename('b.txt')",
+        "import json\njson.dumps('a.json')",
+        "import os\nos.makedirs('out', exist_ok=True)",
+        "%%python3\nprint(1)",
+        "list(map(str, [1]))",
+        "db.execute('-- INSERT INTO t\\nSELECT 1')",
+        "conn.execute(select(table))",
+        "huggingface_hub.login(token=token)",
+        "%history",
+    ],
+)
+def test_similar_code_has_no_effect(source):
+    assert found(source) == []

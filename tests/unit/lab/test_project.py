@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gq.lab.cells import parse_cell
 from jupyter_gq.lab.project.freezing import freeze
 from jupyter_gq.lab.project.ignored import IGNORE_FILE, Ignored
 from jupyter_gq.lab.project.needed import Caps, Code, Needed, NeededFile, find_needed
@@ -41,6 +42,64 @@ def test_modules_that_code_in_a_magic_imports_go_along(folder):
     write(folder, "top.py")
     magic = "get_ipython().run_cell_magic('time', '', 'import nets')"
     assert going(folder, magic) == ["nets.py", "top.py"]
+
+
+def parse(*sources: str) -> Code:
+    return Code(trees=[tree for source in sources if (tree := parse_cell(source)) is not None])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import importlib\nnet = importlib.import_module('nets.conv')",
+        "net = __import__('nets.conv')",
+        "import runpy\nrunpy.run_module('nets.conv')",
+        "%load_ext nets.conv",
+        "%aimport nets.conv",
+        "%run -m nets.conv",
+        "!torchrun --nproc_per_node=2 -m nets.conv --epochs 3",
+        "import subprocess, sys\nsubprocess.run([sys.executable, '-m', 'nets.conv'])",
+        "%%python3\nimport nets.conv",
+    ],
+)
+def test_modules_that_are_named_otherwise_than_by_import_go_along(folder, source):
+    write(folder, "nets/__init__.py")
+    write(folder, "nets/conv.py")
+    write(folder, "nets.txt")
+    assert sorted(find_needed(folder, parse(source), [], CAPS).going) == ["nets/__init__.py", "nets/conv.py"]
+
+
+@pytest.mark.parametrize(
+    ("source", "files"),
+    [
+        ("import glob\nglob.glob('data/*.csv')", ["data/a.csv", "data/ü b.csv"]),
+        ("import glob\nglob.glob('*.csv')", ["top.csv"]),
+        ("import glob\nglob.glob('**/*.png', recursive=True)", ["data/deep/c.png"]),
+        ("from pathlib import Path\nlist(Path().rglob('*.png'))", ["data/deep/c.png"]),
+        ("load('csv', files='data/*.csv')", ["data/a.csv", "data/ü b.csv"]),
+        ("for n in names: open('data/{}.csv'.format(n))", ["data/a.csv", "data/ü b.csv"]),
+        ("for n in range(3): open('data/deep/%s.png' % n)", ["data/deep/c.png"]),
+        ("print('*'); re.compile('.*'); sql('SELECT * FROM t')", []),
+        ("import glob\nglob.glob('*')", []),
+        ("!cat data/a.csv|wc", ["data/a.csv"]),
+        ("import os\nos.system('python run.py --table=data/a.csv')", ["data/a.csv", "run.py"]),
+        ("%run run", ["run.py"]),
+        ("from pathlib import Path\nhere: Path = Path.cwd()\nopen(here / f'run{\".py\"}')", ["run.py"]),
+    ],
+)
+def test_files_that_match_patterns_and_words_of_commands_go_along(folder, source, files):
+    for path in ("data/a.csv", "data/ü b.csv", "data/.hidden.csv", "data/deep/c.png", "top.csv", "run.py"):
+        write(folder, path)
+    assert sorted(find_needed(folder, parse(source), [], CAPS).going) == files
+
+
+def test_a_path_in_a_variable_of_an_earlier_cell_is_known(folder):
+    write(folder, "data/a.csv")
+    write(folder, "data/b.csv")
+    code = parse("DATA = 'data'", "import os\nopen(os.path.join(DATA, 'a.csv'))")
+    assert sorted(find_needed(folder, code, [], CAPS).going) == ["data/a.csv"]
+    code = parse("DATA = 'data'", "DATA = choose()", "import os\nopen(os.path.join(DATA, 'a.csv'))")
+    assert not find_needed(folder, code, [], CAPS).going
 
 
 def test_imported_modules_go_along_with_the_modules_that_they_import(folder):

@@ -55,5 +55,5 @@ def test_the_sentences_for_the_owner() -> None:
     meanwhile = f"Meanwhile, Linux killed a process of the job, because {WHY}. {REMEDY}"
     said = describe_exception((CELL,), CELL, "KeyboardInterrupt", "", BEYOND).sentence
     assert said == f"The cell raised KeyboardInterrupt. {meanwhile}"
-    said = describe_failed_command((CELL,), CELL, "python train.py", -9, BEYOND).sentence
+    said = describe_failed_command((CELL,), CELL, "!python train.py", -9, BEYOND).sentence
     assert said == f"The cell ran, but its last command `!python train.py` ended with exit status -9. {meanwhile}"

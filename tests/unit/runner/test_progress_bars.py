@@ -43,6 +43,30 @@ def display(plain: str, html: str | None = None) -> dict:
             0.25,
             "37/148 00:12 < 00:36, 3.05 it/s, Epoch 1/4",
         ),
+        (
+            display(
+                "<IPython.core.display.HTML object>",
+                "<div>\n<progress value='37' class='' max='148' style='width:300px'></progress>\n"
+                " 25.00% [37/148 00:12&lt;00:36]\n</div>",
+            ),
+            0.25,
+            "37/148 00:12<00:36",
+        ),
+        (text("acc 97% a|b:  37%|███▋      | 37/100 [00:12<00:20]"), 0.37, "acc 97% a|b: 37/100 [00:12<00:20]"),
+        (text("训练 ✓:  37%|###7      | 37/100 [00:12<00:20]"), 0.37, "训练 ✓: 37/100 [00:12<00:20]"),
+        (
+            display("Epoch 2/9 ━━━━━━╺━━━━━━━━ 40/100 0:00:01 • 0:00:02 30.00it/s"),
+            0.4,
+            "Epoch 2/9 40/100 0:00:01 • 0:00:02 30.00it/s",
+        ),
+        (display("a.bin ━━━━━━╺━━━━━━━━ 40.0% • 4.0/10.0 MB • 0:00:05"), 0.4, "a.bin • 4.0/10.0 MB • 0:00:05"),
+        (text(" 37% (37 of 100) |#######            | Elapsed Time: 0:00:12"), 0.37, "Elapsed Time: 0:00:12"),
+        (
+            text("on 3: |███████▍            | ▅▃▁ 37/100 [37%] in 2s (~3s, 14.2/s)"),
+            0.37,
+            "on 3: 37/100 [37%] in 2s (~3s, 14.2/s)",
+        ),
+        (text("Reading  [#############-----------------------]   37%  00:00:05"), 0.37, "Reading 00:00:05"),
     ],
 )
 def test_bars_of_libraries_are_read(output: dict, fraction: float, said: str) -> None:
@@ -64,6 +88,8 @@ def test_bars_of_libraries_are_read(output: dict, fraction: float, said: str) ->
         "val acc 96%| test | ok",
         "loss | 12 | 0.5/0.7",
         "class | 20 | 5/6 | x",
+        "[1/2] ---------- 40% off",
+        "----------",
         "100000%|██| 5/10",
         "train: -5%|█| -5/10",
         f"{'9' * 400}/{'9' * 400} ━━━━ 1s",
