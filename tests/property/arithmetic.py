@@ -387,6 +387,11 @@ class Free:
                 cpu, memory, tasks = self.nodes[task.node]
                 self.nodes[task.node] = (cpu - sign * request.cpu_milli, memory - sign * request.memory, tasks - sign)
 
+    def take_devices(self, workload: Workload) -> None:
+        """Take the devices that a suspended notebook has lent, but none of the cores and memory that it keeps."""
+        for device in (device for task in workload.placement for device in task.devices if device in self.devices):
+            self.devices[device] -= workload.request.milli_per_device
+
     def give_back(self, workload: Workload, place: Sequence[TaskPlacement]) -> None:
         """Undo `take`."""
         self.take(workload, place, sign=-1)
@@ -416,7 +421,9 @@ def free_soon(snapshot: Snapshot) -> Free:
         {name: tuple(UNCOUNTED if has is None else has for has in room) for name, room in counted},
     )
     for workload in snapshot.workloads:
-        if workload.holds and workload.state not in {State.STOPPING, State.SUSPENDED}:
+        if workload.state is State.SUSPENDED:  # it keeps its cores and memory
+            free.take(workload, [replace(task, devices=()) for task in workload.placement])
+        elif workload.holds and workload.state is not State.STOPPING:
             free.take(workload, workload.placement)
     return free
 

@@ -13,7 +13,7 @@ from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Decision, Evict, Shrink
-from tests.builders import NOW, a_job, admitted, apply, stopped
+from tests.builders import NOW, a_job, admitted, apply, half_stopped, stopped
 from tests.property import laws
 from tests.property.contention import Contention, contentions, leaves_of
 from tests.property.histories import check, random_worlds, settle
@@ -67,17 +67,10 @@ def test_liveness_room_that_was_made_goes_to_its_preemptor_whoever_comes(world, 
     preemptor = kept[which % len(kept)]
     rival = a_job("rival", preemptor.queue, priority=preemptor.priority, owner=preemptor.owner)
     rival = replace(rival, submitted_at=Instant(NOW - 900))
-    _, partly = check(replace(_half_stopped(after), workloads=(*_half_stopped(after).workloads, rival)), world.policy)
+    _, partly = check(replace(half_stopped(after), workloads=(*half_stopped(after).workloads, rival)), world.policy)
     decision = run_cycle(stopped(partly), world.policy, NOW)
     started = {*admitted(decision), *(workload.id for workload in partly.workloads if workload.state is State.RUNNING)}
     assert preemptor.id in started
-
-
-def _half_stopped(snapshot: Snapshot) -> Snapshot:
-    """Every other workload that was told to stop has stopped."""
-    told = [workload.id for workload in snapshot.workloads if workload.state is State.STOPPING]
-    done = {workload.id: workload for workload in stopped(snapshot).workloads if workload.id in told[::2]}
-    return replace(snapshot, workloads=tuple(done.get(workload.id, workload) for workload in snapshot.workloads))
 
 
 @random_worlds

@@ -174,18 +174,23 @@ class DeviceLedger:
     def reserve_devices(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
         """Take what the workload needs at these places out of the future, so that no other work is placed there.
 
-        The places need not be free.
+        The places need not be free. A suspended workload has kept its CPU and memory, and needs only the devices.
         """
-        self._shift_all(workload, placement, future=-1)
+        self._reserve(workload, placement, -1)
 
     def unreserve_devices(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
         """Give what `reserve_devices` took at these places back to the future."""
-        self._shift_all(workload, placement, future=1)
+        self._reserve(workload, placement, 1)
+
+    def _reserve(self, workload: Workload, placement: Iterable[TaskPlacement], future: int) -> None:
+        need = NO_RESOURCES if workload.state is State.SUSPENDED else None
+        for task in placement:
+            self._shift_task(workload, task, future=future, need=need)
 
     def exists(self, placement: Iterable[TaskPlacement], pool: str | None = None) -> bool:
-        """Tell whether all nodes and devices of these places exist, healthy and in the pool if one is named.
+        """Tell whether all nodes and devices of these places exist and take new work, in the pool if one is named.
 
-        A device may have moved to another pool since a place was recorded.
+        A device may have moved to another pool since a place was recorded, and a node may be closed.
         """
         layout = self.layout
         found = [
@@ -193,7 +198,8 @@ class DeviceLedger:
             for task in placement
             for device in task.devices
         ]
-        return all(task.node in layout.node_of for task in placement) and all(
+        nodes = [layout.node_of.get(task.node) for task in placement]
+        return all(number is not None and not layout.nodes[number].closed for number in nodes) and all(
             device is not None and device.healthy and pool in (None, device.pool) for device in found
         )
 
