@@ -30,7 +30,7 @@ PARTS = (250, 300, 500, 500, 700, 1000)
 
 #: What happens, to what, and how much of the scheduler's work is done before the next thing happens (see `PACES`).
 Event = tuple[str, object, str]
-#: No cycle; a cycle that nobody carries out further; a cycle after which every other victim stops; until all is at rest.
+#: No cycle; a cycle; a cycle after which every other victim has stopped; cycles until all is at rest.
 PACES = ("nothing", "cycle", "half", "rest", "rest")
 
 
@@ -84,7 +84,8 @@ class Lending:
         nodes = [f"{n.name}: {len(n.devices)} cpu={n.cpu_milli} memory={n.memory}" for n in self.site.bare]
         queues = [f"{queue.name} quota={queue.quota} limit={queue.limit}" for queue in self.snapshot.queues]
         events = [
-            f"{act} {describe(what) if isinstance(what, Workload) else what} ({pace})" for act, what, pace in self.history
+            f"{act} {describe(what) if isinstance(what, Workload) else what} ({pace})"
+            for act, what, pace in self.history
         ]
         rules = f"{self.policy}"
         return "\n  ".join((*nodes, *queues, *map(describe, self.snapshot.workloads), *events, rules))
@@ -232,14 +233,14 @@ def happens(site: Site, snapshot: Snapshot, act: str, what: object) -> Snapshot:
     """A second passes, and then the next thing of a history; things that are done to devices change the site."""
     snapshot = later(snapshot, 1)
     match act, what:
-        case ("submit" | "start"), Workload():
+        case (("submit" | "start"), Workload()):
             return replace(snapshot, workloads=(*snapshot.workloads, what))
         case "wait", float() | int():
             return later(snapshot, what)
         case "end", int():
             holding = [w.id for w in snapshot.workloads if w.state in {State.RUNNING, State.SUSPENDED}]
             return without(snapshot, *holding[what : what + 1])
-        case ("use" | "idle"), int():
+        case (("use" | "idle"), int()):
             notebooks = [w for w in snapshot.workloads if w.kind is Kind.NOTEBOOK and w.holds]
             if not notebooks:
                 return snapshot

@@ -13,8 +13,10 @@ from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
+from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Reserve, Resume, Shrink, Suspend
 from jupyter_gq.scheduling.policy import Policy
+from tests.builders import NOW, admitted, without
 from tests.property.arithmetic import GPU, Books
 from tests.property.victims import fits_soon
 
@@ -121,14 +123,19 @@ def nobody_waits_beside_free_room(snapshot: Snapshot, policy: Policy) -> None:
             assert not fits_soon(snapshot, books, workload), f"{workload.id} fits and waits"
 
 
-def who_waits_for_a_suspended_notebook_may_not_borrow_from_it(snapshot: Snapshot, decision: Decision) -> None:
-    """Safety. It is named as in the way of work that could not give its devices back, or for the cores that it keeps."""
+def suspended_notebooks_named_as_in_the_way_really_are(snapshot: Snapshot, policy: Policy, decision: Decision) -> None:
+    """Safety. Nobody who may borrow from a notebook waits for it, except for the cores that it keeps.
+
+    Nobody else is told of one beside whom they would start, if the others named were gone and nobody else waited.
+    """
     by_id = {workload.id: workload for workload in snapshot.workloads}
+    waiting = {entry.workload for entry in decision.pending}
     for entry in decision.pending:
-        for owner in map(by_id.__getitem__, entry.why.blockers):
-            if owner.state is State.SUSPENDED and entry.why.reason is not PendingReason.NO_CPU_OR_MEMORY:
-                assert entry.why.reason is PendingReason.RESERVED, entry
-                assert not can_give_back(by_id[entry.workload]) or is_wanted_back(owner), entry
+        named = [by_id[name] for name in entry.why.blockers if by_id[name].state is State.SUSPENDED]
+        if named and entry.why.reason is not PendingReason.NO_CPU_OR_MEMORY:
+            assert not can_give_back(by_id[entry.workload]) or any(map(is_wanted_back, named)), entry
+            others = {*entry.why.blockers, *waiting} - {entry.workload, *(each.id for each in named)}
+            assert entry.workload not in admitted(run_cycle(without(snapshot, *others), policy, NOW)), entry
 
 
 def is_wanted_back(workload: Workload) -> bool:

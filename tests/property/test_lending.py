@@ -14,7 +14,7 @@ from jupyter_gq.scheduling.policy import Policy
 from tests.builders import NOW, half_stopped, stopped
 from tests.property import endings, laws, loans
 from tests.property.histories import check, random_worlds
-from tests.property.lending import Lending, happens, lendings
+from tests.property.lending import happens, lendings
 
 
 @random_worlds
@@ -49,7 +49,7 @@ def _come_to_rest(scheduler: Scheduler, snapshot: Snapshot, policy: Policy, roun
         decision, snapshot = _cycle(scheduler, snapshot, policy)
         if not decision.instructions and all(w.state is not State.STOPPING for w in snapshot.workloads):
             loans.nobody_waits_beside_free_room(snapshot, policy)
-            loans.who_waits_for_a_suspended_notebook_may_not_borrow_from_it(snapshot, decision)
+            loans.suspended_notebooks_named_as_in_the_way_really_are(snapshot, policy, decision)
             laws.nobody_entitled_waits(snapshot, policy)
             return snapshot
         snapshot = stopped(snapshot)

@@ -97,9 +97,9 @@ class SuspensionMachine(ControllerMachine):
         return share is not None and share.phase is SharePhase.SUSPENDED
 
     def everything_comes_to_its_end(self):
-        """Liveness: a suspended notebook that is used comes back, whoever borrowed its device and whatever became of it.
+        """Liveness: a suspended notebook that is used comes back, whoever borrowed its device.
 
-        Everything else needs devices that take new work.
+        Its device may take nothing new. Everything else needs devices that do.
         """
         self.world.servers.refuses = ""
         wanted = {
