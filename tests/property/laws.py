@@ -6,7 +6,7 @@ They judge by `tests.property.arithmetic` and `tests.property.victims`, never by
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Request, Workload
@@ -191,7 +191,9 @@ def who_moves_has_a_new_place(snapshot: Snapshot, after: Snapshot, decision: Dec
     if policy.reserve_after is not None:  # then a place may be written down long before it is free
         return
     moves = [i for i in decision.instructions if isinstance(i, Evict) and i.reason is EvictReason.CONSOLIDATED]
-    kept = {workload.id: workload for workload in after.workloads if workload.reserved}
+    # The share of an idle notebook is written down for who waits for it before its time has come.
+    awaits = {entry.workload for entry in decision.pending if entry.why.reason is PendingReason.WAITS_FOR_IDLE}
+    kept = {w.id: w for w in after.workloads if w.reserved and w.id not in awaits}
     by_id = {workload.id: workload for workload in snapshot.workloads}
     for move in moves:
         assert len(kept[move.workload].reserved) == len(by_id[move.workload].placement)

@@ -203,14 +203,15 @@ def _event(draw: st.DrawFn, number: int) -> tuple[str, object]:
         case "wait":
             return act, draw(among(A_WHILE, Seconds(1000)))
         case "pool":
-            return act, (draw(st.integers(0, 5)), draw(among("train", "train", "spare", "")))
+            return act, (draw(st.integers(0, 5)), draw(among("train", "spare", "", "")))
     return act, draw(st.integers(0, 5))
 
 
 _ACTS = (
-    *("submit", "submit", "submit", "start", "start", "start", "end", "end", "wait"),
+    *("submit", "submit", "submit", "start", "start", "end", "end", "wait"),
     *("use", "use", "use", "use", "idle", "idle"),
-    *("drain", "drain", "drain node", "undrain", "undrain node", "cordon", "uncordon", "pool", "pool", "lose", "find"),
+    *("drain", "drain", "drain", "drain node", "pool", "pool", "pool", "cordon", "lose"),
+    *("undrain", "undrain node", "uncordon", "find"),
 )
 
 

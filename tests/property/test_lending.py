@@ -7,6 +7,7 @@ from hypothesis import given
 
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Kind
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Decision
 from jupyter_gq.scheduling.engine import Scheduler
@@ -20,7 +21,10 @@ from tests.property.lending import happens, lendings
 @random_worlds
 @given(lendings())
 def test_whatever_happens_a_notebook_gets_back_what_it_has_lent(world):
-    """All laws of each cycle and of each rest; a scheduler that remembers decides what a new one does."""
+    """All laws of each cycle and of each rest; a scheduler that remembers decides what a new one does.
+
+    In the end all notebooks are used at once.
+    """
     snapshot, scheduler = world.snapshot, Scheduler(world.snapshot, world.policy)
     for act, what, pace in world.history:
         snapshot = happens(world.site, snapshot, act, what)
@@ -32,6 +36,10 @@ def test_whatever_happens_a_notebook_gets_back_what_it_has_lent(world):
     snapshot = _come_to_rest(scheduler, snapshot, world.policy)
     decision = run_cycle(snapshot, world.policy, NOW)
     endings.those_named_as_in_the_way_really_are(snapshot, world.policy, decision)
+    notebooks = [w for w in snapshot.workloads if w.kind is Kind.NOTEBOOK and w.holds]
+    for number in range(len(notebooks)):
+        snapshot = happens(world.site, snapshot, "use", number)
+    _come_to_rest(scheduler, snapshot, world.policy)
 
 
 def _cycle(scheduler: Scheduler, snapshot: Snapshot, policy: Policy) -> tuple[Decision, Snapshot]:

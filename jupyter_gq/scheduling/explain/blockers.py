@@ -9,7 +9,8 @@ the one that it is for wait for that one.
 Small searches first: a few holders are tried in that order. If they are not enough, all work on whole nodes is,
 beginning with the nodes of those few; then everything.
 
-Reservations: workloads for which devices of the place are reserved block as well (see `admit.reservations`).
+Reservations: workloads for which devices of the place are reserved block as well (see `admit.reservations`). Suspended
+notebooks are asked last for the CPU and memory that they keep.
 
 Shared answers: workloads with like requests and no limit above them have the same blockers, whatever their queue.
 """
@@ -17,7 +18,7 @@ Shared answers: workloads with like requests and no limit above them have the sa
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from heapq import merge
-from itertools import islice
+from itertools import chain, islice
 
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import TaskPlacement, Workload
@@ -121,8 +122,8 @@ class BlockerSearch:
         there.update((w.id, w) for w in placed if any(task.node in nodes for task in w.placement))
         rank = {node: number for number, node in enumerate(nodes)}
         found = by_disruption(w for w in there.values() if is_present(self._allocations, self._evictions, w))
-        found.sort(key=lambda w: min(rank[task.node] for task in w.placement if task.node in rank))
-        return list(map(_as_if_it_ended, found))
+        in_order = sorted(found, key=lambda w: min(rank[task.node] for task in w.placement if task.node in rank))
+        return list(map(_as_if_it_ended, in_order))
 
     def _holders_in(self, pool: str) -> "_CachedIterable":
         if pool not in self._holders:
@@ -145,10 +146,12 @@ class BlockerSearch:
             rank = (allocations.account(workload).over_quota == 0, not workload.preemptible)
             lists.setdefault(rank, []).append([workload])
         awaited = {each.id for notebooks in self._findings.awaited_notebooks.values() for each in notebooks}
+        suspended = index.holders.suspended.values() if allocations.ledger.layout.counts_host_resources else ()
+        lenders = sorted((w for w in suspended if pool in index.pools_of(w)), key=loss)
+        ranked = (holder for rank in sorted(lists) for holder in merge(*lists[rank], key=loss))
         return (
             _as_if_it_ended(holder)
-            for rank in sorted(lists)
-            for holder in merge(*lists[rank], key=loss)
+            for holder in chain(ranked, lenders)
             if holder.id not in awaited and is_present(allocations, self._evictions, holder)
         )
 

@@ -271,3 +271,18 @@ def test_a_notebook_that_has_the_cores_is_named_although_it_could_be_suspended_a
     cluster.nodes = [replace(node, cpu_milli=4000) for node in cluster.nodes]
     decision = decide(cluster.add(on_cores(a_job("waits", "q", "0.5"), 2000)).snapshot())
     assert why(decision, "waits").why.blockers == ("nb-ann",)
+
+
+def test_a_recorded_place_on_a_lent_device_is_not_for_work_that_could_not_give_it_back():
+    """Carol's server has waited long for the half that bob's server still had; a quarter of it is lent."""
+    cluster = Cluster().node("n", 1).fixed("train", ann="0.25", bob="0.5", carol="0.5")
+    waits = replace(a_notebook("carol", "0.5"), reserved=(TaskPlacement(node="n", devices=("n-0",)),))
+    cluster.add(sleeping(gpus="0.25"), running(a_notebook("bob", "0.5"), "n-0"), waits)
+    assert admitted(run_cycle(cluster.snapshot(), Policy(reserve_after=495), NOW)) == []
+
+
+def test_a_suspended_notebook_is_named_for_the_cores_that_it_keeps():
+    cluster = shared().add(on_cores(sleeping(), 3000))
+    cluster.nodes = [replace(node, cpu_milli=4000) for node in cluster.nodes]
+    entry = why(decide(cluster.add(on_cores(a_job("waits", "q", "0.5"), 2000)).snapshot()), "waits").why
+    assert (entry.reason, entry.blockers) == (PendingReason.NO_CPU_OR_MEMORY, ("nb-ann",))
