@@ -11,7 +11,7 @@ from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import TaskPlacement
 from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.decision import Evict, Reserve, Resume, Suspend
+from jupyter_gq.scheduling.decision import Evict, Reserve, Resume, Suspend, Warn
 from jupyter_gq.scheduling.policy import Policy
 from tests.builders import (
     NOW,
@@ -286,3 +286,12 @@ def test_a_suspended_notebook_is_named_for_the_cores_that_it_keeps():
     cluster.nodes = [replace(node, cpu_milli=4000) for node in cluster.nodes]
     entry = why(decide(cluster.add(on_cores(a_job("waits", "q", "0.5"), 2000)).snapshot()), "waits").why
     assert (entry.reason, entry.blockers) == (PendingReason.NO_CPU_OR_MEMORY, ("nb-ann",))
+
+
+def test_an_idle_notebook_that_would_be_stopped_is_warned_for_the_cores_that_it_would_keep_if_suspended():
+    """Carol's server fits beside ann's on the device, but not on the node."""
+    notebook = on_cores(running(a_notebook("ann", "0.5", suspendable=True), "n-0"), 3000)
+    cluster = Cluster().node("n", 1).fixed("train", ann="0.5", carol="0.5")
+    cluster.nodes = [replace(node, cpu_milli=4000) for node in cluster.nodes]
+    decision = decide(cluster.add(idle(notebook, 4000), on_cores(a_notebook("carol", "0.5"), 2000)).snapshot())
+    assert [(type(each), each.workload, each.by) for each in acts(decision)] == [(Warn, "nb-ann", "nb-carol")]
