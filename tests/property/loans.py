@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable
 
 from jupyter_gq.domain.cluster import Device
-from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
@@ -124,16 +123,18 @@ def nobody_waits_beside_free_room(snapshot: Snapshot, policy: Policy) -> None:
 
 
 def suspended_notebooks_named_as_in_the_way_really_are(snapshot: Snapshot, policy: Policy, decision: Decision) -> None:
-    """Safety. Nobody who may borrow from a notebook waits for it, except for the cores that it keeps.
+    """Safety. Nobody who may borrow from a notebook waits for it, except for the cores and memory that it keeps.
 
-    Nobody else is told of one beside whom they would start, if the others named were gone and nobody else waited.
+    Nobody is told of one beside which they would start, if the others named were gone and nobody else waited.
     """
     by_id = {workload.id: workload for workload in snapshot.workloads}
     waiting = {entry.workload for entry in decision.pending}
+    counts_host = any((node.cpu_milli, node.memory) != (None, None) for node in snapshot.nodes)
     for entry in decision.pending:
         named = [by_id[name] for name in entry.why.blockers if by_id[name].state is State.SUSPENDED]
-        if named and entry.why.reason is not PendingReason.NO_CPU_OR_MEMORY:
-            assert not can_give_back(by_id[entry.workload]) or any(map(is_wanted_back, named)), entry
+        if named:
+            borrows = can_give_back(by_id[entry.workload]) and not any(map(is_wanted_back, named))
+            assert counts_host or not borrows, entry
             others = {*entry.why.blockers, *waiting} - {entry.workload, *(each.id for each in named)}
             assert entry.workload not in admitted(run_cycle(without(snapshot, *others), policy, NOW)), entry
 
