@@ -251,7 +251,7 @@ def test_a_suspended_notebook_is_not_named_to_work_that_may_borrow_from_it():
 
 
 def test_a_suspended_notebook_is_not_named_to_work_that_would_fit_beside_it():
-    """Carol's other server is in the way of her new one, wherever ann's is suspended."""
+    """Carol's older server is in the way of the new one, wherever ann's is suspended."""
     cluster = Cluster().node("n", 2).fixed("train", ann="0.5", carol="0.5")
     cluster.add(sleeping(), running(a_notebook("carol", "0.5", "old"), "n-1"), a_notebook("carol", "0.5"))
     assert why(decide(cluster.snapshot()), "nb-carol").why.blockers == ("nb-carolold",)
