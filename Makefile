@@ -103,7 +103,7 @@ UNHURRIED := -o faulthandler_timeout=0
 # About a sixth of a second of processor time for each world that all laws are asked of.
 soak-worlds: setup ## Play WORLDS (10,000) random clusters of each kind against all laws of scheduling; SEED makes others
 	JUPYTER_GQ_WORLDS=$(or $(WORLDS),10000) $(if $(SEED),JUPYTER_GQ_WORLDS_SEED=$(SEED)) \
-	  $(PYTEST) $(UNHURRIED) -n 2 --dist worksteal tests/property/test_cycle.py
+	  $(PYTEST) $(UNHURRIED) -n 2 --dist worksteal tests/property/test_cycle.py tests/property/test_lending.py
 
 # About half a second for each life.
 soak-machines: setup ## Live LIVES (1,000) random lives of each state machine of the controller; SEED makes others

@@ -248,20 +248,42 @@ def stopped(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, workloads=tuple(left))
 
 
+def half_stopped(snapshot: Snapshot) -> Snapshot:
+    """Every other workload that was told to stop has stopped."""
+    told = [workload.id for workload in snapshot.workloads if workload.state is State.STOPPING]
+    done = {workload.id: workload for workload in stopped(snapshot).workloads if workload.id in told[::2]}
+    return replace(snapshot, workloads=tuple(done.get(workload.id, workload) for workload in snapshot.workloads))
+
+
 def later(snapshot: Snapshot, seconds: float) -> Snapshot:
-    """So much time has passed: whatever runs has run so much longer."""
+    """So much time has passed: what runs has run so much longer, and notebooks that are not busy were idle for it."""
     return replace(snapshot, workloads=tuple(_aged(workload, seconds) for workload in snapshot.workloads))
 
 
 def _aged(workload: Workload, seconds: float) -> Workload:
-    started, stale = workload.started_at, workload.stale_since
-    if started is None and stale is None:
+    started, stale, activity = workload.started_at, workload.stale_since, workload.activity
+    if started is None and stale is None and activity is None:
         return workload
     return replace(
         workload,
-        started_at=None if started is None else Instant(started - seconds),
-        stale_since=None if stale is None else Instant(stale - seconds),
+        started_at=_earlier(started, seconds),
+        stale_since=_earlier(stale, seconds),
+        activity=None if activity is None else _sampled_later(activity, seconds),
     )
+
+
+def _sampled_later(activity: Activity, seconds: float) -> Activity:
+    """The same use of a notebook, sampled anew so much later."""
+    return replace(
+        activity,
+        last_active=activity.last_active if activity.busy else _earlier(activity.last_active, seconds),
+        kept_until=_earlier(activity.kept_until, seconds),
+        expire_at=_earlier(activity.expire_at, seconds),
+    )
+
+
+def _earlier(time: Instant | None, seconds: float) -> Instant | None:
+    return None if time is None else Instant(time - seconds)
 
 
 def lost(snapshot: Snapshot, number: int) -> Snapshot:

@@ -10,7 +10,7 @@ lasting: what they will hold when all that was told to stop has stopped and all 
 fixed: the part that is not preemptible.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import log
@@ -18,7 +18,7 @@ from math import log
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Request, TaskPlacement, Workload
+from jupyter_gq.domain.workload import Kind, Request, TaskPlacement, Workload
 from jupyter_gq.scheduling.policy import MinRuntimeMethod, Policy, UsageRule
 from tests.builders import NOW, groups_of
 
@@ -387,6 +387,11 @@ class Free:
                 cpu, memory, tasks = self.nodes[task.node]
                 self.nodes[task.node] = (cpu - sign * request.cpu_milli, memory - sign * request.memory, tasks - sign)
 
+    def take_devices(self, workload: Workload) -> None:
+        """Take the devices that a suspended notebook has lent, but none of the cores and memory that it keeps."""
+        for device in (device for task in workload.placement for device in task.devices if device in self.devices):
+            self.devices[device] -= workload.request.milli_per_device
+
     def give_back(self, workload: Workload, place: Sequence[TaskPlacement]) -> None:
         """Undo `take`."""
         self.take(workload, place, sign=-1)
@@ -403,6 +408,10 @@ class Free:
         room = (cpu - request.cpu_milli, memory - request.memory, tasks - 1)
         return Free({**self.devices, **left}, {**self.nodes, node: room})
 
+    def has_all(self, devices: Iterable[str]) -> bool:
+        """Whether no more is taken of these devices than is there."""
+        return all(self.devices.get(device, 0) >= 0 for device in devices)
+
     def holds(self) -> bool:
         """Whether nothing is taken that is not there."""
         return min((*self.devices.values(), *(min(room) for room in self.nodes.values())), default=0) >= 0
@@ -416,9 +425,20 @@ def free_soon(snapshot: Snapshot) -> Free:
         {name: tuple(UNCOUNTED if has is None else has for has in room) for name, room in counted},
     )
     for workload in snapshot.workloads:
-        if workload.holds and workload.state not in {State.STOPPING, State.SUSPENDED}:
+        if workload.state is State.SUSPENDED:  # it keeps its cores and memory
+            free.take(workload, [replace(task, devices=()) for task in workload.placement])
+        elif workload.holds and workload.state is not State.STOPPING:
             free.take(workload, workload.placement)
     return free
+
+
+def lenders_to(snapshot: Snapshot, taker: Workload) -> Iterator[Workload]:
+    """The suspended notebooks whose devices the taker may not have: they are used again, or it could not go again."""
+    borrows = taker.preemptible and taker.kind is Kind.TRAINING
+    for workload in snapshot.workloads:
+        is_used = workload.activity is not None and workload.activity.busy is True
+        if workload.state is State.SUSPENDED and (is_used or not borrows):
+            yield workload
 
 
 def kept_places(snapshot: Snapshot, books: Books) -> list[tuple[Workload, tuple[TaskPlacement, ...]]]:
@@ -440,8 +460,18 @@ def kept_places(snapshot: Snapshot, books: Books) -> list[tuple[Workload, tuple[
         whole = replace(workload, placement=workload.reserved)
         left = Free({**free.devices}, {**free.nodes})
         left.take(workload, workload.reserved)
+        beside = Free({**left.devices}, {**left.nodes})
+        for notebook in lenders_to(snapshot, workload):
+            beside.take_devices(notebook)
         known = devices <= free.devices.keys() and all(task.node in free.nodes for task in workload.reserved)
-        if asked and comes_back and known and left.holds() and not _passes_a_limit(books, whole, found):
+        if (
+            asked
+            and comes_back
+            and known
+            and beside.has_all(devices)
+            and left.holds()
+            and not _passes_a_limit(books, whole, found)
+        ):
             free = left
             found.append((workload, workload.reserved))
         else:

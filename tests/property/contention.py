@@ -54,6 +54,7 @@ def describe(job: Workload) -> str:
     """What a workload asks for, and where it is."""
     request = job.request
     asks = f"{job.tasks}({job.min_members}) x {request.devices} x {request.milli_per_device} cpu={request.cpu_milli}"
+    asks += f" memory={request.memory}" * bool(request.memory)
     kind = "".join((" fixed" * (not job.preemptible), " elastic" * job.elastic, f" priority={job.priority}"))
     places = [device for task in job.placement for device in task.devices or (task.node,)]
     return f"{job.id} {job.queue} {asks}{kind} {' '.join(places)} {job.state} since={job.started_at}"

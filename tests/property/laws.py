@@ -6,7 +6,7 @@ They judge by `tests.property.arithmetic` and `tests.property.victims`, never by
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Request, TaskPlacement, Workload
@@ -137,6 +137,9 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
     _count_what_gets_a_place(books, by_id, decision)
     for instruction in sorted(told, key=lambda each: _left_with_others(by_id, each, places)):
         victim, gives = by_id[instruction.workload], _given_by(by_id, instruction)
+        if instruction.reason is EvictReason.IDLE:
+            assert victim.kind is Kind.NOTEBOOK
+            continue
         # A gang that has lost tasks goes back for its own sake, and for nobody else's.
         assert victim.preemptible or (instruction.reason is EvictReason.STALE_GANG and instruction.by is None)
         starts = "Paused: " if isinstance(instruction, Evict) else ("Runs on with ", "One of its ")
@@ -146,9 +149,11 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
         if instruction.reason is EvictReason.RECLAIMED:
             taker = by_id[instruction.by or ""]
             assert taker.queue != victim.queue
-            above = leaf.lasting[0] > leaf.queue.quota or books.uses_more_host_than_guaranteed(victim.queue)
-            assert above, f"{victim.id} was taken from a queue within its quota"
-            assert isinstance(instruction, Shrink) or books.has_run_long_enough(victim, taker)
+            # A fixed quota is a place: whoever borrowed it goes, whatever its queue is guaranteed.
+            if taker.state is not State.SUSPENDED:
+                above = leaf.lasting[0] > leaf.queue.quota or books.uses_more_host_than_guaranteed(victim.queue)
+                assert above, f"{victim.id} was taken from a queue within its quota"
+                assert isinstance(instruction, Shrink) or books.has_run_long_enough(victim, taker)
         elif instruction.reason is EvictReason.PREEMPTED:
             taker = by_id[instruction.by or ""]
             assert taker.queue == victim.queue
@@ -195,13 +200,16 @@ def who_moves_has_a_new_place(snapshot: Snapshot, after: Snapshot, decision: Dec
     if policy.reserve_after is not None:  # then a place may be written down long before it is free
         return
     moves = [i for i in decision.instructions if isinstance(i, Evict) and i.reason is EvictReason.CONSOLIDATED]
-    kept = {workload.id: workload for workload in after.workloads if workload.reserved}
+    # The share of an idle notebook is written down for who waits for it before its time has come.
+    awaits = {entry.workload for entry in decision.pending if entry.why.reason is PendingReason.WAITS_FOR_IDLE}
+    kept = {w.id: w for w in after.workloads if w.reserved and w.id not in awaits}
     by_id = {workload.id: workload for workload in snapshot.workloads}
     for move in moves:
         assert len(kept[move.workload].reserved) == len(by_id[move.workload].placement)
         assert kept[move.workload].reserved != by_id[move.workload].placement
     everything = [*after.workloads, *(replace(w, placement=w.reserved) for w in kept.values())]
-    lasting = tuple(w for w in everything if w.state is not State.STOPPING or w.placement == w.reserved)
+    staying = (w for w in everything if w.state is not State.SUSPENDED)
+    lasting = tuple(w for w in staying if w.state is not State.STOPPING or w.placement == w.reserved)
     devices_hold_at_most_one_gpu(
         replace(after, workloads=tuple(replace(w, state=State.RUNNING, leaving=()) for w in lasting))
     )

@@ -77,6 +77,15 @@ def test_a_recorded_place_on_a_device_that_has_moved_to_another_pool_is_not_take
     assert not after.workloads[0].reserved
 
 
+def test_a_reservation_leaves_a_node_that_a_cluster_has_cordoned():
+    """The devices of the node work, but nothing starts there."""
+    nodes = (replace(a_node("n0"), closed="n0 is cordoned", draining=True), a_node("n1"))
+    workloads = (running(a_job("holder", "a"), "n1-0"), replace(a_job("waits", "a"), reserved=place("n0-0")))
+    snapshot = Snapshot(nodes=nodes, queues=(a_queue("a", 1),), workloads=workloads)
+    _, after = check(snapshot, Policy(reserve_after=Seconds(495)))
+    assert after.workloads[1].reserved == place("n1-0")
+
+
 def test_a_nominee_that_loses_its_place_to_another_one_and_gets_a_reservation_for_it_is_nominated_no_more():
     both = (*place("n0-0"), *place("n0-1"))
     workloads = (

@@ -1,22 +1,28 @@
 """Whatever notebooks do and whenever the service is killed: bytes are on a device once, and every share comes back.
 
-The state machine of the controller, on a machine whose driver suspends shares and where notebooks soon count as idle.
+The state machine of the controller, on a machine with few cores whose driver suspends shares, where notebooks soon
+count as idle, and whose devices are drained and taken from their pool.
 """
+
+from dataclasses import replace
 
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
 from jupyter_gq.devices.share_state import SharePhase
-from jupyter_gq.domain.errors import NotFound
+from jupyter_gq.domain.errors import Conflict, NotFound
 from jupyter_gq.domain.states import FINAL, State
-from tests.fakes import SuspendsShares
+from tests.fakes import SuspendsShares, a_node
 from tests.property.lives import lives
-from tests.unit.controller.world import World, story_settings
+from tests.unit.controller.world import ADMIN, World, story_settings
 
 from .test_controller_machine import PEOPLE, ControllerMachine
 
+#: Two devices; jobs may use three cores.
+NODE = replace(a_node(2), cpu_milli=3000)
+DEVICES = tuple(device.id for device in NODE.devices)
 SOON_IDLE = {
-    "Pools": {"pools": {}},
+    "Pools": {"pools": {"all": {"devices": [0, 1]}}},
     "FixedQuota": {"default": "1", "groups": {}},
     "TrainingQueues": {"queues": {"vision": {"quota": "1"}, "nlp": {"quota": "1"}}},
     "IdlePolicy": {"after": 20, "warning": 5, "grace": 0, "keep_step": 30},
@@ -35,7 +41,25 @@ class SuspensionMachine(ControllerMachine):
         self.send("carol", "1")
 
     def make_world(self) -> World:
-        return World(self.folder, servers=SuspendsShares, settings=story_settings(**SOON_IDLE))
+        settings = story_settings((NODE,), **SOON_IDLE)
+        return World(self.folder, servers=SuspendsShares, settings=settings, nodes=(NODE,))
+
+    @rule(device=st.sampled_from(DEVICES), drained=st.booleans())
+    def somebody_drains_or_undrains(self, device, drained):
+        drains = self.world.controller.drains
+        try:
+            self.runner.run(drains.begin(ADMIN, device) if drained else drains.end(ADMIN, device))
+        except Conflict:
+            return
+
+    @rule(devices=st.sampled_from([DEVICES, DEVICES, DEVICES[:1], DEVICES[1:]]))
+    def the_pool_is_changed(self, devices):
+        self.world.settings.change(device_pool=dict.fromkeys(devices, "all"))
+
+    @rule(who=st.sampled_from(sorted(PEOPLE)), gpus=st.sampled_from(["0", "0.5", "1"]), cores=st.integers(1, 3))
+    def send_a_job_with_cores(self, who, gpus, cores):
+        caller, queue = PEOPLE[who]
+        self.sent.append(self.world.send(caller, queue, gpus, cpus=cores))
 
     @rule(who=st.sampled_from(sorted(PEOPLE)), busy=st.sampled_from([True, False, False, None]))
     def a_kernel_is(self, who, busy):
@@ -73,7 +97,10 @@ class SuspensionMachine(ControllerMachine):
         return share is not None and share.phase is SharePhase.SUSPENDED
 
     def everything_comes_to_its_end(self):
-        """Liveness: a suspended notebook that is used comes back, whoever borrowed its device."""
+        """Liveness: a suspended notebook that is used comes back, whoever borrowed its device.
+
+        Its device may take nothing new. Everything else needs devices that do.
+        """
         self.world.servers.refuses = ""
         wanted = {
             ticket: who
@@ -90,6 +117,9 @@ class SuspensionMachine(ControllerMachine):
             self.runner.run(self.world.step(seconds=2))
         for ticket in wanted:
             assert self._record(ticket).workload.state in {State.RUNNING, *FINAL}, self._record(ticket)
+        self.the_pool_is_changed(DEVICES)
+        for device in DEVICES:
+            self.somebody_drains_or_undrains(device, False)
         super().everything_comes_to_its_end()
 
 

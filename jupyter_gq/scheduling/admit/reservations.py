@@ -129,9 +129,12 @@ def owners_on_devices(reservations: Reservations, workload: Workload, place: Ite
 
 
 def owners_on_nodes(reservations: Reservations, place: Iterable[TaskPlacement]) -> list[Workload]:
-    """Return the workloads with a reservation on the nodes of `place`, of devices or of host resources only."""
+    """Return the pending workloads with a reservation on the nodes of `place`, of devices or of host resources only.
+
+    For suspended notebooks no host resources are reserved: they have kept theirs.
+    """
     nodes = {task.node for task in place}
-    return [each.workload for each in reservations.by_owner.values() if any(task.node in nodes for task in each.place)]
+    return [each.workload for each in reservations.of_pending() if any(task.node in nodes for task in each.place)]
 
 
 def free_amount(allocations: Allocations, workload: Workload, place: Iterable[TaskPlacement]) -> int:

@@ -9,16 +9,19 @@ the one that it is for wait for that one.
 Small searches first: a few holders are tried in that order. If they are not enough, all work on whole nodes is,
 beginning with the nodes of those few; then everything.
 
-Reservations: workloads for which devices of the place are reserved block as well (see `admit.reservations`).
+Reservations: workloads for which devices of the place are reserved block as well (see `admit.reservations`). Suspended
+notebooks are asked last for the CPU and memory that they keep.
 
 Shared answers: workloads with like requests and no limit above them have the same blockers, whatever their queue.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from heapq import merge
-from itertools import islice
+from itertools import chain, islice
 
-from jupyter_gq.domain.workload import Workload
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import TaskPlacement, Workload
 from jupyter_gq.scheduling.admit.reservations import owners_on_devices
 from jupyter_gq.scheduling.evict.victim_search import make_room
 from jupyter_gq.scheduling.evict.victims import is_present
@@ -26,7 +29,7 @@ from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.state.findings import Findings
-from jupyter_gq.scheduling.state.reservations import Reservations
+from jupyter_gq.scheduling.state.reservations import Reservations, may_borrow
 from jupyter_gq.scheduling.workloads.disruption import by_disruption, loss
 from jupyter_gq.scheduling.workloads.request_class import ClassKey
 
@@ -62,29 +65,39 @@ class BlockerSearch:
         """
         account = self._allocations.account(workload)
         if not workload.preemptible or any(each.queue.limit is not None for each in account.chain):
-            return self._search(workload)
+            is_bound = self._allocations.any_reservations
+            return (self._search(workload, passing=workload) if is_bound else []) or self._search(workload)
         like = (account.queue.pool, key)
         found = self._found.get(like)
         if found is None:
             found = self._found[like] = self._search(workload)
         return found
 
-    def _search(self, workload: Workload) -> list[Workload]:
+    def _search(self, workload: Workload, *, passing: Workload | None = None) -> list[Workload]:
         """Return the least disruptive work whose end would let the workload start; an empty list if none would.
 
-        Owners of reservations at the place are added. The allocations change on trial only.
+        Owners of reservations at the place are added. Reservations bind `passing`, but nobody if it is None. The
+        allocations change on trial only.
         """
         allocations = self._allocations
         holders = self._holders_in(allocations.account(workload).queue.pool)
-        with allocations.lifting_reservations(None):
+        with allocations.lifting_reservations(passing):
             mark = allocations.ledger.mark()
             for candidates in self._candidates(workload, holders):
                 found = make_room(allocations, workload, lambda tried=candidates: tried)  # type: ignore[misc]
                 if found is not None:
                     place = allocations.nominated[workload.id]
                     allocations.undo_search(workload, found, mark)
-                    return [*found, *owners_on_devices(self._reservations, workload, place)]
+                    return [*found, *(self._owners_in_the_way(workload, place) if passing is None else ())]
         return []
+
+    def _owners_in_the_way(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> list[Workload]:
+        """Return the owners of reservations at the place, without suspended notebooks from which the workload borrows.
+
+        What is true of a workload here is true of all others that share its answer.
+        """
+        owners = owners_on_devices(self._reservations, workload, place)
+        return [each for each in owners if each.state is not State.SUSPENDED or not may_borrow(workload)]
 
     def _candidates(self, workload: Workload, holders: "_CachedIterable") -> Iterator[Iterable[Workload]]:
         """Yield the candidates of one search after another: a few holders, then work on whole nodes, then all holders.
@@ -109,7 +122,8 @@ class BlockerSearch:
         there.update((w.id, w) for w in placed if any(task.node in nodes for task in w.placement))
         rank = {node: number for number, node in enumerate(nodes)}
         found = by_disruption(w for w in there.values() if is_present(self._allocations, self._evictions, w))
-        return sorted(found, key=lambda w: min(rank[task.node] for task in w.placement if task.node in rank))
+        in_order = sorted(found, key=lambda w: min(rank[task.node] for task in w.placement if task.node in rank))
+        return list(map(_as_if_it_ended, in_order))
 
     def _holders_in(self, pool: str) -> "_CachedIterable":
         if pool not in self._holders:
@@ -132,12 +146,19 @@ class BlockerSearch:
             rank = (allocations.account(workload).over_quota == 0, not workload.preemptible)
             lists.setdefault(rank, []).append([workload])
         awaited = {each.id for notebooks in self._findings.awaited_notebooks.values() for each in notebooks}
+        suspended = index.holders.suspended.values() if allocations.ledger.layout.counts_host_resources else ()
+        lenders = sorted((w for w in suspended if pool in index.pools_of(w)), key=loss)
+        ranked = (holder for rank in sorted(lists) for holder in merge(*lists[rank], key=loss))
         return (
-            holder
-            for rank in sorted(lists)
-            for holder in merge(*lists[rank], key=loss)
+            _as_if_it_ended(holder)
+            for holder in chain(ranked, lenders)
             if holder.id not in awaited and is_present(allocations, self._evictions, holder)
         )
+
+
+def _as_if_it_ended(holder: Workload) -> Workload:
+    """Return the holder so that its release frees its CPU and memory too, which a suspended notebook keeps."""
+    return replace(holder, suspendable=False) if holder.suspendable else holder
 
 
 class _CachedIterable:

@@ -56,13 +56,15 @@ def resume_notebooks(
     """Resume suspended notebooks that are used again, if their devices are free.
 
     If borrowers are there, evict them and keep the devices for the notebook. For every suspended notebook that cannot
-    come back now, reserve its devices if all of them exist. A notebook that cannot be observed is not resumed.
+    come back now, reserve its devices, also while some of them do not work. A notebook that cannot be observed is not
+    resumed.
     """
-    for notebook in by_seniority(index.holders.suspended.values()):
-        wanted = is_wanted_back(notebook) and index.is_observed(notebook)
-        if wanted and _give_back(index, allocations, reservations, evictions, notebook):
-            continue
-        if allocations.ledger.exists(notebook.placement):
+    lenders = list(by_seniority(index.holders.suspended.values()))
+    wanted = [notebook for notebook in lenders if is_wanted_back(notebook) and index.is_observed(notebook)]
+    # What others keep must not stand in the way of a notebook that comes back beside them.
+    served = {each.id for each in wanted if _give_back(index, allocations, reservations, evictions, each)}
+    for notebook in lenders:
+        if notebook.id not in served:
             reservations.reserve_lent(notebook)
 
 

@@ -15,6 +15,7 @@ Taken back: if the notebook is used again, or if no work waits for its share any
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.reasons import EvictReason
@@ -91,9 +92,9 @@ def _match(
             order.skip_class()
             continue
         order.done()
-        wanted.update({notebook.id: workload.id for notebook in taken})
+        wanted.update(dict.fromkeys(taken, workload.id))
         place = allocations.nominated[workload.id]
-        waits_for = [n for n in idle if n in taken or (n.id in wanted and _overlap(n, place))]
+        waits_for = [n for n in idle if n.id in taken or (n.id in wanted and _overlap(n, place))]
         if any(expiry(notebook, rule, now) > now for notebook in waits_for):
             findings.awaited_notebooks[workload.id] = tuple(waits_for)
             continue
@@ -105,10 +106,11 @@ def _match(
 
 def _unblock(
     index: ClusterIndex, allocations: Allocations, workload: Workload, idle: Sequence[Workload]
-) -> list[Workload] | None:
-    """Nominate the workload, by releasing idle notebooks if needed, and return the released ones.
+) -> list[str] | None:
+    """Nominate the workload, by releasing idle notebooks if needed, and return the ids of the released ones.
 
-    None means that this is not possible. Work above its guarantees may only take what can be suspended.
+    None means that this is not possible. Work above its guarantees may only take what can be suspended. A notebook that
+    will be stopped instead, since the workload is not preemptible, gives its CPU and memory back too.
     """
     account = allocations.account(workload)
     if not account.known:
@@ -118,7 +120,10 @@ def _unblock(
     within = is_guaranteed(account, workload)
     pool = account.queue.pool
     fitting = [n for n in idle if pool in index.pools_of(n) and (within or (n.suspendable and workload.preemptible))]
-    return make_room(allocations, workload, lambda: fitting) if fitting else None
+    if not workload.preemptible:
+        fitting = [replace(notebook, suspendable=False) for notebook in fitting]
+    taken = make_room(allocations, workload, lambda: fitting) if fitting else None
+    return None if taken is None else [notebook.id for notebook in taken]
 
 
 def _overlap(notebook: Workload, place: Sequence[TaskPlacement]) -> bool:

@@ -98,9 +98,10 @@ class DeviceLedger:
     def release(self, workload: Workload) -> None:
         """Count what a workload holds as free in the future, since it is told to stop.
 
-        What is free now does not change. A running workload that may be suspended keeps its CPU and memory.
+        What is free now does not change. A running workload that may be suspended keeps its CPU and memory, and a
+        suspended one holds nothing else.
         """
-        self._shift_all(workload, workload.placement, future=1)
+        self._shift_all(workload, _held_places(workload), future=1)
         if workload.suspendable and workload.state is State.RUNNING:
             self.adjust_host_resources(workload, future=-1)
 
@@ -112,7 +113,7 @@ class DeviceLedger:
         mark = self.mark()
         if workload.suspendable and workload.state is State.RUNNING:
             self.adjust_host_resources(workload, future=1)
-        for task in workload.placement:
+        for task in _held_places(workload):
             if self._is_taken(workload.request_of(task.group), task):
                 self.rollback(mark)
                 return False
@@ -174,28 +175,31 @@ class DeviceLedger:
     def reserve_devices(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
         """Take what the workload needs at these places out of the future, so that no other work is placed there.
 
-        The places need not be free.
+        The places need not be free. A suspended workload has kept its CPU and memory, and needs only the devices.
         """
-        self._shift_all(workload, placement, future=-1)
+        self._reserve(workload, placement, -1)
 
     def unreserve_devices(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
         """Give what `reserve_devices` took at these places back to the future."""
-        self._shift_all(workload, placement, future=1)
+        self._reserve(workload, placement, 1)
+
+    def _reserve(self, workload: Workload, placement: Iterable[TaskPlacement], future: int) -> None:
+        need = NO_RESOURCES if workload.state is State.SUSPENDED else None
+        for task in placement:
+            self._shift_task(workload, task, future=future, need=need)
 
     def exists(self, placement: Iterable[TaskPlacement], pool: str | None = None) -> bool:
-        """Tell whether all nodes and devices of these places exist, healthy and in the pool if one is named.
+        """Tell whether all nodes and devices of these places exist and take new work, in the pool if one is named.
 
-        A device may have moved to another pool since a place was recorded.
+        A device may have moved to another pool since a place was recorded, and a node may be closed.
         """
         layout = self.layout
-        found = [
-            layout.devices[layout.rank_of[device]] if device in layout.rank_of else None
-            for task in placement
-            for device in task.devices
-        ]
-        return all(task.node in layout.node_of for task in placement) and all(
-            device is not None and device.healthy and pool in (None, device.pool) for device in found
-        )
+        nodes = [layout.node_of.get(task.node) for task in placement]
+        if any(number is None or layout.nodes[number].closed for number in nodes):
+            return False
+        ranks = [layout.rank_of.get(device) for task in placement for device in task.devices]
+        found = [None if rank is None else layout.devices[rank] for rank in ranks]
+        return all(each is not None and each.healthy and pool in (None, each.pool) for each in found)
 
     def mark(self) -> int:
         """Return the present position in the journal of changes, to be given to `rollback`."""
@@ -451,6 +455,13 @@ class DeviceLedger:
                 if allowed is not there or not self.layout.alone[device_set]:
                     mine = [change for change in changes if change[0] in allowed]
                 scope.views[which].update(device_set, room, allowed, mine)
+
+
+def _held_places(workload: Workload) -> Sequence[TaskPlacement]:
+    """Return the places of the tasks of a workload; without devices if it is suspended."""
+    if workload.state is not State.SUSPENDED:
+        return workload.placement
+    return [replace(task, devices=()) for task in workload.placement]
 
 
 def _device_sets(set_of_device: Sequence[int], changes: list[_Change]) -> Iterable[int]:

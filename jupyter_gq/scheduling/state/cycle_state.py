@@ -22,7 +22,7 @@ from .allocations import Allocations
 from .cluster_index import ClusterIndex
 from .evictions import Evictions
 from .findings import Findings
-from .reservations import Reservations
+from .reservations import Reservations, may_borrow
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,13 +97,27 @@ def _nominate_recorded(
             done = _keep_migration(workload, allocations, evictions)
         else:
             is_free = needed.isdisjoint(devices) and workload.id in allocations.pending
-            done = is_free and allocations.nominate_at(workload, workload.reserved)
+            done = is_free and _nominate_beside_lenders(index, allocations, workload)
         if done:
             reservations.recorded.add(workload.id)
             if workload.nominated:
                 reservations.nominated.add(workload.id)
         else:
             needed |= devices
+
+
+def _nominate_beside_lenders(index: ClusterIndex, allocations: Allocations, workload: Workload) -> bool:
+    """Nominate a pending workload for its recorded place; tell whether that was possible.
+
+    A workload that could not give the place back leaves suspended notebooks what they have lent.
+    """
+    lenders = () if may_borrow(workload) else tuple(index.holders.suspended.values())
+    for notebook in lenders:
+        index.ledger.reserve_devices(notebook, notebook.placement)
+    done = allocations.nominate_at(workload, workload.reserved)
+    for notebook in lenders:
+        index.ledger.unreserve_devices(notebook, notebook.placement)
+    return done
 
 
 def _keep_migration(workload: Workload, allocations: Allocations, evictions: Evictions) -> bool:

@@ -40,6 +40,14 @@ class Reservation:
     not_before: Instant
 
 
+def may_borrow(workload: Workload) -> bool:
+    """Tell whether a workload may use what a suspended notebook has lent: preemptible training work can give it back.
+
+    See the rule on borrowers in `idle.lending`.
+    """
+    return workload.preemptible and workload.kind is Kind.TRAINING
+
+
 class Reservations:
     """The reservations that bind other workloads in this cycle, and the places that later cycles must know."""
 
@@ -134,7 +142,7 @@ class Reservations:
         if workload.id == owner.id:
             return True
         if owner.state is State.SUSPENDED:
-            return workload.preemptible and workload.kind is Kind.TRAINING
+            return may_borrow(workload)
         if is_surplus(workload):
             return False
         if workload.queue == owner.queue:

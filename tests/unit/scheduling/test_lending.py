@@ -11,7 +11,7 @@ from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import TaskPlacement
 from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.decision import Evict, Reserve, Resume, Suspend
+from jupyter_gq.scheduling.decision import Evict, Reserve, Resume, Suspend, Warn
 from jupyter_gq.scheduling.policy import Policy
 from tests.builders import (
     NOW,
@@ -230,3 +230,80 @@ def test_a_borrower_is_told_of_the_notebook_although_other_work_gets_the_rest_of
     cluster.add(sleeping(busy=True), running(a_job("borrower", "z", 1), "n-0"), a_job("entitled", "q", "0.5"))
     decision = decide(cluster.snapshot())
     assert [(i.workload, i.by) for i in decision.instructions if isinstance(i, Evict)] == [("borrower", "nb-ann")]
+
+
+def test_the_place_that_is_kept_for_a_suspended_notebook_takes_no_second_time_the_cores_that_the_notebook_has_kept():
+    """Carol's server cannot give a place back, so it starts beside the kept one."""
+    cluster = Cluster().node("n", 2).fixed("train", ann="0.5", carol="1")
+    cluster.nodes = [replace(node, cpu_milli=4000) for node in cluster.nodes]
+    cluster.add(on_cores(sleeping(), 2500), on_cores(a_notebook("carol", "1"), 1000))
+    assert admitted(decide(cluster.snapshot())) == ["nb-carol"]
+
+
+@pytest.mark.parametrize("how", ["drained", "lost"])
+def test_the_devices_in_service_of_a_suspended_notebook_are_kept_while_others_of_it_are_not(how):
+    """Carol's server would get the second device, and ann's notebook could not come back when the first one can."""
+    cluster = Cluster().node("n", 2).fixed("train", ann="2", carol="1")
+    notebook = replace(running(a_notebook("ann", 2), "n-0", "n-1"), suspendable=True, state=State.SUSPENDED)
+    snapshot = cluster.add(notebook, a_notebook("carol", "1")).snapshot()
+    (node,) = snapshot.nodes
+    if how == "drained":
+        (node,) = mark_drained([node], {"n-0"})
+    else:
+        node = replace(node, devices=(replace(node.devices[0], healthy=False), node.devices[1]))
+    decision = decide(replace(snapshot, nodes=(node,)))
+    assert decision.instructions == ()
+    assert why(decision, "nb-carol").why.reason is PendingReason.RESERVED
+
+
+def test_a_suspended_notebook_is_not_named_to_work_that_may_borrow_from_it():
+    cluster = shared().add(sleeping(), running(a_job("borrower", "q", 1), "n-0"), a_job("waits", "z", "0.5"))
+    cluster.queues[2] = replace(cluster.queues[2], quota=1000)
+    assert why(decide(cluster.snapshot()), "waits").why.blockers == ("borrower",)
+
+
+def test_a_suspended_notebook_is_not_named_to_work_that_would_fit_beside_it():
+    """Carol's older server is in the way of the new one, wherever ann's is suspended."""
+    cluster = Cluster().node("n", 2).fixed("train", ann="0.5", carol="0.5")
+    cluster.add(sleeping(), running(a_notebook("carol", "0.5", "old"), "n-1"), a_notebook("carol", "0.5"))
+    assert why(decide(cluster.snapshot()), "nb-carol").why.blockers == ("nb-carolold",)
+
+
+def test_a_notebook_comes_back_beside_a_borrower_of_another_one_that_stays_away():
+    """Half of the device is free for bob's quarter; ann's notebook, which is older, keeps its half from nobody here."""
+    cluster = Cluster().node("n", 1).fixed("train", ann="0.5", bob="0.25").queue("z", 0)
+    bob = replace(running(a_notebook("bob", "0.25"), "n-0"), suspendable=True)
+    bob = replace(idle(bob, 4000, busy=True), state=State.SUSPENDED)
+    cluster.add(sleeping(), bob, running(a_job("borrower", "z", "0.5"), "n-0"))
+    assert [(type(each), each.workload) for each in decide(cluster.snapshot()).instructions] == [(Resume, "nb-bob")]
+
+
+def test_a_notebook_that_has_the_cores_is_named_although_it_could_be_suspended_and_keep_them():
+    cluster = shared().add(on_cores(running(a_notebook("ann", "0.5", suspendable=True), "n-0"), 3000))
+    cluster.nodes = [replace(node, cpu_milli=4000) for node in cluster.nodes]
+    decision = decide(cluster.add(on_cores(a_job("waits", "q", "0.5"), 2000)).snapshot())
+    assert why(decision, "waits").why.blockers == ("nb-ann",)
+
+
+def test_a_recorded_place_on_a_lent_device_is_not_for_work_that_could_not_give_it_back():
+    """Carol's server has waited long for the half that bob's server still had; a quarter of it is lent."""
+    cluster = Cluster().node("n", 1).fixed("train", ann="0.25", bob="0.5", carol="0.5")
+    waits = replace(a_notebook("carol", "0.5"), reserved=(TaskPlacement(node="n", devices=("n-0",)),))
+    cluster.add(sleeping(gpus="0.25"), running(a_notebook("bob", "0.5"), "n-0"), waits)
+    assert admitted(run_cycle(cluster.snapshot(), Policy(reserve_after=495), NOW)) == []
+
+
+def test_a_suspended_notebook_is_named_for_the_cores_that_it_keeps():
+    cluster = shared().add(on_cores(sleeping(), 3000))
+    cluster.nodes = [replace(node, cpu_milli=4000) for node in cluster.nodes]
+    entry = why(decide(cluster.add(on_cores(a_job("waits", "q", "0.5"), 2000)).snapshot()), "waits").why
+    assert (entry.reason, entry.blockers) == (PendingReason.NO_CPU_OR_MEMORY, ("nb-ann",))
+
+
+def test_an_idle_notebook_that_would_be_stopped_is_warned_for_the_cores_that_it_would_keep_if_suspended():
+    """Carol's server fits beside ann's on the device, but not on the node."""
+    notebook = on_cores(running(a_notebook("ann", "0.5", suspendable=True), "n-0"), 3000)
+    cluster = Cluster().node("n", 1).fixed("train", ann="0.5", carol="0.5")
+    cluster.nodes = [replace(node, cpu_milli=4000) for node in cluster.nodes]
+    decision = decide(cluster.add(idle(notebook, 4000), on_cores(a_notebook("carol", "0.5"), 2000)).snapshot())
+    assert [(type(each), each.workload, each.by) for each in acts(decision)] == [(Warn, "nb-ann", "nb-carol")]

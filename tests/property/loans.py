@@ -1,0 +1,186 @@
+"""The laws of what notebooks lend, as functions that raise when one does not hold.
+
+As in `tests.property.laws`, they judge by plain sums over a snapshot, never by functions of the core that is judged.
+
+Safety: what never happens. Liveness: what happens in the end.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from jupyter_gq.domain.cluster import Device
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
+from jupyter_gq.scheduling.cycle import run_cycle
+from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Reserve, Resume, Shrink, Suspend
+from jupyter_gq.scheduling.policy import Policy
+from tests.builders import NOW, admitted, without
+from tests.property.arithmetic import GPU, Books
+from tests.property.victims import fits_soon
+
+
+def loans_are_lawful(snapshot: Snapshot, after: Snapshot, decision: Decision) -> None:
+    """All laws of one cycle: the snapshot before it, the one after it, and what it decided."""
+    what_starts_is_at_working_devices_of_its_pool(snapshot, decision)
+    only_idle_notebooks_are_suspended_and_for_borrowers(snapshot, decision)
+    notebooks_come_back_where_they_were(snapshot, decision)
+    everything_lent_can_be_given_back(after)
+    a_used_notebook_comes_back_now_or_as_soon_as_borrowers_have_stopped(snapshot, after, decision)
+    no_borrower_leaves_needlessly(snapshot, after, decision)
+
+
+def what_starts_is_at_working_devices_of_its_pool(snapshot: Snapshot, decision: Decision) -> None:
+    """Safety. A device that is drained, lost or in another pool, and a node that is closed, take nothing new."""
+    devices, nodes = _devices(snapshot), {node.name: node for node in snapshot.nodes}
+    by_id = {workload.id: workload for workload in snapshot.workloads}
+    pools = {queue.name: queue.pool for queue in snapshot.queues}
+    for each in decision.instructions:
+        if isinstance(each, Admit | Grow) or (isinstance(each, Reserve) and each.nominated):
+            for task in each.placement:
+                assert not nodes[task.node].closed, f"{each.workload} starts on {task.node}, which is closed"
+                for device in map(devices.__getitem__, task.devices):
+                    assert device.healthy, f"{each.workload} starts on {device.id}, which takes nothing new"
+                    assert device.pool == pools[by_id[each.workload].queue], each.workload
+
+
+def only_idle_notebooks_are_suspended_and_for_borrowers(snapshot: Snapshot, decision: Decision) -> None:
+    """Safety. What is suspended for work is suspended for work that can give the devices back."""
+    by_id = {workload.id: workload for workload in snapshot.workloads}
+    for each in decision.instructions:
+        if isinstance(each, Suspend):
+            notebook = by_id[each.workload]
+            assert notebook.state is State.RUNNING
+            assert notebook.suspendable
+            assert notebook.activity is not None
+            assert notebook.activity.busy is False
+            assert each.by is None or can_give_back(by_id[each.by])
+
+
+def notebooks_come_back_where_they_were(snapshot: Snapshot, decision: Decision) -> None:
+    """Safety. And only if they are used again; a suspended notebook is told to stop for nobody."""
+    by_id = {workload.id: workload for workload in snapshot.workloads}
+    devices = _devices(snapshot)
+    for each in decision.instructions:
+        notebook = by_id[each.workload]
+        if isinstance(each, Resume):
+            assert is_wanted_back(notebook)
+            assert each.placement == notebook.placement
+            assert all(_works(devices[device]) for device in _devices_of([notebook]))
+        else:
+            assert notebook.state is not State.SUSPENDED, each
+
+
+def everything_lent_can_be_given_back(after: Snapshot) -> None:
+    """Safety. What cannot give way leaves room on each device, and on each node, for what is suspended there."""
+    held = _held_by(w for w in after.workloads if w.holds and not can_give_back(w))
+    assert all(milli <= GPU for milli in held.values()), held
+
+
+def a_used_notebook_comes_back_now_or_as_soon_as_borrowers_have_stopped(
+    snapshot: Snapshot, after: Snapshot, decision: Decision
+) -> None:
+    """Liveness. A cycle brings the notebook back, or else tells enough borrowers to stop."""
+    now = _held_by(_awake(snapshot))
+    soon = _held_by(w for w in _awake(after) if w.state is not State.STOPPING)
+    resumed = {each.workload for each in decision.instructions if isinstance(each, Resume)}
+    devices = _devices(snapshot)
+    for notebook in filter(is_wanted_back, snapshot.workloads):
+        if not all(_works(devices[device]) for device in _devices_of([notebook])) or notebook.id in resumed:
+            continue
+        assert not _fits_beside(notebook, now), f"{notebook.id} could come back at once"
+        assert _fits_beside(notebook, soon), f"{notebook.id} does not come back when all has stopped"
+
+
+def no_borrower_leaves_needlessly(snapshot: Snapshot, after: Snapshot, decision: Decision) -> None:
+    """Safety. Borrowers that stop for a notebook leave it too little room if any one of them stays."""
+    by_id = {workload.id: workload for workload in snapshot.workloads}
+    lasting = [w for w in after.workloads if w.holds and w.state not in {State.STOPPING, State.SUSPENDED}]
+    back = [w for w in snapshot.workloads if is_wanted_back(w) and w.id not in {each.id for each in lasting}]
+    for each in decision.instructions:
+        by = by_id.get(getattr(each, "by", None) or "")
+        if not isinstance(each, Evict | Shrink) or by is None or by.state is not State.SUSPENDED:
+            continue
+        victim = by_id[each.workload]
+        assert is_wanted_back(by), f"{victim.id} goes for {by.id}, which is not used"
+        assert can_give_back(victim)
+        assert _devices_of([victim]) & _devices_of([by]), f"{victim.id} does not borrow from {by.id}"
+        promised = [(w, w.reserved) for w in after.workloads if w.nominated or w.state is State.STOPPING]
+        held = _held_by([*lasting, *back, victim])
+        for workload, place in promised:
+            held += _held_at(workload, place)
+        assert any(held[device] > GPU for device in _devices_of([victim])), f"{victim.id} goes for nothing"
+
+
+def nobody_waits_beside_free_room(snapshot: Snapshot, policy: Policy) -> None:
+    """Liveness, in a cluster at rest. No device, core or memory is counted twice: what fits and may start, starts."""
+    if any(workload.reserved for workload in snapshot.workloads):
+        return
+    books = Books(snapshot, policy)
+    for workload in snapshot.workloads:
+        if workload.state is State.PENDING and not books.is_forbidden(workload):
+            assert not fits_soon(snapshot, books, workload), f"{workload.id} fits and waits"
+
+
+def suspended_notebooks_named_as_in_the_way_really_are(snapshot: Snapshot, policy: Policy, decision: Decision) -> None:
+    """Safety. Nobody who may borrow from a notebook waits for it, except for the cores and memory that it keeps.
+
+    Nobody is told of one beside which they would start, if the others named were gone and nobody else waited.
+    """
+    by_id = {workload.id: workload for workload in snapshot.workloads}
+    waiting = {entry.workload for entry in decision.pending}
+    counts_host = any((node.cpu_milli, node.memory) != (None, None) for node in snapshot.nodes)
+    for entry in decision.pending:
+        named = [by_id[name] for name in entry.why.blockers if by_id[name].state is State.SUSPENDED]
+        if named:
+            borrows = can_give_back(by_id[entry.workload]) and not any(map(is_wanted_back, named))
+            assert counts_host or not borrows, entry
+            others = {*entry.why.blockers, *waiting} - {entry.workload, *(each.id for each in named)}
+            assert entry.workload not in admitted(run_cycle(without(snapshot, *others), policy, NOW)), entry
+
+
+def is_wanted_back(workload: Workload) -> bool:
+    """Whether a suspended notebook is used again."""
+    return workload.state is State.SUSPENDED and workload.activity is not None and workload.activity.busy is True
+
+
+def can_give_back(workload: Workload) -> bool:
+    """Whether work may borrow the devices of a suspended notebook."""
+    return workload.preemptible and workload.kind is Kind.TRAINING
+
+
+def _works(device: Device) -> bool:
+    return device.healthy or device.withheld
+
+
+def _awake(snapshot: Snapshot) -> list[Workload]:
+    return [workload for workload in snapshot.workloads if workload.holds and workload.state is not State.SUSPENDED]
+
+
+def _fits_beside(notebook: Workload, held: Counter[str]) -> bool:
+    milli = notebook.request.milli_per_device
+    return all(held[device] + milli <= GPU for device in _devices_of([notebook]))
+
+
+def _devices(snapshot: Snapshot) -> dict[str, Device]:
+    return {device.id: device for node in snapshot.nodes for device in node.devices}
+
+
+def _devices_of(workloads: Iterable[Workload]) -> set[str]:
+    return {device for workload in workloads for task in workload.placement for device in task.devices}
+
+
+def _held_by(workloads: Iterable[Workload]) -> Counter[str]:
+    """Milli-GPU that these workloads hold of each device, with the tasks that are leaving unless the workload stops."""
+    held: Counter[str] = Counter()
+    for workload in workloads:
+        held += _held_at(workload, workload.held_places)
+    return held
+
+
+def _held_at(workload: Workload, place: Iterable[TaskPlacement]) -> Counter[str]:
+    held: Counter[str] = Counter()
+    for task in place:
+        for device in task.devices:
+            held[device] += workload.request_of(task.group).milli_per_device
+    return held
