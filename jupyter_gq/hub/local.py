@@ -6,9 +6,10 @@ from jupyterhub.spawner import SimpleLocalProcessSpawner
 from traitlets import default
 
 from .mixin import GPUShareMixin
+from .unknown_servers import EndsUnknownServer
 
 
-class GQLocalSpawner(GPUShareMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
+class GQLocalSpawner(GPUShareMixin, EndsUnknownServer, SimpleLocalProcessSpawner):  # type: ignore[misc]
     """A spawner whose servers run as the Hub's own user, each in its own home folder, without isolation."""
 
     @default("home_dir")

@@ -6,9 +6,10 @@ from jupyterhub.spawner import LocalProcessSpawner
 
 from .admission.refusal import make_refusal
 from .mixin import GPUShareMixin
+from .unknown_servers import EndsUnknownServer
 
 
-class GQSystemSpawner(GPUShareMixin, LocalProcessSpawner):  # type: ignore[misc]
+class GQSystemSpawner(GPUShareMixin, EndsUnknownServer, LocalProcessSpawner):  # type: ignore[misc]
     """A spawner whose servers run as the system user of the same name, and so do the jobs that they send."""
 
     async def run_pre_spawn_hook(self) -> None:

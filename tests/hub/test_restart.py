@@ -1,6 +1,8 @@
 """What is left of a start, and of a server, when the hub is gone."""
 
 import asyncio
+import contextlib
+import sqlite3
 
 import psutil
 import pytest
@@ -78,3 +80,25 @@ async def test_killed_while_the_process_of_a_server_is_reported(mortal_hub, serv
         await pia.stop()
         await eventually(pia.gone)
         assert not psutil.pid_exists(report.body["pid"])
+
+
+async def test_killed_before_the_process_of_a_server_is_recorded(mortal_hub):
+    """The next Hub ends the process: nobody could see it or stop it. A recorded one beside it runs on."""
+    async with Person(mortal_hub, "una") as una, Person(mortal_hub, "kit") as kit:
+        for person in (una, kit):
+            await person.start({"gpus": "0"})
+            await eventually(person.ready)
+            await person.log_in()
+        lost, kept = [(await person.told())["pid"] for person in (una, kit)]
+        mortal_hub.kill()
+        with contextlib.closing(sqlite3.connect(mortal_hub.folder / "hub.sqlite")) as database, database:
+            database.execute(
+                "UPDATE spawners SET state = '{}' WHERE user_id = (SELECT id FROM users WHERE name = 'una')"
+            )
+        await asyncio.to_thread(mortal_hub.start)
+        await eventually(una.gone)
+        assert not psutil.pid_exists(lost)
+        assert await kit.ready()
+        assert psutil.pid_exists(kept)
+        await una.start({"gpus": "0"})
+        await eventually(una.ready)
