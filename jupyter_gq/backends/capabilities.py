@@ -366,7 +366,7 @@ def no_strays() -> Sequence[Stray]:
 
 
 def no_warnings() -> Sequence[str]:
-    """Return nothing: all is well, as far as the backend can see."""
+    """Return no warnings: a backend that looks for no troubles has none to tell administrators."""
     return ()
 
 

@@ -34,8 +34,8 @@ _SENTENCES = {
 class NvmlProbe:
     """The probe of NVIDIA GPUs; see `devices.probe.DeviceProbe`.
 
-    The driver is opened at the first call. If that fails, each later call tries again. A driver that does not tell its
-    devices is closed, so that the next call opens it anew.
+    The driver is opened at the first call. If that fails, each later call tries again. If the driver fails
+    to list its devices, it is closed, so that the next call opens it anew.
     """
 
     def __init__(self, *, now: Callable[[], float], load: Callable[[], Nvml] | None = None) -> None:

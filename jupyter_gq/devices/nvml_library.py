@@ -89,7 +89,7 @@ class Nvml(Protocol):
         """Open the driver; a further call is only counted."""
 
     def nvmlShutdown(self) -> None:
-        """Close the driver, if it was called as often as `nvmlInit`."""
+        """Undo one call of `nvmlInit`; the driver is closed once all of them are undone."""
 
     def nvmlDeviceGetCount(self) -> int:
         """Return the number of devices."""

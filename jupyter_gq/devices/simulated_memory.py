@@ -112,9 +112,9 @@ def memory_on_device(device: str) -> MiB:
 
 
 def reporting_pids() -> Iterator[int]:
-    """Yield the ids of all processes with a report that may be read.
+    """Yield the ids of all running processes that have a record.
 
-    Processes are looked through, not names in folders: a user can make any number of files and folders.
+    The ids come from the list of processes, not from the names of records: users can make any number of files there.
     """
     for pid in psutil.pids():
         with suppress(OSError):

@@ -38,7 +38,10 @@ def find_bindings(nodes: Iterable[ast.AST]) -> Bindings:
 
 
 def list_statements(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """Yield these statements and those of their branches and loops, in order; not those of functions and classes."""
+    """Yield these statements and those of their branches and loops, in order; not those of functions and classes.
+
+    The expressions and `with` items directly below a statement are yielded too.
+    """
     ahead = list(body)[::-1]
     while ahead:
         node = ahead.pop()

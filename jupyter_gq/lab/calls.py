@@ -157,9 +157,9 @@ class Definitions:
         return named if named in self.classes else ""
 
     def find_called(self, func: ast.expr, own: str) -> list[tuple[Function | ast.Lambda, str]]:
-        """Return the functions whose bodies run if `func` is called in a method of the class `own`, with their class.
+        """Return the functions whose bodies run if `func` is called, each with the name of its class, "" if none.
 
-        `own` is "" outside of classes.
+        `own` is the class of the method in which the call stands; "" outside of classes.
         """
         if isinstance(func, ast.Name):
             if func.id in self.functions:
@@ -203,7 +203,10 @@ def list_calls(tree: ast.Module) -> list[ast.Call]:
 
 
 def find_calls(tree: ast.Module, known: Definitions) -> Iterator[ast.Call]:
-    """Yield the calls that run when the cell runs, with `known` from the cells before it; add what the cell defines."""
+    """Yield the calls that run when the cell runs, also those in the functions that it calls.
+
+    `known` holds what earlier cells have defined. What this cell defines is added.
+    """
     known.add(tree)
     # What is defined within functions is known while these are followed, and by no later cell.
     inner = Definitions(dict(known.functions), dict(known.classes), dict(known.instances))

@@ -39,9 +39,10 @@ def transform(source: str, most: int) -> str:
 
 
 def read_automagic(code: str) -> str | None:
-    """Return a cell of one line such as `pip install x` as a call of this magic, as IPython runs it; None for others.
+    """Return the Python source that calls the magic of a one-line cell such as `pip install x`; None for other cells.
 
-    `code` must be no Python: IPython tries a magic first, but what both can read has no effect that matters here.
+    Call it only for `code` that is no valid Python. IPython also takes valid Python such as `ls` for a magic, but none
+    of that has an effect that matters here.
     """
     found = _WORD_AND_REST.fullmatch(code)
     if found is None or found[1] not in _AUTOMAGICS:

@@ -71,8 +71,8 @@ def apply_caps(environ: MutableMapping[str, str]) -> None:
 def cap_torch_by_key(environ: MutableMapping[str, str]) -> None:
     """Add the memory cap to PyTorch's allocator settings in `environ`, so that child processes have it too.
 
-    A smaller cap of the user's wins; the user's other settings stay. Two variables have the settings, and it depends on
-    the version which of them PyTorch reads, so that both get what either has.
+    A smaller cap of the user's wins; the user's other settings stay. If the user has set both variables with such
+    settings, each gets those of both, since the version of PyTorch decides which one is read.
     """
     names = [name for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF") if environ.get(name)]
     found: dict[str, str] = {}
@@ -89,7 +89,10 @@ def cap_torch_by_key(environ: MutableMapping[str, str]) -> None:
 
 
 def cap_jax(environ: MutableMapping[str, str]) -> None:
-    """Leave one variable with the fraction of JAX in `environ`: that of the share, or a smaller one of the user's."""
+    """Leave only the variable of `JAX_FRACTIONS` that the installed jaxlib knows in `environ`.
+
+    The value is the fraction of the share, or a smaller one that the user has set under either name.
+    """
     version = read_version(_spec_of("jaxlib"))
     is_older = version is not None and version < FIRST_JAX_WITH_FRACTION
     named = [value for name in JAX_FRACTIONS if _number(value := environ.pop(name, "")) > 0]
@@ -151,7 +154,10 @@ def cap_imported_tensorflow(tensorflow: ModuleType, environ: MutableMapping[str,
 
 
 def cap_imported_jax(xla_client: ModuleType, environ: MutableMapping[str, str]) -> None:
-    """Let JAX read its fraction only after `cap_jax`: a cell may have set a variable since the kernel started."""
+    """Make jaxlib call `cap_jax` each time before it reads the options of GPUs.
+
+    A cell may have set a variable since the kernel started.
+    """
     read = xla_client.generate_pjrt_gpu_plugin_options
 
     def read_after_cap() -> object:

@@ -103,6 +103,7 @@ def test_exit_of_a_replayed_cell_is_a_failure(job: Job) -> None:
         ("!ls \\\n  /no/such", "!ls    /no/such", 2),
         ("%time !exit 4", "!exit 4", 4),
         ("%pip install --no-index no-such-package", "%pip install --no-index no-such-package", 1),
+        ("pip install --no-index no-such-package", "pip install --no-index no-such-package", 1),
     ],
 )
 def test_failing_command_at_the_end_is_a_failure(job: Job, code: str, command: str, status: int) -> None:

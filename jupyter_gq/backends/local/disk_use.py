@@ -23,9 +23,10 @@ _Identity = tuple[int, int]
 
 
 def measure_folder(folder: Path) -> MiB:
-    """Return the space that a folder takes; above `_MOST_ENTRIES` entries, or if folders are moved meanwhile, a part.
+    """Return the space that a folder takes on the disk, rounded down.
 
-    What cannot be read counts as nothing. A file with several names counts once for each of them.
+    Only a part is counted if there are more than `_MOST_ENTRIES` entries, or if folders are moved meanwhile. What
+    cannot be read counts as nothing. A file with several names counts once for each of them.
     """
     try:
         top = os.open(folder, _FOLDER & ~os.O_NOFOLLOW)

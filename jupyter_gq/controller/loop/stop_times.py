@@ -29,21 +29,22 @@ class StopTimes:
     told: _Told | None = None
 
     def count_given_back(self, now: float) -> Seconds:
-        """Return the seconds since the first call, which was made once the share of the run had been given back."""
+        """Return the seconds since the first call. Call it only once the share of the run was given back."""
         if self.given_back is None:
             self.given_back = now
         return Seconds(now - self.given_back)
 
     def count(self, stop: Stop, now: float) -> Seconds:
-        """Return the seconds since the first call with this stop: another stop begins anew."""
+        """Return the seconds since the first call with this stop; the first call with another stop returns 0 again."""
         if self.begun is None or self.begun[0] != stop:
             self.begun = (stop, now)
         return Seconds(now - self.begun[1])
 
     def find_start_of_grace(self, stop: Stop, grace: Seconds, now: float) -> float | None:
-        """Return when the grace of this stop begins or began; None if the run need not be told of the stop now.
+        """Return the start of the grace if the run must be told of this stop now; None if it need not be told.
 
-        A run is told once, and after the grace again every `STOP_AGAIN` seconds.
+        For a stop that the run was not told yet, the grace starts `now`. After the end of the grace the run is told
+        again every `STOP_AGAIN` seconds, and the start stays that of the first time.
         """
         if self.told is None or self.told.stop != stop:
             return now
@@ -62,9 +63,9 @@ class StoppingRuns:
     _times: dict[RunKey, StopTimes] = field(default_factory=dict)
 
     def of(self, key: RunKey) -> StopTimes:
-        """Return the times of a run, which may be new."""
+        """Return the times of a run, which are kept from now on; empty ones for a new run."""
         return self._times.setdefault(key, StopTimes())
 
     def drop(self, is_present_run: Callable[[str, int], bool]) -> None:
-        """Forget all runs that are not the present run of their workload."""
+        """Forget each run for whose workload id and number `is_present_run` returns False."""
         self._times = {key: times for key, times in self._times.items() if is_present_run(*key)}

@@ -84,7 +84,8 @@ class Jobs:
     async def check_folder(self, caller: Caller, submission: JobSubmission, key: str | None) -> None:
         """Raise `UnusableFolder` if it is known that the job cannot run in its working folder.
 
-        A job that takes files along runs in a folder of its own. A job that this key has made before is not checked.
+        A job that takes files along is not checked, since it runs in a folder of its own. If the caller has made a job
+        with this idempotency key before, nothing is checked either.
         """
         manifest = submission.bundle.manifest
         find_fault = self._context.backend_of(Kind.TRAINING).capabilities.find_folder_fault

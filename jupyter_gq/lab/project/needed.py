@@ -185,7 +185,10 @@ class _Search:
                     self.add_references(references, PurePosixPath(path).parts[:-1])
 
     def add_matching(self) -> None:
-        """Add the files that match patterns of the code, as `glob` finds them: no hidden and no ignored ones."""
+        """Add the files that match patterns of the code, as `glob` finds them: no hidden and no ignored ones.
+
+        Patterns that lead out of the notebook's folder are skipped.
+        """
         for pattern in sorted(self._patterns):
             path = os.path.normpath(os.path.expanduser(pattern))
             if not os.path.isabs(path) and not path.startswith(".."):

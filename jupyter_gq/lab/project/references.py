@@ -38,7 +38,7 @@ _PATHS = frozenset({"Path", "PurePath", "PosixPath", "expanduser", "str", "fspat
 _HERE = frozenset({"cwd", "getcwd", "Path"})
 _GLOBS = {"glob": "", "iglob": "", "rglob": "**/"}
 #: A text that may be a pattern: with a place for anything, and with the name of a folder before it.
-_PATTERN = re.compile(r"[^\s*?\[][^\n*?\[]*/[^\n]*[*?\[][^\n]*")
+_PATTERN = re.compile(r"[^\s*?\[][^\n*?\[/]*/[^\n*?\[]*[*?\[][^\n]*")
 #: Places for values in a text for `format` and for `%`.
 _PLACES = re.compile(r"\{[^{}]*\}|%[-+ #0-9.]*[sdifegr]")
 _IMPORTERS = frozenset({"import_module", "__import__", "run_module"})

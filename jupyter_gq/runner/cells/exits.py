@@ -14,8 +14,12 @@ from jupyter_gq.domain.json_types import JsonMapping
 EXIT_STATUS_EXPRESSION = "_exit_code"
 #: Magics that run a command and leave its status as `!` does.
 _COMMAND_MAGICS = "pip|conda|mamba|micromamba|uv"
+#: One of those magics without its `%`, such as `pip install a`, but no Python such as `uv in a`.
+_AUTOMAGIC = rf"(?:{_COMMAND_MAGICS})\s+(?!(?:and|if|in|is|not|or)\b)\w.*"
 #: A command in the last line of a cell: after `!`, also if timed, or as one of those magics. `!!` leaves no status.
-_COMMAND = re.compile(rf"(?:%time\s+)?(?:!(?!!)\s*(?P<shell>.*)|(?P<magic>%(?:{_COMMAND_MAGICS})\b.*))")
+_COMMAND = re.compile(
+    rf"(?:%time\s+)?(?:!(?!!)\s*(?P<shell>.*)|(?P<magic>%(?:{_COMMAND_MAGICS})\b.*))|(?P<automagic>{_AUTOMAGIC})"
+)
 #: A line that runs code by a magic, also by `run` without its `%`. `%tb` only shows an earlier error once more.
 _RUNS_CODE = re.compile(r"%(?!tb\b)|run\s+[\w./~\"'-]")
 #: Values of `exit(...)` and `SystemExit` that mean success.
@@ -61,11 +65,11 @@ def find_last_command(source: str) -> str | None:
     found = _COMMAND.fullmatch(_find_last_line(source))
     if found is None:
         return None
-    return (found["magic"] or f"!{found['shell']}").strip()
+    return (found["magic"] or found["automagic"] or f"!{found['shell']}").strip()
 
 
 def ends_with_magic(source: str) -> bool:
-    """Return whether the last thing of a cell is a magic that may run code, so that an error which it shows ends it."""
+    """Return whether a cell is one cell magic, or ends with a line magic other than `%tb` or with `run file`."""
     return source.lstrip().startswith("%%") or _RUNS_CODE.match(_find_last_line(source)) is not None
 
 

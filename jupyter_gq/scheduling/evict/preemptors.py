@@ -85,7 +85,7 @@ def _find_heirs(index: ClusterIndex, allocations: Allocations, evictions: Evicti
 
 
 def served_workloads(index: ClusterIndex, allocations: Allocations) -> set[str]:
-    """Return the ids of the workloads that this cycle has placed, or that keep the place that they have."""
+    """Return the ids of the workloads that this cycle has placed or nominated, and of all suspended notebooks."""
     placed = [*map(allocations.nominee, allocations.nominated), *allocations.admitted.values()]
     # A suspended notebook that is used again keeps the place that it has, so it is not among the nominees.
     return {whole_workload(each).id for each in placed} | index.holders.suspended.keys()

@@ -98,8 +98,8 @@ class DeviceLedger:
     def release(self, workload: Workload) -> None:
         """Count what a workload holds as free in the future, since it is told to stop.
 
-        What is free now does not change. A running workload that may be suspended keeps its CPU and memory, and a
-        suspended one holds nothing else.
+        What is free now does not change. A running workload that may be suspended keeps its CPU and memory. A suspended
+        workload gives back its CPU and memory, and holds no devices.
         """
         self._shift_all(workload, _held_places(workload), future=1)
         if workload.suspendable and workload.state is State.RUNNING:

@@ -93,6 +93,12 @@ def test_files_that_match_patterns_and_words_of_commands_go_along(folder, source
     assert sorted(find_needed(folder, parse(source), [], CAPS).going) == files
 
 
+def test_a_long_text_with_many_slashes_is_compared_with_the_form_of_a_pattern_in_one_pass(folder):
+    # A search that tried each slash as the last one of the folder would take an hour.
+    write(folder, "data/a.csv")
+    assert going(folder, f"decode('a{'/' * 300_000}', 'data/*.csv')") == ["data/a.csv"]
+
+
 def test_a_path_in_a_variable_of_an_earlier_cell_is_known(folder):
     write(folder, "data/a.csv")
     write(folder, "data/b.csv")

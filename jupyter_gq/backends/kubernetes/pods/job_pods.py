@@ -16,7 +16,7 @@ from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 
 class JobTemplates:
-    """The templates of the Jobs that this process asks for. Pods are read in the thread that watches them."""
+    """The pod templates of the Jobs that this process asks for. Several threads may call the methods at a time."""
 
     def __init__(self) -> None:
         #: By the name of the Job.
@@ -34,7 +34,8 @@ class JobTemplates:
     def view(self, pod: JsonMapping) -> PodView:
         """Return the kept fields of a pod's JSON.
 
-        A pod of a Job has all marks that the template gave it, and its view tells what the cluster changed.
+        If the pod belongs to a Job whose template is known, the view has all labels and annotations of the template,
+        also those that the cluster took away or changed, and `changed` names what differs from the template.
         """
         seen = pod_view(pod)
         template = self._templates.get(_job_of(pod))
