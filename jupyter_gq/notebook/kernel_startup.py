@@ -151,13 +151,18 @@ def cap_imported_tensorflow(tensorflow: ModuleType, environ: MutableMapping[str,
 
 
 def cap_imported_jax(xla_client: ModuleType, environ: MutableMapping[str, str]) -> None:
-    """Let JAX read its fraction only after `cap_jax`: a cell may have set a variable since the kernel started."""
-    read = xla_client.generate_pjrt_gpu_plugin_options
+    """Let JAX read its fraction only after `cap_jax`: a cell may have set a variable since the kernel started.
 
-    def read_after_cap() -> object:
+    Does nothing for a version without the function that reads it, such as 0.4.13: the environment caps it.
+    """
+    read = getattr(xla_client, "generate_pjrt_gpu_plugin_options", None)
+    if read is None:
+        return
+
+    def read_after_cap(*args: object, **keywords: object) -> object:  # some versions are given the visible devices
         if _share_fraction(environ):
             cap_jax(environ)
-        return read()
+        return read(*args, **keywords)
 
     xla_client.generate_pjrt_gpu_plugin_options = read_after_cap  # type: ignore[attr-defined]
 
