@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
-from .bindings import Function, list_statements
+from .bindings import Function, find_bindings, list_statements
 from .parsing import list_children, list_nodes
 
 #: Usual short names of modules, which another cell may have imported.
@@ -258,6 +258,8 @@ class _Body:
     defining: Sequence[ast.AST]
     #: The last function of each name among these.
     functions: Mapping[str, Function]
+    #: Optional parameters that are None, False or empty if they are not given, and that the body does not assign.
+    switches: Sequence[str]
 
 
 def _read_body(scope: ast.Module | Function | ast.Lambda | ast.ClassDef) -> _Body:
@@ -267,8 +269,10 @@ def _read_body(scope: ast.Module | Function | ast.Lambda | ast.ClassDef) -> _Bod
         body: list[ast.AST] = [scope.body] if isinstance(scope, ast.Lambda) else [*scope.body]
         kinds = Function | ast.ClassDef | ast.Assign | ast.withitem
         defining = [node for node in list_statements(body) if isinstance(node, kinds)]
+        switches = _find_switches(scope, body)
         found = _BODIES[scope] = _Body(
-            calls=[*_find_direct_calls(body, _find_switches(scope))],
+            calls=[*_find_direct_calls(body, switches)],
+            switches=switches,
             defining=defining,
             functions={node.name: node for node in defining if isinstance(node, Function)},
         )
@@ -283,7 +287,6 @@ def _find_direct_calls(body: Iterable[ast.AST], switches: Collection[str]) -> It
         if isinstance(node, Function | ast.Lambda):
             continue
         yield from ((switch, call) for call in _list_calls_of(node))
-        inside = switch
         if isinstance(node, ast.If) and switches:
             inside = switch or next((name for name in _list_demanded(node.test) if name in switches), "")
             ahead += [(inside, each) for each in reversed(node.body)]
@@ -305,19 +308,21 @@ def _is_nothing(node: ast.expr | None) -> bool:
     return isinstance(node, ast.Constant) and not node.value
 
 
-def _find_switches(scope: ast.AST) -> list[str]:
-    """Return the parameters of a function that are None, False or empty if they are not given."""
+def _find_switches(scope: ast.AST, body: Sequence[ast.AST]) -> list[str]:
+    """Return the parameters that are None, False or empty if they are not given, and that the body does not assign."""
     if not isinstance(scope, Function | ast.Lambda):
         return []
     given = scope.args
     last = [*given.posonlyargs, *given.args][::-1]
     pairs = [*zip(last, reversed(given.defaults), strict=False), *zip(given.kwonlyargs, given.kw_defaults, strict=True)]
-    return [parameter.arg for parameter, default in pairs if _is_nothing(default)]
+    switches = [parameter.arg for parameter, default in pairs if _is_nothing(default)]
+    assigned = find_bindings(body).names if switches else set()
+    return [name for name in switches if name not in assigned]
 
 
 def _list_given(call: ast.Call, called: Function | ast.Lambda, of: str) -> list[str]:
     """Return the optional parameters of a function, or of a method of the class `of`, that a call gives it."""
-    switches = _find_switches(called)
+    switches = list(_read_body(called).switches)
     if (
         not switches
         or any(isinstance(each, ast.Starred) for each in call.args)

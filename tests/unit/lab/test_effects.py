@@ -282,6 +282,7 @@ def test_many_classes_are_looked_through_within_a_limit():
         ("Plot().draw('a.png')", 1),
         ("only_named()", 0),
         ("only_named(save=True)", 1),
+        ("with_default()", 1),
     ],
 )
 def test_what_an_optional_argument_switches_on_counts_only_if_it_is_given(call, count):
@@ -289,9 +290,10 @@ def test_what_an_optional_argument_switches_on_counts_only_if_it_is_given(call, 
         "def plot(table, path=None):\n    if path is not None and table:\n        open('a.txt', 'w')",
         "class Plot:\n    def draw(self, path=''):\n        if path:\n            open('a.txt', 'w')",
         "def only_named(*, save=False):\n    if save:\n        open('a.txt', 'w')\n    else:\n        print()",
+        "def with_default(path=None):\n    path = path or 'a.txt'\n    if path:\n        open('a.txt', 'w')",
         call,
     ]
-    assert [len(effects) for effects in find_effects_in_order(cells)] == [0, 0, 0, count]
+    assert [len(effects) for effects in find_effects_in_order(cells)] == [0, 0, 0, 0, count]
 
 
 def test_a_buffer_of_an_earlier_cell_is_no_file():
