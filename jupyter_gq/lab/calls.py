@@ -5,14 +5,18 @@ Rules
 - Functions and classes of the cell and of the cells before it are followed into their bodies, each once for a cell:
   `save(x)`, `Trainer(x)`, `trainer.fit()` if `trainer` was assigned from `Trainer(...)`, and `self.save()`.
 - A function that is given to `map`, `submit`, `Thread(target=...)` and the like is called by them.
+- What a function does only if it is given an optional argument, as under `if path:` with `path=None` among its
+  parameters, counts only for a call that gives it.
+- Of all cells together, `_MOST_FOLLOWED` calls in bodies are read, so that many cells that each call a long function
+  keep nobody waiting.
 """
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
-from .bindings import Function, list_statements
+from .bindings import Function, find_bindings, list_statements
 from .parsing import list_children, list_nodes
 
 #: Usual short names of modules, which another cell may have imported.
@@ -42,6 +46,8 @@ _CALLERS = frozenset(
 )
 _TARGET_CALLERS = frozenset({"Thread", "Process"})
 _CONSTRUCTORS = ("__new__", "__init__", "__post_init__")
+#: Calls in the bodies of functions, and classes in which a method is looked for, that are read for all cells together.
+_MOST_FOLLOWED = 10_000
 #: Kinds of nodes that give names: a quick look, since cells have many other nodes.
 _NAMING = frozenset(
     {ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.withitem}
@@ -120,6 +126,19 @@ class Names:
         return self.spell(node) in _SCREENS or (isinstance(node, ast.Name) and node.id in self.in_memory)
 
 
+@dataclass(slots=True)
+class _Allowance:
+    """What may still be followed, of all cells together."""
+
+    left: int = _MOST_FOLLOWED
+
+    def take(self, count: int) -> bool:
+        """Take this many from what is left; return False, and take none, if there are fewer."""
+        is_enough = count <= self.left
+        self.left -= count if is_enough else 0
+        return is_enough
+
+
 @dataclass(frozen=True, slots=True)
 class Definitions:
     """The functions, classes and instances of these classes that cells have made so far."""
@@ -128,6 +147,11 @@ class Definitions:
     classes: dict[str, ast.ClassDef] = field(default_factory=dict)
     #: Names of classes by the names of variables.
     instances: dict[str, str] = field(default_factory=dict)
+    allowance: _Allowance = field(default_factory=_Allowance)
+
+    def copy(self) -> "Definitions":
+        """Return definitions to which others can be added, with the same allowance."""
+        return replace(self, functions=dict(self.functions), classes=dict(self.classes), instances=dict(self.instances))
 
     def add(self, scope: "_Runs") -> None:
         """Add what the statements of one scope define."""
@@ -186,10 +210,12 @@ class Definitions:
             each = ahead.pop(0)
             if each not in self.classes or each in seen:
                 continue
+            if not self.allowance.take(1):
+                return None
             seen.add(each)
-            for node in _read_body(self.classes[each]).defining:
-                if isinstance(node, Function) and node.name == name:
-                    return node
+            found = _read_body(self.classes[each]).functions.get(name)
+            if found is not None:
+                return found
             ahead += [base.id for base in self.classes[each].bases if isinstance(base, ast.Name)]
         return None
 
@@ -209,28 +235,34 @@ def find_calls(tree: ast.Module, known: Definitions) -> Iterator[ast.Call]:
     """
     known.add(tree)
     # What is defined within functions is known while these are followed, and by no later cell.
-    inner = Definitions(dict(known.functions), dict(known.classes), dict(known.instances))
-    followed: set[int] = set()
-    ahead: list[tuple[_Runs, str]] = [(tree, "")]
+    inner = known.copy()
+    followed: set[tuple[int, str]] = set()
+    ahead: list[tuple[_Runs, str, Collection[str]]] = [(tree, "", [""])]
     while ahead:
-        scope, own = ahead.pop()
-        for call in _read_body(scope).calls:
+        scope, own, switches = ahead.pop()
+        for call in [call for switch, call in _read_body(scope).calls if switch in switches]:
             yield call
             for called, of in inner.find_called(call.func, own):
-                if id(called) not in followed:
-                    followed.add(id(called))
+                fresh = {(id(called), switch) for switch in ["", *_list_given(call, called, of)]} - followed
+                if fresh and known.allowance.take(1 + len(_read_body(called).calls)):
+                    followed |= fresh
                     inner.add(called)
-                    ahead.append((called, of))
+                    ahead.append((called, of, [switch for _, switch in fresh]))
 
 
 @dataclass(frozen=True, slots=True)
 class _Body:
     """The body of a module, function or class."""
 
-    #: Calls that run with it, without those in the functions that it defines or calls.
-    calls: Sequence[ast.Call]
+    #: Calls that run with it, without those in the functions that it defines or calls; before each the optional
+    #: parameter without which it does not run, or "".
+    calls: Sequence[tuple[str, ast.Call]]
     #: Statements that may define functions, classes and instances.
     defining: Sequence[ast.AST]
+    #: The last function of each name among these.
+    functions: Mapping[str, Function]
+    #: Optional parameters that are None, False or empty if they are not given, and that the body does not assign.
+    switches: Sequence[str]
 
 
 def _read_body(scope: ast.Module | Function | ast.Lambda | ast.ClassDef) -> _Body:
@@ -239,20 +271,71 @@ def _read_body(scope: ast.Module | Function | ast.Lambda | ast.ClassDef) -> _Bod
     if found is None:
         body: list[ast.AST] = [scope.body] if isinstance(scope, ast.Lambda) else [*scope.body]
         kinds = Function | ast.ClassDef | ast.Assign | ast.withitem
+        defining = [node for node in list_statements(body) if isinstance(node, kinds)]
+        switches = _find_switches(scope, body)
         found = _BODIES[scope] = _Body(
-            calls=[*_find_direct_calls(body)],
-            defining=[node for node in list_statements(body) if isinstance(node, kinds)],
+            calls=[*_find_direct_calls(body, switches)],
+            switches=switches,
+            defining=defining,
+            functions={node.name: node for node in defining if isinstance(node, Function)},
         )
     return found
 
 
-def _find_direct_calls(body: Iterable[ast.AST]) -> Iterator[ast.Call]:
-    ahead = list(body)[::-1]
+def _find_direct_calls(body: Iterable[ast.AST], switches: Collection[str]) -> Iterator[tuple[str, ast.Call]]:
+    """Yield the calls of a body, each after the first of the `switches` under which it stands, or ""."""
+    ahead = [("", node) for node in body][::-1]
     while ahead:
-        node = ahead.pop()
-        if not isinstance(node, Function | ast.Lambda):
-            yield from _list_calls_of(node)
-            ahead.extend(reversed(list_children(node)))
+        switch, node = ahead.pop()
+        if isinstance(node, Function | ast.Lambda):
+            continue
+        yield from ((switch, call) for call in _list_calls_of(node))
+        if isinstance(node, ast.If) and switches:
+            inside = switch or next((name for name in _list_demanded(node.test) if name in switches), "")
+            ahead += [(inside, each) for each in reversed(node.body)]
+            ahead += [(switch, each) for each in (*reversed(node.orelse), node.test)]
+        else:
+            ahead += [(switch, each) for each in reversed(list_children(node))]
+
+
+def _list_demanded(test: ast.expr) -> list[str]:
+    """Return the names that must hold something for a condition: of `a`, `a is not None`, and of these after `and`."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return [name for value in test.values for name in _list_demanded(value)]
+    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.IsNot) and _is_nothing(test.comparators[0]):
+        test = test.left
+    return [test.id] if isinstance(test, ast.Name) else []
+
+
+def _is_nothing(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and not node.value
+
+
+def _find_switches(scope: ast.AST, body: Sequence[ast.AST]) -> list[str]:
+    """Return the parameters that are None, False or empty if they are not given, and that the body does not assign."""
+    if not isinstance(scope, Function | ast.Lambda):
+        return []
+    given = scope.args
+    last = [*given.posonlyargs, *given.args][::-1]
+    pairs = [*zip(last, reversed(given.defaults), strict=False), *zip(given.kwonlyargs, given.kw_defaults, strict=True)]
+    switches = [parameter.arg for parameter, default in pairs if _is_nothing(default)]
+    assigned = find_bindings(body).names if switches else set()
+    return [name for name in switches if name not in assigned]
+
+
+def _list_given(call: ast.Call, called: Function | ast.Lambda, of: str) -> list[str]:
+    """Return the optional parameters of a function, or of a method of the class `of`, that a call gives it."""
+    switches = list(_read_body(called).switches)
+    if (
+        not switches
+        or any(isinstance(each, ast.Starred) for each in call.args)
+        or not all(keyword.arg for keyword in call.keywords)
+    ):
+        return switches
+    places = [each.arg for each in (*called.args.posonlyargs, *called.args.args)][1 if of else 0 :]
+    by_name = [(keyword.arg, keyword.value) for keyword in call.keywords]
+    given = {name for name, value in (*zip(places, call.args, strict=False), *by_name) if not _is_nothing(value)}
+    return [name for name in switches if name in given]
 
 
 def _list_calls_of(node: ast.AST) -> list[ast.Call]:

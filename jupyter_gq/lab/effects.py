@@ -122,7 +122,8 @@ _DATABASE_METHODS = frozenset(
 _SQL_METHODS = frozenset({"execute", "executemany", "executescript", "exec_driver_sql", "sql", "query"})
 _SQL_COMMENTS = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*(?:(?!\*/).)*\*/)*", re.DOTALL)
 _SQL_WRITES = re.compile(
-    r"(?:with\b.{0,10000}?\)\s*)?(?:insert|update|delete|replace|drop|alter|truncate|merge|vacuum|create(?!\s+temp))(?:\s+[\w\"`\[]|\s*$)"
+    r"(?:with\b.{0,10000}?\)\s*)?(?:insert|update|delete|replace|drop|alter|truncate|merge|vacuum|"
+    r"create(?!(?:\s+or\s+replace)?(?:\s+global|\s+local)?\s+temp))(?:\s+[\w\"`\[]|\s*$)"
     r"(?!.*\bif\s+not\s+exists\b)",
     re.IGNORECASE | re.DOTALL,
 )

@@ -157,13 +157,16 @@ def cap_imported_jax(xla_client: ModuleType, environ: MutableMapping[str, str]) 
     """Make jaxlib call `cap_jax` each time before it reads the options of GPUs.
 
     A cell may have set a variable since the kernel started.
+    Does nothing for a version without the function that reads it, such as 0.4.13: the environment caps it.
     """
-    read = xla_client.generate_pjrt_gpu_plugin_options
+    read = getattr(xla_client, "generate_pjrt_gpu_plugin_options", None)
+    if read is None:
+        return
 
-    def read_after_cap() -> object:
+    def read_after_cap(*args: object, **keywords: object) -> object:  # some versions are given the visible devices
         if _share_fraction(environ):
             cap_jax(environ)
-        return read()
+        return read(*args, **keywords)
 
     xla_client.generate_pjrt_gpu_plugin_options = read_after_cap  # type: ignore[attr-defined]
 

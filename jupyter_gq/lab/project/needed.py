@@ -192,7 +192,9 @@ class _Search:
         for pattern in sorted(self._patterns):
             path = os.path.normpath(os.path.expanduser(pattern))
             if not os.path.isabs(path) and not path.startswith(".."):
-                self._expand("", path.split("/"))
+                names = path.split("/")
+                doubled = [names[at : at + 2] == ["**", "**"] for at in range(len(names))]  # as of rglob("**/*.csv")
+                self._expand("", [name for name, again in zip(names, doubled, strict=True) if not again])
 
     def _expand(self, here: str, names: Sequence[str]) -> None:
         """Add the files below a folder that match these names, of which each is a name or a pattern."""

@@ -122,7 +122,7 @@ def test_slow_findings_are_repeated_after_ten_minutes_or_with_another_driver_sta
     assert state(machine, "persistence") == "works"
     machine.time = 601.0
     assert state(machine, "persistence") == "off"
-    machine.nvml.fails = {"nvmlInit": 12}
+    machine.nvml.fails = {"nvmlDeviceGetCount": 15, "nvmlInit": 12}  # the GPU is lost, and NVML is opened anew
     assert state(machine, "devices") == "missing"
     assert state(machine, "persistence") == "unknown"
 

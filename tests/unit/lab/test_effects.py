@@ -255,6 +255,47 @@ def test_what_functions_and_classes_of_earlier_cells_write_is_found_where_they_a
     assert found == [[], [], [], [], [("writes_files", "model.pt")], [("writes_files", "model.pt")], []]
 
 
+def test_many_cells_that_call_a_long_function_are_followed_within_a_limit():
+    long = "def long():\n" + "    step()\n" * 4000 + "    open('a.txt', 'w')"
+    assert [len(effects) for effects in find_effects_in_order([long, *["long()"] * 4])] == [0, 1, 1, 0, 0]
+
+
+def test_many_classes_are_looked_through_within_a_limit():
+    first = "class C0:\n    def keep(self): open('a.txt', 'w')\n"
+    others = "".join(f"class C{number}(C{number - 1}): pass\n" for number in range(1, 4000))
+    cells = [first + others, "C3999().keep()", "C3999().miss()", "C3999().miss()", "C3999().keep()"]
+    assert [len(effects) for effects in find_effects_in_order(cells)] == [0, 1, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("call", "count"),
+    [
+        ("plot(1)", 0),
+        ("plot(1, None)", 0),
+        ("plot(1, path=None)", 0),
+        ("plot(1, 'a.png')", 1),
+        ("plot(1, path='a.png')", 1),
+        ("plot(1)\nplot(1, path='a.png')", 1),
+        ("plot(*arguments)", 1),
+        ("plot(**options)", 1),
+        ("Plot().draw()", 0),
+        ("Plot().draw('a.png')", 1),
+        ("only_named()", 0),
+        ("only_named(save=True)", 1),
+        ("with_default()", 1),
+    ],
+)
+def test_what_an_optional_argument_switches_on_counts_only_if_it_is_given(call, count):
+    cells = [
+        "def plot(table, path=None):\n    if path is not None and table:\n        open('a.txt', 'w')",
+        "class Plot:\n    def draw(self, path=''):\n        if path:\n            open('a.txt', 'w')",
+        "def only_named(*, save=False):\n    if save:\n        open('a.txt', 'w')\n    else:\n        print()",
+        "def with_default(path=None):\n    path = path or 'a.txt'\n    if path:\n        open('a.txt', 'w')",
+        call,
+    ]
+    assert [len(effects) for effects in find_effects_in_order(cells)] == [0, 0, 0, 0, count]
+
+
 def test_a_buffer_of_an_earlier_cell_is_no_file():
     cells = ["import io\nbuffer = io.StringIO()", "table.to_csv(buffer)", "buffer = 'a.csv'\ntable.to_csv(buffer)"]
     assert [len(effects) for effects in find_effects_in_order(cells)] == [0, 0, 1]
@@ -272,6 +313,8 @@ def test_a_buffer_of_an_earlier_cell_is_no_file():
         "import os\nos.makedirs('out', exist_ok=True)",
         "%%python3\nprint(1)",
         "list(map(str, [1]))",
+        "spark.sql('CREATE OR REPLACE TEMP VIEW v AS SELECT 1')",
+        "spark.sql('create or replace global temporary view v as select 1')",
         "db.execute('-- INSERT INTO t\\nSELECT 1')",
         "conn.execute(select(table))",
         "huggingface_hub.login(token=token)",

@@ -295,6 +295,14 @@ def test_a_package_or_folder_that_many_modules_name_is_searched_once(folder, mon
     assert (len(found.going), found.cut_short) == (41, False)
 
 
+def test_a_pattern_with_any_folder_twice_is_looked_for_once(folder, monkeypatch):
+    deep = "data/" + "/".join("abcdefghijklmnopqrstuvwxyz")
+    write(folder, f"{deep}/x.csv")
+    monkeypatch.setattr("jupyter_gq.lab.project.needed._MOST_ENTRIES", 300)
+    found = find(folder, "from pathlib import Path\nlist(Path('data').rglob('**/*.csv'))")
+    assert (list(found.going), found.cut_short) == ([f"{deep}/x.csv"], False)
+
+
 def test_a_module_that_was_changed_is_read_again(folder):
     write(folder, "net.py", "import one")
     for name in ("one.py", "two.py"):

@@ -44,7 +44,7 @@ def fake_jax(folder: Path, version: str) -> None:
     package.mkdir()
     (package / "__init__.py").touch()
     (package / "version.py").write_text(f"_version = '{version}'\n__version__ = _version\n")
-    knows_both = version != "0.4.30"
+    knows_both = version not in {"0.4.13", "0.4.20", "0.4.30"}
     (package / "xla_client.py").write_text(
         textwrap.dedent(f"""
         import os
@@ -236,6 +236,23 @@ def test_jax_finds_one_fraction_of_the_name_that_its_version_knows(
     environ = {**CAPPED, "XLA_CLIENT_MEM_FRACTION": "0.2458"}  # as the environment of the share has it
     said = in_kernel(tmp_path, code, environ)
     assert said.split("\n")[:2] == ["{'memory_fraction': 0.2458}", f"{{'memory_fraction': {kept}}}"]
+
+
+def test_a_jax_that_is_given_the_visible_devices_is_capped(tmp_path: Path) -> None:
+    """As JAX 0.4.20 calls it."""
+    fake_jax(tmp_path, "0.4.20")
+    module = tmp_path / "jaxlib" / "xla_client.py"
+    module.write_text(module.read_text().replace("_options():", "_options(visible_devices='all'):"))
+    read = "print(xla_client.generate_pjrt_gpu_plugin_options(visible_devices='0'))"
+    said = in_kernel(tmp_path, f"from jaxlib import xla_client\n{read}", CAPPED)
+    assert said.split("\n")[0] == "{'memory_fraction': 0.2458}"
+
+
+def test_a_jax_without_the_function_that_reads_options_says_nothing(tmp_path: Path) -> None:
+    fake_jax(tmp_path, "0.4.13")
+    (tmp_path / "jaxlib" / "xla_client.py").write_text("made = 1\n")
+    code = "from jaxlib import xla_client\nprint(xla_client.made, os.environ['XLA_PYTHON_CLIENT_MEM_FRACTION'])"
+    assert in_kernel(tmp_path, code, CAPPED).strip() == "1 0.2458"
 
 
 def test_allocator_settings_of_a_cell_reach_torch_under_either_name(tmp_path: Path) -> None:
