@@ -38,7 +38,8 @@ def those_named_as_in_the_way_really_are(snapshot: Snapshot, policy: Policy, dec
     """Safety. Without them, and with nobody else wanting anything, work starts.
 
     If nobody is named, nothing would help. Not asked of work behind work that is to get the share of an idle notebook.
-    Where cores count, not asked of work for which devices are gathered, which may need cores of others too, nor of
+    Where cores count, not asked while any work is to get the share of an idle notebook, whose cores may be enough for
+    two, nor of work for which devices are gathered, which may need cores of others too, nor of
     nodes with devices of several pools: work of another pool, whose cores may be needed, is not named.
     """
     waiting = {entry.workload for entry in decision.pending}
@@ -48,7 +49,9 @@ def those_named_as_in_the_way_really_are(snapshot: Snapshot, policy: Policy, dec
     for entry in decision.pending:
         if entry.why.reason not in (PendingReason.NO_FREE_DEVICE, PendingReason.FRAGMENTED, PendingReason.RESERVED):
             continue
-        if awaits & {*entry.why.blockers} or (counts_host and (mixed or "seconds_waited" in entry.why.numbers)):
+        if awaits & {*entry.why.blockers} or (
+            counts_host and (awaits or mixed or "seconds_waited" in entry.why.numbers)
+        ):
             continue
         assert entry.why.blockers, entry
         rest = _rigid(without(snapshot, *entry.why.blockers, *(waiting - {entry.workload})))

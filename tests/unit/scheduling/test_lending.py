@@ -8,16 +8,21 @@ from jupyter_gq.controller.drains import mark_drained
 from jupyter_gq.controller.offered_nodes import without_devices
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import EvictReason, PendingReason
+from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import TaskPlacement
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict, Reserve, Resume, Suspend, Warn
 from jupyter_gq.scheduling.policy import Policy
+from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
+from jupyter_gq.scheduling.state.cycle_state import begin_cycle
 from tests.builders import (
     NOW,
     Cluster,
     a_job,
+    a_node,
     a_notebook,
+    a_queue,
     acts,
     admitted,
     apply,
@@ -307,3 +312,17 @@ def test_an_idle_notebook_that_would_be_stopped_is_warned_for_the_cores_that_it_
     cluster.nodes = [replace(node, cpu_milli=4000) for node in cluster.nodes]
     decision = decide(cluster.add(idle(notebook, 4000), on_cores(a_notebook("carol", "0.5"), 2000)).snapshot())
     assert [(type(each), each.workload, each.by) for each in acts(decision)] == [(Warn, "nb-ann", "nb-carol")]
+
+
+def test_recorded_places_are_compared_only_with_the_notebooks_on_their_devices():
+    """The ledger is asked for no more with each notebook that has lent other devices."""
+    lenders = tuple(
+        replace(sleeping(), id=f"nb{i}", placement=(TaskPlacement(node="n", devices=("n-0",)),)) for i in "ab"
+    )
+    waits = replace(a_job("waits", "q", preemptible=False), reserved=(TaskPlacement(node="n", devices=("n-1",)),))
+    snapshot = Snapshot(
+        nodes=(a_node("n", 2),), queues=(a_queue("q", 1), a_queue("build/ann", 1)), workloads=(*lenders, waits)
+    )
+    index = ClusterIndex(snapshot, Policy())
+    begin_cycle(index, NOW)
+    assert index.ledger.mark() == 1  # the nomination
