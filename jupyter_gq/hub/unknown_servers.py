@@ -61,9 +61,10 @@ def end_processes(marks: Mapping[str, str], patience: float) -> int:
 
 def _has(process: psutil.Process, marks: Mapping[str, str]) -> bool:
     try:
-        return marks.items() <= process.environ().items()
+        environment: dict[str, str] = process.environ()
     except (psutil.Error, OSError):
         return False
+    return marks.items() <= environment.items()
 
 
 def _signal(send: Callable[[], None]) -> None:
