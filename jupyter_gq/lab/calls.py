@@ -128,7 +128,7 @@ class Names:
 
 @dataclass(slots=True)
 class _Allowance:
-    """What may still be followed, of all cells together."""
+    """The number of calls and classes that may still be followed, for all cells together."""
 
     left: int = _MOST_FOLLOWED
 
