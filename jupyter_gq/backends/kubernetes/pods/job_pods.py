@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from jupyter_gq.backends.kubernetes.api.changes import find_changes
 from jupyter_gq.backends.kubernetes.api.views import PodView, pod_view
+from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 
@@ -35,18 +36,20 @@ class JobTemplates:
         """Return the kept fields of a pod's JSON.
 
         If the pod belongs to a Job whose template is known, the view has all labels and annotations of the template,
-        also those that the cluster took away or changed, and `changed` names what differs from the template.
+        also those that somebody took away or changed. `changed` names what differs from the template, and `lost_marks`
+        which of our labels and annotations are among that.
         """
         seen = pod_view(pod)
         template = self._templates.get(_job_of(pod))
         if template is None:
             return seen
-        asked = pod_view(template)
+        asked, changed = pod_view(template), find_changes(template, pod)
         return replace(
             seen,
             labels={**seen.labels, **asked.labels},
             annotations={**seen.annotations, **asked.annotations},
-            changed=tuple(find_changes(template, pod)),
+            changed=tuple(changed),
+            lost_marks=tuple(key for key in changed if key.startswith(names.PREFIX)),
         )
 
 

@@ -50,7 +50,11 @@ class MarkKeeper:
         """
         if known is None or known.uid != seen.uid:
             return seen if self.is_ours(seen) else None
-        lost = (*_find_lost(known.labels, seen.labels), *_find_lost(known.annotations, seen.annotations))
+        lost = (
+            *seen.lost_marks,  # of the pod of a Job, which is seen with the marks of its template
+            *_find_lost(known.labels, seen.labels),
+            *_find_lost(known.annotations, seen.annotations),
+        )
         if lost and lost != known.lost_marks:
             _warn(seen, lost)
         return replace(

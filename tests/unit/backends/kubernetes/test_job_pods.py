@@ -92,13 +92,14 @@ async def test_a_pod_that_the_cluster_changed_is_deleted_with_its_job_and_the_ru
     assert not paper.runs.training._objects.templates._templates
 
 
-async def test_a_label_that_is_taken_later_ends_nothing(paper):
+async def test_a_label_that_is_taken_later_ends_nothing_and_is_told(paper):
     see(paper, made_pod(paper))
     later = made_pod(paper, version=210)
     strip(WORKLOAD)(later)
     see(paper, later)
     seen = await paper.observed("job-j")
     assert (seen.phase, seen.outcome) == (Phase.RUNNING, None)
+    assert f"Somebody has taken {WORKLOAD} from the pod {JOB}-x7z2k" in seen.sentence
 
 
 async def test_a_pod_of_another_job_is_none_of_ours(paper):
