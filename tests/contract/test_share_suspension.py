@@ -148,12 +148,17 @@ async def is_suspended(place):
 
 
 async def fails(place, call):
-    """The failure of the share, once there is one."""
+    """The failure of the share, once there is one; the controller looks before it calls again, as it does.
+
+    A call right after a failure begins anew, and hides the failure of the call before.
+    """
 
     async def there():
-        call(*place.key)
         share = await place.step()
-        return share if share is not None and share.failure else None
+        if share is not None and share.failure:
+            return share
+        call(*place.key)
+        return None
 
     return await eventually(there, "a failure")
 
