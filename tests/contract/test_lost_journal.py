@@ -56,6 +56,8 @@ async def test_job_that_the_service_stopped_while_its_recovery_is_unfinished_say
     workload, pids = await launched(local, 1)
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)  # as the service before
+    # Each stops once it gets a processor, and the service before had waited for that.
+    await eventually(lambda: all(read_process(pid).stopped for pid in pids), "the stop by the service before")
     driver = FakeDriver()
     driver.available = False
     await restart_without_journal(local, workload, driver)
