@@ -10,7 +10,7 @@ from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Request, TaskPlacement, Workload
-from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Reserve, Shrink
+from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Reserve, Shrink
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.state.cycle_state import CycleState
 from tests.builders import NOW, is_short
@@ -126,7 +126,8 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
     A decision does not tell the turns. If there is any order of victims that is lawful, it is so when those that give
     fewest GPUs are first: each leaves most to the next ones. A victim that goes on elsewhere gives nothing.
 
-    What the same decision admits, nominates or moves counts: it may be what brings its queue above its quota.
+    What the same decision admits or nominates brings a queue above its quota only if it is not preemptible. All else
+    would go first.
     """
     told = [each for each in decision.instructions if isinstance(each, Evict | Shrink)]
     if not told:
@@ -134,7 +135,7 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
     books = Books(snapshot, policy)
     places = {i.workload: i.placement for i in decision.instructions if isinstance(i, Reserve) and i.nominated}
     by_id = {workload.id: workload for workload in snapshot.workloads}
-    _count_what_gets_a_place(books, by_id, decision)
+    _count_what_is_fixed(books, by_id, decision)
     for instruction in sorted(told, key=lambda each: _left_with_others(by_id, each, places)):
         victim, gives = by_id[instruction.workload], _given_by(by_id, instruction)
         if instruction.reason is EvictReason.IDLE:
@@ -182,17 +183,17 @@ def _left_with_others(
     return gpus, cpu, memory
 
 
-def _count_what_gets_a_place(books: Books, by_id: dict[str, Workload], decision: Decision) -> None:
-    """Count what the decision admits, and what it nominates for a place that was not kept for that work before."""
+def _count_what_is_fixed(books: Books, by_id: dict[str, Workload], decision: Decision) -> None:
+    """Count what is not preemptible and is admitted, or nominated for a place that was not kept for it before."""
     kept = {workload.id for workload, _ in books.kept}
     for instruction in decision.instructions:
-        if isinstance(instruction, Admit | Grow):
-            started = by_id[instruction.workload]
-            books.add_usage(started, of_tasks(started, instruction.placement))
-        elif isinstance(instruction, Reserve) and instruction.nominated and instruction.workload not in kept:
-            nominee = by_id[instruction.workload]
-            if nominee.state is State.PENDING:
-                books.add_usage(nominee, of_tasks(nominee, instruction.placement), now=False)
+        if not isinstance(instruction, Admit | Reserve) or by_id[instruction.workload].preemptible:
+            continue
+        starts = by_id[instruction.workload]
+        if isinstance(instruction, Admit):
+            books.add_usage(starts, of_tasks(starts, instruction.placement))
+        elif instruction.nominated and starts.id not in kept and starts.state is State.PENDING:
+            books.add_usage(starts, of_tasks(starts, instruction.placement), now=False)
 
 
 def who_moves_has_a_new_place(snapshot: Snapshot, after: Snapshot, decision: Decision, policy: Policy) -> None:

@@ -19,7 +19,7 @@ Rules
    such a victim leaves more to the taker (see `rights`).
 5. Victims: work that is preemptible and not protected by its min runtime (see `quota.min_runtime`), the one that loses
    least first (see `workloads.disruption`). What this cycle admitted or nominated does not start after all, which
-   disturbs nobody.
+   disturbs nobody. So it goes first: running work is taken only from a queue that is above its quota without it.
 6. Above before within: a queue within its fair share gives only if queues above theirs cannot give enough, together
    with the lower priorities of the taker's own queue. So it gives nothing here as long as the own queue has work of a
    lower priority that may go: preemption, which takes from all of them together, comes next.

@@ -51,7 +51,7 @@ class Account:
         "demand",
         "fair_share",
         "fixed_lasting",
-        "fixed_nominated_usage",
+        "fixed_unstarted_usage",
         "fixed_used",
         "host_lasting",
         "host_limits",
@@ -64,6 +64,7 @@ class Account:
         "past",
         "queue",
         "stale",
+        "unstarted_usage",
         "used",
     )
 
@@ -86,8 +87,10 @@ class Account:
         self.host_quotas = (queue.cpu_quota, queue.memory_quota)
         #: The part of `lasting` that belongs to nominated work, which holds nothing yet.
         self.nominated_usage = 0
-        #: The part of `nominated_usage` that is not preemptible.
-        self.fixed_nominated_usage = 0
+        #: The part of `lasting` that belongs to work that has not started: nominated, or admitted in this cycle.
+        self.unstarted_usage = 0
+        #: The part of `unstarted_usage` that is not preemptible.
+        self.fixed_unstarted_usage = 0
         #: What the subtree holds and wants, as far as the limits below this queue allow.
         self.demand = 0
         self.fair_share = 0
@@ -110,15 +113,15 @@ class Account:
 
     @property
     def revocable(self) -> int:
-        """The part of `lasting` that nominated work is to use and that could be taken back before running work.
+        """The part of `lasting` that work which has not started is to use, and that goes before running work.
 
         Work that is not preemptible is not revocable, nor is what a leaf queue uses within its deserved quota.
         """
-        if not self.nominated_usage:
+        if not self.unstarted_usage:
             return 0
         if self.children:
             return sum(child.revocable for child in self.children)
-        return max(0, min(self.nominated_usage - self.fixed_nominated_usage, self.lasting - self.deserved))
+        return max(0, min(self.unstarted_usage - self.fixed_unstarted_usage, self.lasting - self.deserved))
 
     @property
     def over_quota(self) -> int:
@@ -135,7 +138,7 @@ class BlockingLimit:
 
 
 #: What a cycle changes of each account.
-_Sums = tuple[int, int, int, int, int, int, HostAmounts, HostAmounts]
+_Sums = tuple[int, int, int, int, int, int, int, HostAmounts, HostAmounts]
 Sums = list[tuple[Account, _Sums]]
 _sums: Callable[[Account], _Sums] = attrgetter(
     "used",
@@ -143,7 +146,8 @@ _sums: Callable[[Account], _Sums] = attrgetter(
     "fixed_used",
     "fixed_lasting",
     "nominated_usage",
-    "fixed_nominated_usage",
+    "unstarted_usage",
+    "fixed_unstarted_usage",
     "host_used",
     "host_lasting",
 )
@@ -229,8 +233,8 @@ class Accounts:
         for account, sums in before:
             if _sums(account) != sums:
                 account.used, account.lasting, account.fixed_used, account.fixed_lasting = sums[:4]
-                account.nominated_usage, account.fixed_nominated_usage = sums[4:6]
-                account.host_used, account.host_lasting = sums[6:]
+                account.nominated_usage, account.unstarted_usage, account.fixed_unstarted_usage = sums[4:7]
+                account.host_used, account.host_lasting = sums[7:]
 
 
 def add_usage(
@@ -258,12 +262,22 @@ def _plus(one: HostAmounts, other: HostAmounts) -> HostAmounts:
 
 
 def add_nominated_usage(account: Account, milli: int, *, fixed: bool, host: HostAmounts = NO_HOST) -> None:
-    """Add nominated work (negative: remove it) to `lasting` and `nominated_usage`, from the leaf to the root."""
+    """Add nominated work (negative: remove it) to `lasting`, `nominated_usage` and `unstarted_usage`.
+
+    The accounts from the leaf to the root are updated.
+    """
     add_usage(account, milli, fixed=fixed, now=False, host=host)
+    add_unstarted_usage(account, milli, fixed=fixed)
     for each in account.chain:
         each.nominated_usage += milli
+
+
+def add_unstarted_usage(account: Account, milli: int, *, fixed: bool) -> None:
+    """Count in `unstarted_usage`, from the leaf to the root, what counts in `lasting` already (negative: remove it)."""
+    for each in account.chain:
+        each.unstarted_usage += milli
         if fixed:
-            each.fixed_nominated_usage += milli
+            each.fixed_unstarted_usage += milli
 
 
 def first_exceeded_limit(

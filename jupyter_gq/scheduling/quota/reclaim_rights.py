@@ -49,9 +49,9 @@ def may_reclaim(
 ) -> bool:
     """Tell whether the rules on guarantee and fairness let the leaf `taker` reclaim one victim from the leaf `giver`.
 
-    The victim gives `gives` milli-GPU, and the taker needs `milli`. With `started`, the victim runs already, and
-    nominated work that could be taken back instead does not count against its queue. `margin` is the policy's reclaim
-    margin. False for work of the same queue.
+    The victim gives `gives` milli-GPU, and the taker needs `milli`. With `started`, the victim runs already, and work
+    that has not started and could be taken back instead does not count against its queue. `margin` is the policy's
+    reclaim margin. False for work of the same queue.
     """
     takers, givers = part_paths(taker.chain, giver.chain)
     if not takers or not givers:
@@ -71,7 +71,7 @@ def may_reclaim(
 def are_above_deserved(taker: Account, giver: Account, *, started: bool) -> bool:
     """Tell whether each queue of the giver, up to where the two paths part, is above its deserved quota.
 
-    `started`: the victim runs already, so nominated work that could be taken back instead does not count as use.
+    `started`: the victim runs already, so work that has not started and could go instead does not count as use.
     """
     _, givers = part_paths(taker.chain, giver.chain)
     return all(_using(each, started) > each.deserved for each in givers)
@@ -80,7 +80,7 @@ def are_above_deserved(taker: Account, giver: Account, *, started: bool) -> bool
 def are_above_fair_share(taker: Account, giver: Account, *, started: bool) -> bool:
     """Tell whether each queue of the giver, up to where the two paths part, is above its fair share.
 
-    `started`: the victim runs already, so nominated work that could be taken back instead does not count as use.
+    `started`: the victim runs already, so work that has not started and could go instead does not count as use.
     """
     _, givers = part_paths(taker.chain, giver.chain)
     return all(_using(each, started) > each.fair_share for each in givers)
@@ -140,5 +140,5 @@ def _is_further(giver: Account, left: int, taker: Account, milli: int, margin: F
 
 
 def _using(giver: Account, started: bool) -> int:
-    """Return the milli-GPU that a queue uses in the end; if the victim has `started`, without revocable nominations."""
+    """Return the milli-GPU that a queue uses in the end; if the victim has `started`, without what is revocable."""
     return giver.lasting - giver.revocable if started else giver.lasting

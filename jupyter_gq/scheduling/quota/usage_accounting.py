@@ -13,7 +13,14 @@ from jupyter_gq.domain.workload import TaskPlacement, Workload
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.gang import NO_HOST, HostAmounts
 
-from .accounts import Accounts, BlockingLimit, add_nominated_usage, add_usage, first_exceeded_limit
+from .accounts import (
+    Accounts,
+    BlockingLimit,
+    add_nominated_usage,
+    add_unstarted_usage,
+    add_usage,
+    first_exceeded_limit,
+)
 
 
 class UsageAccounting:
@@ -29,6 +36,14 @@ class UsageAccounting:
         """
         account, host = self._accounts.of(unit.queue), self._host_of(unit, unit.placement, sign)
         add_usage(account, sign * gang.held(unit), fixed=not unit.preemptible, now=now, later=later, host=host)
+
+    def add_admitted(self, unit: Workload, sign: int = 1, *, now: bool = True) -> None:
+        """Add what a unit holds that this cycle admits: as `add_held` does, and as work that has not started.
+
+        A `sign` of -1 removes it.
+        """
+        self.add_held(unit, sign, now=now)
+        add_unstarted_usage(self._accounts.of(unit.queue), sign * gang.held(unit), fixed=not unit.preemptible)
 
     def add_nominated(self, unit: Workload, place: Sequence[TaskPlacement], sign: int = 1) -> None:
         """Add what a unit will hold at the place for which it is nominated to `lasting` and `nominated_usage`.

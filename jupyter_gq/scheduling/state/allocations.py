@@ -71,7 +71,7 @@ class Allocations:
         A whole workload leaves `pending`, and the further replicas that it could get become wanted.
         """
         started = replace(workload, placement=place, reserved=())
-        self._usage.add_held(started)
+        self._usage.add_admitted(started)
         self.admitted[workload.id] = started
         if isinstance(workload, Replica):
             self.replicas.join(workload, place, nominated=False)
@@ -98,8 +98,9 @@ class Allocations:
 
         The queues are charged for both until the stopped one is gone.
         """
-        self._usage.add_held(stopped, later=False)
+        self._usage.add_held(stopped, -1, now=False)
         successor = self.replicas.replace_stopped(stopped, place)
+        self._usage.add_admitted(successor)
         self.admitted[successor.id] = successor
 
     def nominate(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> None:
@@ -202,6 +203,8 @@ class Allocations:
         """Add to the accounts the usage that `release` removes (`sign` 1), or remove that usage (-1)."""
         if workload.id in self.nominated:
             self._usage.add_nominated(workload, workload.placement, sign)
+        elif workload.id in self.admitted:
+            self._usage.add_admitted(workload, sign, now=False)
         else:
             self._usage.add_held(workload, sign, now=False)
 

@@ -282,3 +282,12 @@ def test_work_that_waits_for_its_guaranteed_place_counts_as_use_of_the_queues_ab
     cluster.add(running(a_job("borrows", "d/x"), "n-0"), ends, waits, a_job("claims", "e"))
     (gone,) = (each for each in run_cycle(cluster.snapshot(), Policy(), NOW).instructions if isinstance(each, Evict))
     assert (gone.workload, gone.by) == ("borrows", "claims")
+
+
+def test_running_work_of_a_queue_within_its_quota_stays_whatever_starts_beside_it():
+    """Quotas of more than there is: what starts in the same cycle goes first, and it is not enough."""
+    cluster = Cluster().node("n", 1).queue("small", 0.5).queue("large", 1)
+    cluster.add(running(a_job("runs", "small", 0.3), "n-0"), a_job("beside", "small", 0.7, submitted=1))
+    cluster.add(a_job("wants", "large", submitted=2))
+    decision = run_cycle(cluster.snapshot(), Policy(), NOW)
+    assert (admitted(decision), evicted(decision)) == (["beside"], [])
