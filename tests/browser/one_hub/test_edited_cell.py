@@ -10,6 +10,7 @@ from tests.browser.accessibility import assert_accessible
 from tests.browser.cut_text import assert_nothing_is_cut
 from tests.browser.page import LabPage
 from tests.browser.world import write_notebook
+from tests.patience import eventually
 
 #: Prints something, and more once the cell was edited.
 SENT = """
@@ -29,7 +30,8 @@ def test_the_line_of_an_edited_cell_says_where_the_output_is(hub, tmp_path):
 async def edit_while_it_runs(hub: DemoHub, pictures: Path) -> None:
     """Edit a cell whose job runs, look at its line once the job is done, also after a reload, and undo the edit."""
     edited = hub.folder / "homes/ann/edited"
-    write_notebook(hub.folder / "homes/ann/edit.ipynb", SENT.format(edited=edited))
+    notebook = hub.folder / "homes/ann/edit.ipynb"
+    write_notebook(notebook, SENT.format(edited=edited))
     async with LabPage.opened(hub.url, "ann", "0", "edit.ipynb") as lab:
         cell = lab.cells().first
         await lab.open_dialog(cell)
@@ -50,6 +52,7 @@ async def edit_while_it_runs(hub: DemoHub, pictures: Path) -> None:
             await assert_nothing_is_cut(lab.page, ".jp-gq-status")
             await lab.picture(pictures / "edited.png")
             await lab.page.keyboard.press("Control+s")
+            await eventually(lambda: EDIT in notebook.read_text(), "the edit in the file")
             await lab.page.reload()
             await lab.notebook_is_open()
         await lab.output(cell).get_by_role("button", name="Log").click()
