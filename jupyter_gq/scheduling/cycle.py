@@ -78,13 +78,13 @@ def decide(state: CycleState, *, explain: bool = True) -> Decision:
     if requeue_stale(inputs, allocations, evictions) | cancel_obsolete(allocations, reservations):
         allocate(inputs, allocations, reservations, evictions)
     for _ in rounds(index):
-        reprieve_victims(index, allocations, reservations, evictions)
+        reprieve_victims(inputs, allocations, reservations, evictions)
         name_preemptors(index, allocations, evictions)
         if not resettle_victims(inputs, allocations, reservations, evictions):
             break
         allocate(inputs, allocations, reservations, evictions)
     # What goes for the new place of a victim may leave it room to stay where it is.
-    reprieve_victims(index, allocations, reservations, evictions)
+    reprieve_victims(inputs, allocations, reservations, evictions)
     grow_admitted(allocations)
     reclaim_idle_shares(inputs, allocations, evictions, state.findings)
     tell_lost_queues(allocations, evictions)

@@ -13,34 +13,34 @@ Rights: a preemptor may owe its place to a victim whose own devices it does not 
 gives it the right to other devices (see `rights`). So a victim of a preemptor with a place does not stay if it would
 lift a queue above both of them above its fair share.
 
-Juniors: if the preemptor of a victim got no place, the victim does not go for work of its own queue that comes after
-it in the job order. The victim would take the place back as soon as it has stopped, again and again.
+Lost preemptors: if the preemptor of a victim got no place, the victim does not go for work that has itself no right to
+its place, such as later work of its own queue or work that only fitted into the room of several victims. The victim
+could take the place back as soon as it has stopped, again and again.
 
 Start at once: a preemptor that fits now without its reprieved victims is admitted.
 """
 
-from collections.abc import Collection, Iterable
-
 from jupyter_gq.domain.queue_tree import common_end
 from jupyter_gq.domain.reasons import EvictReason
-from jupyter_gq.domain.workload import TaskPlacement, Workload
+from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.admit.start import admit_nominee
 from jupyter_gq.scheduling.decision import Evict, Suspend
 from jupyter_gq.scheduling.quota.limits import exceeded_limits_above
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
+from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions, ReplicaEviction
 from jupyter_gq.scheduling.state.reservations import Reservations
-from jupyter_gq.scheduling.workloads.seniority import seniority
 
 from .preemptors import served_workloads
+from .rights import Rights
 
 #: Victims that go whether or not other work needs their devices.
 _UNCONDITIONAL = frozenset({EvictReason.STALE_GANG, EvictReason.NODE_EMPTIED})
 
 
 def reprieve_victims(
-    index: ClusterIndex, allocations: Allocations, reservations: Reservations, evictions: Evictions
+    inputs: CycleInputs, allocations: Allocations, reservations: Reservations, evictions: Evictions
 ) -> None:
     """Take back the evictions and migrations of this cycle that no workload needs, those decided last first.
 
@@ -48,8 +48,8 @@ def reprieve_victims(
     that stays may want replicas again. Preemptors that fit at once without their reprieved victims are admitted.
     """
     reprieved = [
-        *_reprieve_workloads(index, allocations, reservations, evictions),
-        *_reprieve_replicas(index, allocations, evictions),
+        *_reprieve_workloads(inputs, allocations, reservations, evictions),
+        *_reprieve_replicas(inputs.index, allocations, evictions),
     ]
     for preemptor in dict.fromkeys(each.by for each in reprieved):
         if preemptor in allocations.nominated and preemptor in allocations.pending:
@@ -57,10 +57,10 @@ def reprieve_victims(
 
 
 def _reprieve_workloads(
-    index: ClusterIndex, allocations: Allocations, reservations: Reservations, evictions: Evictions
+    inputs: CycleInputs, allocations: Allocations, reservations: Reservations, evictions: Evictions
 ) -> list[Evict | Suspend]:
     """Take back evictions and migrations of whole workloads, and return what was taken back."""
-    found = []
+    found, index = [], inputs.index
     served = served_workloads(index, allocations) if evictions.evicted else set()
     for instruction in reversed(list(evictions.evicted.values())):
         victim = evictions.stopping[instruction.workload]
@@ -70,7 +70,7 @@ def _reprieve_workloads(
         elif _may_stay(instruction):
             stays = _take_back(index, allocations, victim, instruction.by)
             if not stays and instruction.by is not None and instruction.by not in served:
-                stays = _take_back_from_juniors(index, allocations, victim, instruction.by)
+                stays = _take_back_from_guests(inputs, allocations, victim, instruction.by)
         if stays:
             found.append(instruction)
             evictions.reprieve(victim)
@@ -98,33 +98,44 @@ def _may_stay(instruction: Evict | Suspend) -> bool:
     return isinstance(instruction, Evict) and instruction.reason not in _UNCONDITIONAL
 
 
-def _take_back_from_juniors(index: ClusterIndex, allocations: Allocations, victim: Workload, preemptor: str) -> bool:
-    """Do what `_take_back` does after the juniors that are nominated for the victim's devices lose their nominations.
+def _take_back_from_guests(inputs: CycleInputs, allocations: Allocations, victim: Workload, preemptor: str) -> bool:
+    """Do what `_take_back` does after guests at the victim's nodes have lost their nominations.
 
-    If that does not help, the juniors keep their nominations.
+    Guests that still fit beside the victim keep their nominations, and all do if that does not help.
     """
-    juniors = _juniors_at(allocations, victim)
-    places = {junior.id: allocations.withdraw(junior) for junior in juniors}
-    if _take_back(index, allocations, victim, preemptor):
-        return True
-    for junior in juniors:
-        allocations.nominate_again(junior, places[junior.id])
-    return False
+    guests = _guests_of(inputs, allocations, victim)
+    places = {guest.id: allocations.withdraw(guest) for guest in guests}
+    stays = _take_back(inputs.index, allocations, victim, preemptor)
+    for guest in guests:
+        if stays:
+            allocations.nominate_at(guest, places[guest.id])
+        else:
+            allocations.nominate_again(guest, places[guest.id])
+    return stays
 
 
-def _juniors_at(allocations: Allocations, victim: Workload) -> list[Workload]:
-    """Return the work of the victim's queue that comes after the victim and is nominated for one of its devices.
+def _guests_of(inputs: CycleInputs, allocations: Allocations, victim: Workload) -> list[Workload]:
+    """Return the work that is nominated for a node of the victim, without the right that the victim goes for it.
 
     Work whose place earlier cycles recorded is left out.
     """
-    devices = {device for task in victim.placement for device in task.devices}
-    nominees = (allocations.nominee(name) for name, place in allocations.nominated.items() if _is_at(place, devices))
-    fellows = (each for each in nominees if each.queue == victim.queue and not each.reserved)
-    return [each for each in fellows if seniority(each) > seniority(victim)]
+    nodes = {task.node for task in victim.placement}
+    there = [name for name, place in allocations.nominated.items() if any(task.node in nodes for task in place)]
+    nominees = [allocations.nominee(name) for name in there]
+    return [each for each in nominees if not each.reserved and not _may_evict(inputs, allocations, each, victim)]
 
 
-def _is_at(place: Iterable[TaskPlacement], devices: Collection[str]) -> bool:
-    return any(device in devices for task in place for device in task.devices)
+def _may_evict(inputs: CycleInputs, allocations: Allocations, nominee: Workload, victim: Workload) -> bool:
+    """Tell whether a nominee had the right to evict the victim if neither had been decided; changes nothing."""
+    if inputs.protected_for(victim, nominee) > 0:
+        return False
+    at_place = allocations.nominee_at_place(nominee.id)
+    allocations.drop_usage(at_place)
+    allocations.restore_usage(victim)
+    allowed = Rights(inputs.policy, allocations, nominee).allows(victim)
+    allocations.drop_usage(victim)
+    allocations.restore_usage(at_place)
+    return allowed
 
 
 def _take_back(index: ClusterIndex, allocations: Allocations, victim: Workload, preemptor: str | None) -> bool:

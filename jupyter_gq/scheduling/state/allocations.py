@@ -141,10 +141,15 @@ class Allocations:
         return place
 
     def nominate_at(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> bool:
-        """Nominate a pending workload for this very place; tell whether that was possible. False changes nothing."""
+        """Nominate a workload or wanted replica for this very place; tell whether that was possible.
+
+        False changes nothing.
+        """
         if not self.claim_place(workload, place):
             return False
         self.nominated[workload.id] = place
+        if isinstance(workload, Replica):
+            self.replicas.join(workload, place, nominated=True)
         return True
 
     def claim_place(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> bool:

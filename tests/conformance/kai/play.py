@@ -113,7 +113,7 @@ def _one_action(world: World, action: str) -> None:
     if action != "allocate":
         _serve_once(index)
     step(state)
-    reprieve_victims(index, allocations, reservations, evictions)
+    reprieve_victims(state.inputs, allocations, reservations, evictions)
     _write_down(world, instructions_of(index, allocations, reservations, evictions), allocations.nominated)
 
 

@@ -111,7 +111,7 @@ def test_nobody_stays_after_all_if_that_breaks_a_limit_of_processors(limit, goes
     state.allocations.release(there)
     state.evictions.evict(there, EvictReason.RECLAIMED, None, "Paused.")
     assert try_nominate(state.allocations, state.allocations.pending["comes"])
-    reprieve_victims(index, state.allocations, state.reservations, state.evictions)
+    reprieve_victims(state.inputs, state.allocations, state.reservations, state.evictions)
     assert ("there" in state.evictions.evicted) is goes
 
 

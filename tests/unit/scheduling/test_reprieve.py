@@ -1,0 +1,43 @@
+"""Victims whose preemptor got no place in the end stay, unless other work has itself the right to their places."""
+
+from dataclasses import replace
+
+from jupyter_gq.domain.workload import Request, TaskPlacement
+from jupyter_gq.scheduling.cycle import run_cycle
+from jupyter_gq.scheduling.decision import Evict, Shrink
+from jupyter_gq.scheduling.policy import Policy
+from tests.builders import NOW, Cluster, a_job, running
+
+
+def cores(job, count=1, **request):
+    return replace(job, request=replace(job.request, cpu_milli=1000 * count, **request))
+
+
+def crowd() -> Cluster:
+    """Elastic and other jobs of queues without a quota, on all devices and all processors of two nodes.
+
+    Queue `e` is guaranteed all GPUs, but one processor only, and `d` two.
+    """
+    cluster = Cluster().node("m", 4).node("n", 2)
+    cluster.nodes = [replace(node, cpu_milli=1000 * len(node.devices)) for node in cluster.nodes]
+    cluster.queue("d", 0, over_quota_weight=2, cpu_quota=2000).queue("d/a", 0, parent="d", over_quota_weight=0)
+    cluster.queue("d/b", 0, parent="d").queue("e", 6, cpu_quota=1000)
+    grows = {"tasks": 2, "min_members": 1, "elastic": True, "priority": 1}
+    late, early = a_job("late", "d/b", **grows), a_job("early", "d/a", submitted=3, **grows)
+    cluster.add(running(cores(late), "m-2", "n-1", since=369))
+    cluster.add(running(cores(a_job("rigid", "d/a", submitted=1, priority=1)), "m-1", since=130))
+    host = replace(cores(a_job("host", "d/a", submitted=2)), request=Request(devices=0, cpu_milli=1000))
+    host = running(host, since=250)
+    cluster.add(replace(host, placement=(TaskPlacement(node="m", devices=()),)))
+    return cluster.add(running(cores(early), "n-0", "m-0", since=101))
+
+
+def test_nobody_is_stopped_for_work_that_lost_its_place_nor_for_what_only_fits_into_the_room():
+    """`wide` would be stopped for one of its own victims; `host-only` has no right to the processors of two victims."""
+    cluster = crowd()
+    fixed = {"preemptible": False}
+    only = replace(a_job("host-only", "e", submitted=4, **fixed), request=Request(devices=0, cpu_milli=2000))
+    cluster.add(only, cores(a_job("narrow", "e", submitted=5, **fixed)))
+    cluster.add(cores(a_job("wide", "e", 4, submitted=6, priority=1)))
+    told = [each for each in run_cycle(cluster.snapshot(), Policy(consolidate=False), NOW).instructions]
+    assert [(each.workload, each.by) for each in told if isinstance(each, Evict | Shrink)] == [("late", "narrow")]
