@@ -101,9 +101,13 @@ def _reclaim_for(
 
 
 def is_promising(allocations: Allocations, workload: Workload) -> bool:
-    """Tell whether the leaf queue is known and stays within its fair share with the workload."""
-    account = allocations.account(workload)
-    return account.known and account.lasting + gang.smallest(workload) <= account.fair_share
+    """Tell whether the leaf queue is known and stays within its fair share with the workload.
+
+    Work without a GPU may claim what quotas of CPU and memory guarantee, however many GPUs its queue uses.
+    """
+    account, milli = allocations.account(workload), gang.smallest(workload)
+    claims_host = not milli and allocations.accounts.counts_host and any(gang.smallest_host(workload))
+    return account.known and (claims_host or account.lasting + milli <= account.fair_share)
 
 
 def take_from_others(

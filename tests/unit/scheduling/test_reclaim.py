@@ -291,3 +291,18 @@ def test_running_work_of_a_queue_within_its_quota_stays_whatever_starts_beside_i
     cluster.add(a_job("wants", "large", submitted=2))
     decision = run_cycle(cluster.snapshot(), Policy(), NOW)
     assert (admitted(decision), evicted(decision)) == (["beside"], [])
+
+
+def test_work_without_a_gpu_gets_its_guaranteed_processors_however_many_gpus_its_queue_uses():
+    def cores(job, **request):
+        return replace(job, request=replace(job.request, cpu_milli=1000, **request))
+
+    cluster = Cluster().node("n", 4).queue("own", 1, cpu_quota=2000).queue("other", 3, cpu_quota=1000)
+    cluster.nodes = [replace(node, cpu_milli=3000) for node in cluster.nodes]
+    cluster.add(running(replace(a_job("large", "own", 2), priority=1), "n-0", "n-1"))
+    cluster.add(*(running(cores(a_job(f"other{i}", "other", submitted=i)), f"n-{2 + i}", since=i) for i in range(2)))
+    cluster.add(running(cores(a_job("there", "own", priority=1), devices=0), since=5))
+    cluster.workloads[-1] = replace(cluster.workloads[-1], placement=(TaskPlacement(node="n", devices=()),))
+    cluster.add(cores(a_job("waits", "own", submitted=9), devices=0))
+    (gone,) = (each for each in run_cycle(cluster.snapshot(), Policy(), NOW).instructions if isinstance(each, Evict))
+    assert (gone.workload, gone.by) == ("other1", "waits")
