@@ -96,7 +96,7 @@ class BlockerSearch:
 
         What is true of a workload here is true of all others that share its answer.
         """
-        owners = owners_on_devices(self._reservations, workload, place)
+        owners = owners_on_devices(self._index.holders, self._reservations, workload, place)
         return [each for each in owners if each.state is not State.SUSPENDED or not may_borrow(workload)]
 
     def _candidates(self, workload: Workload, holders: "_CachedIterable") -> Iterator[Iterable[Workload]]:

@@ -68,9 +68,7 @@ def resume_notebooks(
         nominees = _nominees(allocations, nominees_on, notebook)
         if _give_back(index, allocations, reservations, evictions, notebook, nominees):
             served.add(notebook.id)
-    for notebook in lenders:
-        if notebook.id not in served:
-            reservations.reserve_lent(notebook)
+    reservations.reserve_lent([notebook for notebook in lenders if notebook.id not in served])
 
 
 def lend_idle_shares(inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> None:
@@ -182,9 +180,7 @@ def _borrowing_nominees(allocations: Allocations) -> dict[str, list[str]]:
     return found
 
 
-def _nominees(
-    allocations: Allocations, nominees_on: Mapping[str, Sequence[str]], notebook: Workload
-) -> list[Workload]:
+def _nominees(allocations: Allocations, nominees_on: Mapping[str, Sequence[str]], notebook: Workload) -> list[Workload]:
     """Return the borrowers that are nominated for devices of the notebook, in the order of their nominations.
 
     `nominees_on` has the ids of borrowers by device, also of those that have lost their nominations since.
