@@ -33,7 +33,7 @@ from jupyter_gq.scheduling.policy import TEN_MINUTES
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
-from jupyter_gq.scheduling.state.holder_index import HolderIndex
+from jupyter_gq.scheduling.state.lender_index import LenderIndex
 from jupyter_gq.scheduling.state.reservations import Reservations
 from jupyter_gq.scheduling.workloads.seniority import by_seniority, longest_wait
 
@@ -120,18 +120,18 @@ def cancel_obsolete(allocations: Allocations, reservations: Reservations) -> boo
 
 
 def owners_on_devices(
-    holders: HolderIndex, reservations: Reservations, workload: Workload, place: Iterable[TaskPlacement]
+    lenders: LenderIndex, reservations: Reservations, workload: Workload, place: Iterable[TaskPlacement]
 ) -> list[Workload]:
     """Return the workloads other than `workload` for which devices of `place` are reserved.
 
     Suspended notebooks come first, the most senior before all others.
     """
     devices = devices_of(place)
-    on_devices = (notebook for device in devices for notebook in holders.lenders_on.get(device, {}).values())
-    lenders = {notebook.id: notebook for notebook in on_devices if notebook.id in reservations.lent}
+    there = (notebook for device in devices for notebook in lenders.on_device.get(device, {}).values())
+    lending = {notebook.id: notebook for notebook in there if notebook.id in reservations.lent}
     others = (each for owner, each in reservations.by_owner.items() if owner != workload.id)
     pending = [each.workload for each in others if not devices.isdisjoint(devices_of(each.place))]
-    return [*by_seniority(lenders.values()), *pending]
+    return [*by_seniority(lending.values()), *pending]
 
 
 def owners_on_nodes(reservations: Reservations, place: Iterable[TaskPlacement]) -> list[Workload]:

@@ -29,7 +29,8 @@ from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.state.findings import Findings
-from jupyter_gq.scheduling.state.reservations import Reservations, may_borrow
+from jupyter_gq.scheduling.state.lender_index import may_borrow
+from jupyter_gq.scheduling.state.reservations import Reservations
 from jupyter_gq.scheduling.workloads.disruption import by_disruption, loss
 from jupyter_gq.scheduling.workloads.request_class import ClassKey
 
@@ -96,7 +97,7 @@ class BlockerSearch:
 
         What is true of a workload here is true of all others that share its answer.
         """
-        owners = owners_on_devices(self._index.holders, self._reservations, workload, place)
+        owners = owners_on_devices(self._index.lenders, self._reservations, workload, place)
         return [each for each in owners if each.state is not State.SUSPENDED or not may_borrow(workload)]
 
     def _candidates(self, workload: Workload, holders: "_CachedIterable") -> Iterator[Iterable[Workload]]:
@@ -146,7 +147,7 @@ class BlockerSearch:
             rank = (allocations.account(workload).over_quota == 0, not workload.preemptible)
             lists.setdefault(rank, []).append([workload])
         awaited = {each.id for notebooks in self._findings.awaited_notebooks.values() for each in notebooks}
-        suspended = index.holders.suspended.values() if allocations.ledger.layout.counts_host_resources else ()
+        suspended = index.lenders.by_id.values() if allocations.ledger.layout.counts_host_resources else ()
         lenders = sorted((w for w in suspended if pool in index.pools_of(w)), key=loss)
         ranked = (holder for rank in sorted(lists) for holder in merge(*lists[rank], key=loss))
         return (

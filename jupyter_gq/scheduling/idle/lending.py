@@ -32,7 +32,8 @@ from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
-from jupyter_gq.scheduling.state.reservations import Reservations, may_borrow
+from jupyter_gq.scheduling.state.lender_index import may_borrow
+from jupyter_gq.scheduling.state.reservations import Reservations
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.disruption import by_disruption
 from jupyter_gq.scheduling.workloads.seniority import by_seniority
@@ -59,7 +60,7 @@ def resume_notebooks(
     come back now, reserve its devices, also while some of them do not work. A notebook that cannot be observed is not
     resumed.
     """
-    lenders = list(by_seniority(index.holders.suspended.values()))
+    lenders = list(by_seniority(index.lenders.by_id.values()))
     wanted = [notebook for notebook in lenders if is_wanted_back(notebook) and index.is_observed(notebook)]
     nominees_on = _borrowing_nominees(allocations) if wanted else {}
     # What others keep must not stand in the way of a notebook that comes back beside them.

@@ -35,6 +35,7 @@ from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.replicas import split_replicas, stopping_replicas, wanted_replicas
 
 from .holder_index import EVICTABLE, HolderIndex
+from .lender_index import LenderIndex
 from .pending_index import PendingIndex
 from .priority_counts import PriorityCounts
 from .replica_index import ReplicaIndex
@@ -100,6 +101,7 @@ class ClusterIndex:
         self.priorities = PriorityCounts()
         self.pending = PendingIndex(by_wait=policy.reserve_after is not None)
         self.holders = HolderIndex(self.pools_of, by_user=policy.per_user)
+        self.lenders = LenderIndex(snapshot.nodes, snapshot.topologies)
         self.replicas = ReplicaIndex()
         self._usage = UsageAccounting(self.accounts)
         self._memory = MemoryParts(snapshot.nodes)
@@ -249,7 +251,9 @@ class ClusterIndex:
             self.ledger.hold(replica, stopping=True, sign=sign)
 
     def _add_holder(self, workload: Workload) -> None:
-        """Add a workload that holds devices to the indexes of holders and replicas."""
+        """Add a workload that holds devices to the indexes of holders, lenders and replicas."""
+        if workload.state is State.SUSPENDED:
+            self.lenders.add(workload)
         core, surplus = split_replicas(workload)
         observed = self.is_observed(workload)
         self.holders.add(workload, (core, *surplus), evictable=observed and workload.state in EVICTABLE)
@@ -260,6 +264,8 @@ class ClusterIndex:
                 self.pending.enqueue(replica)
 
     def _remove_holder(self, workload: Workload) -> None:
+        if workload.state is State.SUSPENDED:
+            self.lenders.remove(workload)
         core, surplus = split_replicas(workload)
         evictable = self.is_observed(workload) and workload.state in EVICTABLE
         self.holders.remove(workload, (core, *surplus), evictable=evictable)

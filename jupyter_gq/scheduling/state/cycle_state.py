@@ -22,7 +22,8 @@ from .allocations import Allocations
 from .cluster_index import ClusterIndex
 from .evictions import Evictions
 from .findings import Findings
-from .reservations import Reservations, may_borrow
+from .lender_index import may_borrow
+from .reservations import Reservations
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,7 +112,7 @@ def _nominate_beside_lenders(index: ClusterIndex, allocations: Allocations, work
 
     A workload that could not give the place back leaves suspended notebooks what they have lent.
     """
-    devices, lenders_on = () if may_borrow(workload) else devices_of(workload.reserved), index.holders.lenders_on
+    devices, lenders_on = () if may_borrow(workload) else devices_of(workload.reserved), index.lenders.on_device
     lenders = {name: notebook for device in devices for name, notebook in lenders_on.get(device, {}).items()}
     for notebook in lenders.values():
         index.ledger.reserve_devices(notebook, notebook.placement)

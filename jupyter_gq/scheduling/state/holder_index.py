@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Kind, Workload, devices_of
+from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.scheduling.order.sorted_workloads import SortedWorkloads
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.disruption import Disruption, disruption
@@ -32,10 +32,6 @@ class HolderIndex:
         self.stopping: dict[str, Workload] = {}
         #: Gangs that lost some of their tasks, by id.
         self.stale: dict[str, Workload] = {}
-        #: Suspended notebooks, which have lent their devices, by id.
-        self.suspended: dict[str, Workload] = {}
-        #: Suspended notebooks by each device that they have lent, and by id.
-        self.lenders_on: dict[str, dict[str, Workload]] = {}
         #: Notebooks that can be evicted, by id: only they can be idle.
         self.notebooks: dict[str, Workload] = {}
         #: Milli-GPU of each user in each leaf queue, without what is stopping; empty unless `by_user`.
@@ -51,8 +47,6 @@ class HolderIndex:
         """
         if workload.state is not State.STOPPING:
             self._count_user(workload, 1)
-        if workload.state is State.SUSPENDED:
-            self._add_lender(workload)
         if workload.state is State.STOPPING:
             self.stopping[workload.id] = workload
         for replica in stopping_replicas(workload):
@@ -69,8 +63,6 @@ class HolderIndex:
         """Remove a holder; all arguments must be equal to those with which it was added."""
         if workload.state is not State.STOPPING:
             self._count_user(workload, -1)
-        if workload.state is State.SUSPENDED:
-            self._remove_lender(workload)
         for named in (self.stopping, self.stale, self.notebooks):
             named.pop(workload.id, None)
         for replica in stopping_replicas(workload):
@@ -83,19 +75,6 @@ class HolderIndex:
         if self._by_user:
             of_queue = self.user_usage.setdefault(workload.queue, {})
             of_queue[workload.owner] = of_queue.get(workload.owner, 0) + sign * gang.held(workload)
-
-    def _add_lender(self, notebook: Workload) -> None:
-        self.suspended[notebook.id] = notebook
-        for device in devices_of(notebook.placement):
-            self.lenders_on.setdefault(device, {})[notebook.id] = notebook
-
-    def _remove_lender(self, notebook: Workload) -> None:
-        del self.suspended[notebook.id]
-        for device in devices_of(notebook.placement):
-            there = self.lenders_on[device]
-            del there[notebook.id]
-            if not there:
-                del self.lenders_on[device]
 
     def _list(self, unit: Workload) -> None:
         """Add a unit to the lists by pool and leaf queue, and by node."""

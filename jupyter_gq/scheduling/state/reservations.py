@@ -29,6 +29,8 @@ from jupyter_gq.scheduling.quota.reclaim_rights import is_guaranteed, may_reclai
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.replicas import is_surplus
 
+from .lender_index import may_borrow
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reservation:
@@ -50,14 +52,6 @@ class Lifted:
 
     def __bool__(self) -> bool:
         return self.lent or bool(self.reservations)
-
-
-def may_borrow(workload: Workload) -> bool:
-    """Tell whether a workload may use what a suspended notebook has lent: preemptible training work can give it back.
-
-    See the rule on borrowers in `idle.lending`.
-    """
-    return workload.preemptible and workload.kind is Kind.TRAINING
 
 
 class Reservations:
