@@ -253,6 +253,8 @@ class _Planner:
         until the workload fits. The ledger is then rolled back.
         """
         ledger, pool = self._allocations.ledger, self._pool(workload)
+        if not self._inputs.index.lenders.leave_room_for(pool, workload):
+            return None
         mark = ledger.mark()
         place = None
         for _, _, user in sorted((self._expected_end(each)[0], each.id, each) for each in self._users_in(pool)):
