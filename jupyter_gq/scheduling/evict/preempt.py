@@ -75,7 +75,8 @@ def take_from_queue(
     kept = set[str]() if gang.smallest(workload) else victims.awaiting_room()
     there = [victim for victim in victims.of_lower_priority(pool, workload) if victim.id not in kept]
     lower = sorted(there, key=lambda v: (disruption(v)[0], v.priority, disruption(v)))
-    others = Sources(queues=lambda: victims.of_others(pool, queue))
+    helps = victims.help_test(pool, workload)
+    others = Sources(queues=lambda: victims.of_others(pool, queue), helps=helps)
     return search(policy, allocations, workload, lower, others)
 
 

@@ -18,6 +18,7 @@ from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.state.holder_index import EVICTABLE
 from jupyter_gq.scheduling.workloads.disruption import Loss, disruption, loss
 from jupyter_gq.scheduling.workloads.replicas import whole_workload
+from jupyter_gq.scheduling.workloads.request_class import WorkloadTest
 
 #: Compares candidates of different queues: the seconds for which each is still protected, then what it loses.
 Precedence = tuple[float, Loss]
@@ -74,6 +75,10 @@ class VictimIndex:
         """Yield the candidates of `of_queue` that have a lower priority than the workload, which is of that queue."""
         if self._inputs.index.priorities.any_lower(workload):
             yield from (victim for victim in self.of_queue(pool, workload.queue) if victim.priority < workload.priority)
+
+    def help_test(self, pool: str, workload: Workload) -> WorkloadTest:
+        """Return a test of candidates, which is False for work whose end certainly gives the workload no place."""
+        return self._inputs.index.lenders.help_test(pool, workload)
 
     def awaiting_room(self) -> set[str]:
         """Return the ids of nominated workloads for which other work was told to stop."""
