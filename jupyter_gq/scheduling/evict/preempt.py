@@ -19,6 +19,7 @@ What the lower priorities give leaves more of its shares to the queue.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.admit.start import may_fit_soon, try_place
@@ -30,7 +31,7 @@ from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.disruption import disruption
 
 from . import reclaim
-from .reclaim import Sources
+from .reclaim import Queues, Sources
 from .rounds import Strategy, evict_in_rounds
 from .victim_search import make_room
 from .victims import VictimIndex
@@ -75,8 +76,8 @@ def take_from_queue(
     kept = set[str]() if gang.smallest(workload) else victims.awaiting_room()
     there = [victim for victim in victims.of_lower_priority(pool, workload) if victim.id not in kept]
     lower = sorted(there, key=lambda v: (disruption(v)[0], v.priority, disruption(v)))
-    helps = victims.help_test(pool, workload)
-    others = Sources(queues=lambda: victims.of_others(pool, queue), helps=helps)
+    helpful = victims.helpful_others(pool, workload)
+    others = Sources(queues=lambda: victims.of_others(pool, queue), helpful=helpful)
     return search(policy, allocations, workload, lower, others)
 
 
@@ -100,8 +101,10 @@ def search(
     if found is not None:
         return found
 
-    def queues() -> Iterator[Iterator[Workload]]:
+    def with_lower(queues: Queues) -> Iterator[Iterator[Workload]]:
         yield iter(lower)
-        yield from others.queues()
+        yield from queues()
 
-    return reclaim.search(policy, allocations, workload, replace(others, queues=queues), lower)
+    helpful = others.helpful and partial(with_lower, others.helpful)
+    together = replace(others, queues=partial(with_lower, others.queues), helpful=helpful)
+    return reclaim.search(policy, allocations, workload, together, lower)

@@ -50,11 +50,10 @@ from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.workloads import gang
-from jupyter_gq.scheduling.workloads.request_class import WorkloadTest, any_workload
 
 from .rights import ABOVE, WITHIN, Rights
 from .rounds import Strategy, evict_in_rounds
-from .victim_search import MOST_CANDIDATES, Candidates, Limits, make_room
+from .victim_search import MOST_CANDIDATES, Limits, make_room
 from .victims import Precedence, VictimIndex, by_loss, merge_candidates
 from .within_share import make_room_within_share
 
@@ -68,14 +67,10 @@ class Sources:
 
     queues: Queues
     order: Callable[[Workload], Precedence] = by_loss
-    #: False for candidates whose end certainly gives the workload no place.
-    helps: WorkloadTest = any_workload
+    #: The same without candidates whose end certainly gives the workload no place; None: there are no such candidates.
+    helpful: Queues | None = None
     #: Returns the work of the workload's own queue with a lower priority that may go but is not among the candidates.
     left_out: Callable[[], Iterable[Workload]] = tuple
-
-    def helpful_of(self, candidates: Callable[[WorkloadTest], Iterable[Workload]]) -> Candidates | None:
-        """Return those candidates that may help, which `candidates` returns for a test; None if all of them may."""
-        return None if self.helps is any_workload else partial(candidates, self.helps)
 
 
 def reclaim(inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> bool:
@@ -124,7 +119,7 @@ def take_from_others(
     pool, queue = allocations.account(workload).queue.pool, workload.queue
     sources = Sources(
         queues=lambda: victims.of_others(pool, queue),
-        helps=victims.help_test(pool, workload),
+        helpful=victims.helpful_others(pool, workload),
         left_out=lambda: victims.of_lower_priority(pool, workload),
     )
     return search(policy, allocations, workload, sources)
@@ -148,9 +143,8 @@ def search(
     rights = Rights(policy, allocations, workload)
     queues, order = sources.queues, sources.order
 
-    def candidates(helps: WorkloadTest = any_workload) -> Iterator[Workload]:
-        there = (filter(helps, queue) for queue in queues())
-        return merge_candidates(there, rights.rank, rights.may_grow_by, order)
+    def merged(queues: Queues) -> Iterator[Workload]:
+        return merge_candidates(queues(), rights.rank, rights.may_grow_by, order)
 
     def everything() -> list[Workload]:
         found: list[list[Workload]] = []
@@ -164,11 +158,11 @@ def search(
         limits = Limits(
             rights=rights,
             opening=opening,
-            helpful=sources.helpful_of(candidates),
+            helpful=sources.helpful and partial(merged, sources.helpful),
             everything=None if opening else everything,
         )
         return make_room_within_share(
-            allocations, workload, lambda: make_room(allocations, workload, candidates, limits), lower
+            allocations, workload, lambda: make_room(allocations, workload, partial(merged, queues), limits), lower
         )
 
     for most in (ABOVE, WITHIN):
