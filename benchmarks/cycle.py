@@ -351,7 +351,7 @@ CASES = (
         name="beside-lent",
         title="jobs that may not borrow, {n} lent shares",
         measure=_beside_lent,
-        goals={80: 0.1, 160: 0.2, 400: 0.5},
+        goals={80: 0.02, 160: 0.04, 400: 0.1},
         growth=(80, 160, 400),
     ),
     Case(
