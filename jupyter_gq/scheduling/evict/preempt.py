@@ -19,7 +19,6 @@ What the lower priorities give leaves more of its shares to the queue.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.admit.start import may_fit_soon, try_place
@@ -31,7 +30,7 @@ from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.disruption import disruption
 
 from . import reclaim
-from .reclaim import Queues, Sources
+from .reclaim import Sources
 from .rounds import Strategy, evict_in_rounds
 from .victim_search import make_room
 from .victims import VictimIndex
@@ -76,8 +75,7 @@ def take_from_queue(
     kept = set[str]() if gang.smallest(workload) else victims.awaiting_room()
     there = [victim for victim in victims.of_lower_priority(pool, workload) if victim.id not in kept]
     lower = sorted(there, key=lambda v: (disruption(v)[0], v.priority, disruption(v)))
-    helpful = victims.helpful_others(pool, workload)
-    others = Sources(queues=lambda: victims.of_others(pool, queue), helpful=helpful)
+    others = Sources(queues=lambda: victims.of_others(pool, queue))
     return search(policy, allocations, workload, lower, others)
 
 
@@ -101,10 +99,8 @@ def search(
     if found is not None:
         return found
 
-    def with_lower(queues: Queues) -> Iterator[Iterator[Workload]]:
+    def queues() -> Iterator[Iterator[Workload]]:
         yield iter(lower)
-        yield from queues()
+        yield from others.queues()
 
-    helpful = others.helpful and partial(with_lower, others.helpful)
-    together = replace(others, queues=partial(with_lower, others.queues), helpful=helpful)
-    return reclaim.search(policy, allocations, workload, together, lower)
+    return reclaim.search(policy, allocations, workload, replace(others, queues=queues), lower)

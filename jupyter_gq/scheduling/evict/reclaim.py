@@ -38,7 +38,6 @@ docs/decisions/0172-take-from-lower-priorities-before-queues-within-their-shares
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from heapq import merge
 from itertools import islice, takewhile
 
@@ -67,8 +66,6 @@ class Sources:
 
     queues: Queues
     order: Callable[[Workload], Precedence] = by_loss
-    #: The same without candidates whose end certainly gives the workload no place; None: there are no such candidates.
-    helpful: Queues | None = None
     #: Returns the work of the workload's own queue with a lower priority that may go but is not among the candidates.
     left_out: Callable[[], Iterable[Workload]] = tuple
 
@@ -119,7 +116,6 @@ def take_from_others(
     pool, queue = allocations.account(workload).queue.pool, workload.queue
     sources = Sources(
         queues=lambda: victims.of_others(pool, queue),
-        helpful=victims.helpful_others(pool, workload),
         left_out=lambda: victims.of_lower_priority(pool, workload),
     )
     return search(policy, allocations, workload, sources)
@@ -143,7 +139,7 @@ def search(
     rights = Rights(policy, allocations, workload)
     queues, order = sources.queues, sources.order
 
-    def merged(queues: Queues) -> Iterator[Workload]:
+    def candidates() -> Iterator[Workload]:
         return merge_candidates(queues(), rights.rank, rights.may_grow_by, order)
 
     def everything() -> list[Workload]:
@@ -155,14 +151,9 @@ def search(
         return list(merge(*found, key=order))
 
     def attempt(opening: Sequence[Workload]) -> list[Workload] | None:
-        limits = Limits(
-            rights=rights,
-            opening=opening,
-            helpful=sources.helpful and partial(merged, sources.helpful),
-            everything=None if opening else everything,
-        )
+        limits = Limits(rights=rights, opening=opening, everything=None if opening else everything)
         return make_room_within_share(
-            allocations, workload, lambda: make_room(allocations, workload, partial(merged, queues), limits), lower
+            allocations, workload, lambda: make_room(allocations, workload, candidates, limits), lower
         )
 
     for most in (ABOVE, WITHIN):

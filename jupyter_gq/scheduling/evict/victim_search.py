@@ -62,8 +62,6 @@ class Limits:
     rights: Rights
     #: Candidates that are released before all others, as far as they may be evicted.
     opening: Sequence[Workload] = ()
-    #: Returns the candidates whose end may give the workload a place, in their order; None: these are all candidates.
-    helpful: Candidates | None = None
     #: Returns all candidates that could go once others have gone, or more than `MOST_CANDIDATES` of them; None: small
     #: sets are not tried.
     everything: Callable[[], Sequence[Workload]] | None = None
@@ -77,9 +75,9 @@ def make_room(
     None means that this is not possible, and then nothing has changed. `candidates` is called again for each kind of
     search. `limits`: which candidates may be evicted; None: all may.
     """
-    for search, tried in _searches(allocations, workload, candidates, limits):
+    for search in _searches(allocations, workload, limited=limits is not None):
         trial = _Trial(allocations, limits)
-        if search(trial, workload, tried()):
+        if search(trial, workload, candidates()):
             return _reprieve_unneeded(trial, workload)
         trial.undo()
     if limits is None or limits.everything is None:
@@ -88,27 +86,19 @@ def make_room(
     return _reprieve_unneeded(trial, workload) if _set_by_set(trial, workload, limits.everything(), limits) else None
 
 
-def _searches(
-    allocations: Allocations, workload: Workload, candidates: Candidates, limits: Limits | None
-) -> Iterator[tuple[_Search, Candidates]]:
-    """Yield the kinds of search to try for the workload, in order, each with its candidates.
+def _searches(allocations: Allocations, workload: Workload, *, limited: bool) -> Sequence[_Search]:
+    """Return the kinds of search to try for the workload, in order.
 
     A workload that must stand in one domain is searched for domain by domain and, if it exceeds a limit, also candidate
-    by candidate. Any other is searched for candidate by candidate and, with `limits`, then place by place. Without
-    limits, the first search tries all candidates together, so it needs no second. If only some candidates are helpful,
-    and the workload needs nothing but room, those are tried alone before.
+    by candidate. Any other is searched for candidate by candidate and, if `limited`, then place by place. Without
+    limits, the first search tries all candidates together, so it needs no second.
     """
-    exceeds_limit = allocations.first_exceeded_limit(workload, now=False) is not None
-    if assemble.required_domains(allocations.ledger, workload) is not None:
-        yield _domain_by_domain, candidates
-        if exceeds_limit:  # under its limits the workload may need victims that stand anywhere
-            yield _one_after_another, candidates
-        return
-    if limits is not None and limits.helpful is not None and not exceeds_limit:
-        yield _one_after_another, limits.helpful
-    yield _one_after_another, candidates
-    if limits is not None:
-        yield _place_by_place, candidates
+    if assemble.required_domains(allocations.ledger, workload) is None:
+        return (_one_after_another, _place_by_place) if limited else (_one_after_another,)
+    if allocations.first_exceeded_limit(workload, now=False) is None:
+        return (_domain_by_domain,)
+    # The workload needs more than room: under its limits it may need victims that stand anywhere.
+    return (_domain_by_domain, _one_after_another)
 
 
 class _Trial:

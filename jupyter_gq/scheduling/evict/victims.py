@@ -5,7 +5,6 @@ See docs/decisions/0016-evict-the-work-that-loses-least.md.
 
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from heapq import heappop, heappush
 
 from jupyter_gq.domain.amount import Seconds
@@ -19,7 +18,6 @@ from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.state.holder_index import EVICTABLE
 from jupyter_gq.scheduling.workloads.disruption import Loss, disruption, loss
 from jupyter_gq.scheduling.workloads.replicas import whole_workload
-from jupyter_gq.scheduling.workloads.request_class import WorkloadTest, any_workload
 
 #: Compares candidates of different queues: the seconds for which each is still protected, then what it loses.
 Precedence = tuple[float, Loss]
@@ -28,13 +26,13 @@ Precedence = tuple[float, Loss]
 class _Leaf:
     """The candidates of one leaf queue in one pool, in their order; gone candidates are skipped from the front."""
 
-    __slots__ = ("parts", "start", "victims")
+    __slots__ = ("past", "start", "victims")
 
     def __init__(self, victims: Iterable[Workload] = ()) -> None:
         self.victims = list(victims)
         self.start = 0
-        #: The candidates that have run at least so long and pass a test, by that time and that test.
-        self.parts: dict[tuple[Seconds, WorkloadTest], _Leaf] = {}
+        #: The candidates that have run at least so long, by that time.
+        self.past: dict[Seconds, _Leaf] = {}
 
 
 class VictimIndex:
@@ -70,7 +68,7 @@ class VictimIndex:
         """
         self._list_new(queue)
         leaf = self._pools.get(pool, {}).get(queue)
-        return iter(()) if leaf is None else self._present(self._part(leaf, queue, queue, any_workload))
+        return iter(()) if leaf is None else self._present(self._unprotected(leaf, queue, queue))
 
     def of_lower_priority(self, pool: str, workload: Workload) -> Iterator[Workload]:
         """Yield the candidates of `of_queue` that have a lower priority than the workload, which is of that queue."""
@@ -81,24 +79,16 @@ class VictimIndex:
         """Return the ids of nominated workloads for which other work was told to stop."""
         return self._evictions.preemptors() & self._allocations.nominated.keys()
 
-    def helpful_others(self, pool: str, workload: Workload) -> Callable[[], list[Iterator[Workload]]] | None:
-        """Return a function that returns the candidates of `of_others` whose end may give the workload a place.
-
-        None means that the end of each of them may do so, as far as lent shares show it.
-        """
-        helps = self._inputs.index.lenders.help_test(pool, workload)
-        return None if helps is any_workload else partial(self.of_others, pool, workload.queue, helps)
-
-    def of_others(self, pool: str, queue: str, helps: WorkloadTest = any_workload) -> list[Iterator[Workload]]:
+    def of_others(self, pool: str, queue: str) -> list[Iterator[Workload]]:
         """Return, for each other leaf queue of the pool, an iterator over its candidates in their order.
 
-        Candidates that have gone, that a min runtime protects from work of `queue`, or for which `helps` is False, are
-        left out. Rights are not checked.
+        Candidates that have gone, or that a min runtime protects from work of `queue`, are left out. Rights are not
+        checked.
         """
         for new in [name for name in self._new if name != queue]:
             self._list_new(new)
         return [
-            self._present(self._part(leaf, name, queue, helps))
+            self._present(self._unprotected(leaf, name, queue))
             for name, leaf in self._pools.get(pool, {}).items()
             if name != queue
         ]
@@ -118,20 +108,19 @@ class VictimIndex:
             return
         for pool in self._inputs.index.pools_of(victim):
             leaf = self._pools.setdefault(pool, {}).setdefault(victim.queue, _Leaf())
-            for (least, helps), each in (((min_runtime.AT_ONCE, any_workload), leaf), *leaf.parts.items()):
-                if not min_runtime.remaining_protection(victim, least, self._inputs.now) and helps(victim):
+            for least, each in ((min_runtime.AT_ONCE, leaf), *leaf.past.items()):
+                if not min_runtime.remaining_protection(victim, least, self._inputs.now):
                     insort(each.victims, victim, lo=each.start, key=disruption)
 
-    def _part(self, leaf: _Leaf, queue: str, preemptor_queue: str, helps: WorkloadTest) -> _Leaf:
-        """Return the candidates of `leaf` that help and that no min runtime protects from work of `preemptor_queue`."""
+    def _unprotected(self, leaf: _Leaf, queue: str, preemptor_queue: str) -> _Leaf:
+        """Return the candidates of `leaf` that no min runtime protects from work of `preemptor_queue`."""
         index, now = self._inputs.index, self._inputs.now
         least = index.min_runtimes.of(index.accounts.of(queue), index.accounts.of(preemptor_queue))
-        if not least and helps is any_workload:
+        if not least:
             return leaf
-        if (least, helps) not in leaf.parts:
-            unprotected = (v for v in leaf.victims if not min_runtime.remaining_protection(v, least, now))
-            leaf.parts[least, helps] = _Leaf(filter(helps, unprotected))
-        return leaf.parts[least, helps]
+        if least not in leaf.past:
+            leaf.past[least] = _Leaf([v for v in leaf.victims if not min_runtime.remaining_protection(v, least, now)])
+        return leaf.past[least]
 
     def _present(self, leaf: _Leaf) -> Iterator[Workload]:
         """Yield the candidates of `leaf` that still hold, or are still to get, the devices they are listed with."""
