@@ -145,28 +145,30 @@ def merge_candidates(
 ) -> Iterator[Workload]:
     """Merge the candidates of several leaf queues: the lowest `rank` first, and equal ranks by `order`.
 
-    The candidates of one queue keep their order. `rank` is computed again just before a candidate is yielded, so it
+    The candidates of one queue keep their order. `rank` is computed after the candidate that was yielded before, so it
     sees what was released until then. If `rank` is None, the candidate and all behind it in its queue wait until a
     candidate is yielded for which `asks_again` is true. What still waits at the end is not yielded.
     """
-    ready: list[tuple[int, Precedence, Workload, Iterator[Workload]]] = []
+    ready: list[tuple[int, Precedence, Workload, Iterator[Workload], int]] = []
     refused: list[tuple[Workload, Iterator[Workload]]] = []
+    yielded = 0
 
     def line_up(victim: Workload, others: Iterator[Workload]) -> None:
         found = rank(victim)
         if found is None:
             refused.append((victim, others))
         else:
-            heappush(ready, (found, order(victim), victim, others))
+            heappush(ready, (found, order(victim), victim, others, yielded))
 
     for others in queues:
         if (first := next(others, None)) is not None:
             line_up(first, others)
     while ready:
-        before, _, victim, others = heappop(ready)
-        if rank(victim) != before:
+        before, _, victim, others, ranked_at = heappop(ready)
+        if ranked_at != yielded and rank(victim) != before:
             line_up(victim, others)
             continue
+        yielded += 1
         yield victim
         if (following := next(others, None)) is not None:
             line_up(following, others)

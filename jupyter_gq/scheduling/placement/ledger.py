@@ -75,6 +75,8 @@ class DeviceLedger:
         self._rooms = (self.resources.room(View.NOW), self.resources.room(View.FUTURE))
         for amount in self._amounts:
             amount[:] = self._free
+        #: How often what is free, as `slots` and `place` see it, has changed.
+        self.changes = 0
         self._journal: list[_Entry] = []
         self._scopes: dict[Filter, Scope] = {}
         self._scopes_of: list[list[Scope]] = [[] for _ in layout.node_of_set]
@@ -443,6 +445,7 @@ class DeviceLedger:
             if amount_now[rank] != free:
                 now.append((rank, amount_now[rank], free))
                 amount_now[rank] = free
+        self.changes += bool(now or later)
         if self.layout.room[node] is not UNLIMITED:
             self._refresh_room(node, now, later)
         else:
@@ -460,6 +463,7 @@ class DeviceLedger:
         for which, new, changes in ((FUTURE, room, later), (NOW, least, now)):
             rooms = self._rooms[which]
             if rooms[node] != new:
+                self.changes += 1
                 rooms[node] = new
                 self._tell_scopes(self.layout.sets_of_node[node], changes, new, which)
             elif changes:
