@@ -198,18 +198,18 @@ def borrowed(count: int) -> tuple[Workload, ...]:
     )
 
 
-def beside_shares(count: int, workloads: tuple[Workload, ...], entitled: int = 0) -> Snapshot:
-    """The nodes of so many notebooks with these workloads, and as many nodes again with older jobs of one GPU.
+def beside_shares(count: int, workloads: tuple[Workload, ...], entitled: int = 0, *, others: bool = True) -> Snapshot:
+    """The nodes of so many notebooks with these workloads and, with `others`, as many again with older jobs of one GPU.
 
     `entitled` is the quota in GPUs of the queue of that name; the other jobs are of a queue without quota.
     """
     size = -(-count // (2 * GPUS))
     whole = tuple(
         running(job(f"b{number:05}", "borrower", number), divmod(GPUS * size + number, GPUS))
-        for number in range(GPUS * size)
+        for number in range(GPUS * size if others else 0)
     )
     queues = (*notebook_queues(count), queue("borrower", 0), queue("entitled", entitled))
-    return Snapshot(nodes=nodes(2 * size), queues=queues, workloads=(*workloads, *whole))
+    return Snapshot(nodes=nodes(2 * size if others else size), queues=queues, workloads=(*workloads, *whole))
 
 
 def return_of_notebooks(count: int) -> Snapshot:
@@ -223,18 +223,23 @@ def return_of_jobs(count: int) -> Snapshot:
     return beside_shares(count, (*borrowed(count), *waiting), count)
 
 
-def fixed_jobs(count: int, state: State) -> Snapshot:
+def fixed_jobs(count: int, state: State, *, alike: bool) -> Snapshot:
     """Jobs that are not preemptible, half as many as notebooks in that state, which find room only away from these.
 
-    Suspended notebooks have lent their shares to jobs; running ones have not.
+    Suspended notebooks have lent their shares to jobs; running ones have not. Jobs that are not `alike` have different
+    priorities, and find no room.
     """
     lent = state is State.SUSPENDED
     waiting = tuple(
-        replace(job(f"p{number:05}", "entitled", 20 * count + number), preemptible=False)
+        replace(
+            job(f"p{number:05}", "entitled", 20 * count + number),
+            preemptible=False,
+            priority=0 if alike else number,
+        )
         for number in range(count // 2)
     )
     books = notebooks(count, state, used=not lent)
-    return beside_shares(count, (*books, *(borrowed(count) if lent else ()), *waiting), count // 2)
+    return beside_shares(count, (*books, *(borrowed(count) if lent else ()), *waiting), count // 2, others=alike)
 
 
 def _running_mix(count: int, leaves: int) -> list[Workload]:

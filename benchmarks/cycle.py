@@ -259,14 +259,18 @@ def _return(size: int, repeats: int) -> list[Figure]:
     return _in_turns(clusters.return_of_notebooks(size), clusters.return_of_jobs(size), repeats, check)
 
 
-def _beside_lent(size: int, repeats: int) -> list[Figure]:
-    """Jobs that may not borrow wait beside suspended notebooks; other jobs have to give way."""
+def _beside_lent(*, alike: bool) -> Measure:
+    """Jobs that may not borrow wait beside suspended notebooks. For those that are alike, other jobs give way."""
 
-    def check(decision: Decision) -> None:
-        _expect("evictions", _count(decision, Evict), size // 2)
+    def measure(size: int, repeats: int) -> list[Figure]:
+        def check(decision: Decision) -> None:
+            _expect("evictions", _count(decision, Evict), size // 2 if alike else 0)
+            _expect("who wait", len(decision.pending), size // 2)
 
-    lent, running = (clusters.fixed_jobs(size, state) for state in (State.SUSPENDED, State.RUNNING))
-    return _in_turns(lent, running, repeats, check)
+        lent, running = (clusters.fixed_jobs(size, state, alike=alike) for state in (State.SUSPENDED, State.RUNNING))
+        return _in_turns(lent, running, repeats, check)
+
+    return measure
 
 
 def _huge(size: int, repeats: int) -> list[Figure]:
@@ -349,10 +353,19 @@ CASES = (
     ),
     Case(
         name="beside-lent",
-        title="jobs that may not borrow, {n} lent shares",
-        measure=_beside_lent,
+        title="n/2 fixed jobs, {n} lent shares",
+        measure=_beside_lent(alike=True),
         goals={80: 0.02, 160: 0.04, 400: 0.1},
         growth=(80, 160, 400),
+        repeats=3,
+    ),
+    Case(
+        name="all-lent",
+        title="n/2 fixed jobs without room, {n} lent shares",
+        measure=_beside_lent(alike=False),
+        goals={80: 0.1, 160: 0.25, 400: 1.0},
+        growth=(80, 160, 400),
+        repeats=3,
     ),
     Case(
         name="preview",
