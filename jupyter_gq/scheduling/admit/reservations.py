@@ -253,7 +253,7 @@ class _Planner:
         until the workload fits. The ledger is then rolled back.
         """
         ledger, pool = self._allocations.ledger, self._pool(workload)
-        if not self._inputs.index.lenders.leave_room_for(pool, workload):
+        if not self._inputs.index.holders.lenders.leave_room_for(pool, workload):
             return None
         mark = ledger.mark()
         place = None

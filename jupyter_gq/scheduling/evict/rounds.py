@@ -67,7 +67,7 @@ def _find_victims(
 ) -> Sequence[Workload] | None:
     if allocations.is_moot(workload) or grows_unfairly(allocations, workload):
         return None
-    if not inputs.index.lenders.leave_room_for(allocations.account(workload).queue.pool, workload):
+    if not inputs.index.holders.lenders.leave_room_for(allocations.account(workload).queue.pool, workload):
         return None
     with allocations.lifting_reservations(workload):
         return strategy.find_victims(workload, victims)

@@ -157,7 +157,8 @@ def _one_after_another(trial: _Trial, workload: Workload, candidates: Iterable[W
     the caller must undo the trial.
     """
     allocations, ledger = trial.allocations, trial.allocations.ledger
-    known, may_fit = -1, False
+    known: int | None = None
+    may_fit = False
     for candidate in candidates:
         if not trial.release(candidate, allowed=True):
             continue

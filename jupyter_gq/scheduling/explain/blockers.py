@@ -87,7 +87,7 @@ class BlockerSearch:
 
     def _find_for_bound(self, workload: Workload) -> list[Workload]:
         """Search beside all reservations at first, and then without them."""
-        may_fit = self._allocations.any_reservations and self._index.lenders.leave_room_for(
+        may_fit = self._allocations.any_reservations and self._index.holders.lenders.leave_room_for(
             self._allocations.account(workload).queue.pool, workload
         )
         return (self._search(workload, passing=workload) if may_fit else []) or self._search(workload)
@@ -115,7 +115,7 @@ class BlockerSearch:
 
         What is true of a workload here is true of all others that share its answer.
         """
-        owners = owners_on_devices(self._index.lenders, self._reservations, workload, place)
+        owners = owners_on_devices(self._index.holders.lenders, self._reservations, workload, place)
         return [each for each in owners if each.state is not State.SUSPENDED or not may_borrow(workload)]
 
     def _candidates(self, workload: Workload, holders: "_CachedIterable") -> Iterator[Iterable[Workload]]:
@@ -165,7 +165,7 @@ class BlockerSearch:
             rank = (allocations.account(workload).over_quota == 0, not workload.preemptible)
             lists.setdefault(rank, []).append([workload])
         awaited = {each.id for notebooks in self._findings.awaited_notebooks.values() for each in notebooks}
-        suspended = index.lenders.by_id.values() if allocations.ledger.layout.counts_host_resources else ()
+        suspended = index.holders.lenders.by_id.values() if allocations.ledger.layout.counts_host_resources else ()
         lenders = sorted((w for w in suspended if pool in index.pools_of(w)), key=loss)
         ranked = (holder for rank in sorted(lists) for holder in merge(*lists[rank], key=loss))
         return (

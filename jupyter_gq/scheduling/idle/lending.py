@@ -60,7 +60,7 @@ def resume_notebooks(
     come back now, reserve its devices, also while some of them do not work. A notebook that cannot be observed is not
     resumed.
     """
-    lenders = list(by_seniority(index.lenders.by_id.values()))
+    lenders = list(by_seniority(index.holders.lenders.by_id.values()))
     wanted = [notebook for notebook in lenders if is_wanted_back(notebook) and index.is_observed(notebook)]
     nominees_on = _borrowing_nominees(allocations) if wanted else {}
     # What others keep must not stand in the way of a notebook that comes back beside them.

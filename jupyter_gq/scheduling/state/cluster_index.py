@@ -100,8 +100,8 @@ class ClusterIndex:
         self.reserved: dict[str, Workload] = {}
         self.priorities = PriorityCounts()
         self.pending = PendingIndex(by_wait=policy.reserve_after is not None)
-        self.holders = HolderIndex(self.pools_of, by_user=policy.per_user)
-        self.lenders = LenderIndex(snapshot.nodes, snapshot.topologies)
+        lenders = LenderIndex(snapshot.nodes, snapshot.topologies)
+        self.holders = HolderIndex(self.pools_of, lenders, by_user=policy.per_user)
         self.replicas = ReplicaIndex()
         self._usage = UsageAccounting(self.accounts)
         self._memory = MemoryParts(snapshot.nodes)
@@ -251,9 +251,7 @@ class ClusterIndex:
             self.ledger.hold(replica, stopping=True, sign=sign)
 
     def _add_holder(self, workload: Workload) -> None:
-        """Add a workload that holds devices to the indexes of holders, lenders and replicas."""
-        if workload.state is State.SUSPENDED:
-            self.lenders.add(workload)
+        """Add a workload that holds devices to the indexes of holders and replicas."""
         core, surplus = split_replicas(workload)
         observed = self.is_observed(workload)
         self.holders.add(workload, (core, *surplus), evictable=observed and workload.state in EVICTABLE)
@@ -264,8 +262,6 @@ class ClusterIndex:
                 self.pending.enqueue(replica)
 
     def _remove_holder(self, workload: Workload) -> None:
-        if workload.state is State.SUSPENDED:
-            self.lenders.remove(workload)
         core, surplus = split_replicas(workload)
         evictable = self.is_observed(workload) and workload.state in EVICTABLE
         self.holders.remove(workload, (core, *surplus), evictable=evictable)

@@ -112,7 +112,7 @@ def _nominate_beside_lenders(index: ClusterIndex, allocations: Allocations, work
 
     A workload that could not give the place back leaves suspended notebooks what they have lent.
     """
-    devices, lenders_on = () if may_borrow(workload) else devices_of(workload.reserved), index.lenders.on_device
+    devices, lenders_on = () if may_borrow(workload) else devices_of(workload.reserved), index.holders.lenders.on_device
     lenders = {name: notebook for device in devices for name, notebook in lenders_on.get(device, {}).items()}
     for notebook in lenders.values():
         index.ledger.reserve_devices(notebook, notebook.placement)

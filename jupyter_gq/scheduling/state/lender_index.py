@@ -1,4 +1,7 @@
-"""The lenders, which are the suspended notebooks, and what they leave to work that may not borrow from them."""
+"""The lenders, which are the suspended notebooks, and what they leave to work that may not borrow from them.
+
+See docs/decisions/0293-ask-first-whether-lent-shares-leave-room.md.
+"""
 
 from collections.abc import Sequence
 
@@ -36,7 +39,6 @@ class LenderIndex:
             self.on_device.setdefault(device, {})[notebook.id] = notebook
         if self._alone is not None:
             self._alone.reserve_devices(notebook, notebook.placement)
-            self._alone.commit()
 
     def remove(self, notebook: Workload) -> None:
         """Remove a suspended notebook, which must be as it was added."""
@@ -48,7 +50,6 @@ class LenderIndex:
                 del self.on_device[device]
         if self._alone is not None:
             self._alone.unreserve_devices(notebook, notebook.placement)
-            self._alone.commit()
 
     def leave_room_for(self, pool: str, workload: Workload) -> bool:
         """Return False if the workload certainly has no place beside the lenders, even if all other work were gone.
@@ -61,5 +62,5 @@ class LenderIndex:
             self._alone = empty_ledger(self._nodes, self._topologies)
             for notebook in self.by_id.values():
                 self._alone.reserve_devices(notebook, notebook.placement)
-            self._alone.commit()
+        self._alone.commit()
         return assemble.may_fit(self._alone, pool, workload, View.FUTURE)

@@ -4,7 +4,8 @@ Rules
 -----
 Owners: a reservation is made for a workload that has waited long (see `admit.reservations`). What idle notebooks have
 lent is reserved as well, against workloads that could not give it back (see `idle.lending`). A workload may pass all
-that is lent, or nothing, so all of it is reserved and lifted together.
+that is lent, or nothing, so all of it is reserved and lifted together. See
+docs/decisions/0293-ask-first-whether-lent-shares-leave-room.md.
 
 Bound work: no other workload starts on reserved devices or is nominated there, except one that may pass
 (`may_pass`): a higher priority of the same queue; work of another queue, if the owner would borrow anyway or if that
