@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from jupyter_gq.domain.amount import Instant, MiB, MilliGpu
 from jupyter_gq.domain.cluster import Device, Node
-from jupyter_gq.domain.queue import Queue
+from jupyter_gq.domain.queue import BUILD_ROOT, Queue, build_queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Kind, Request, TaskPlacement, Workload
+from jupyter_gq.domain.workload import Activity, Kind, Request, TaskPlacement, Workload
 
 NOW = Instant(1_000_000.0)
 #: GPUs of a node.
@@ -157,6 +157,89 @@ def owed(count: int, leaves: int, number: int) -> tuple[Workload, ...]:
         jobs.append(job(name, leaf(number, leaves), 2 * GPUS * count + 1000 * number + len(jobs), gpus, tasks))
         left -= gpus * tasks
     return tuple(jobs)
+
+
+def notebooks(count: int, state: State, *, used: bool) -> tuple[Workload, ...]:
+    """So many notebooks that can be suspended, each with half a GPU, two on each of the first devices."""
+    last = Instant(NOW if used else NOW - 50_000)
+    found = []
+    for number in range(count):
+        owner = f"u{number:05}"
+        notebook = replace(
+            half(f"nb{number:05}", build_queue(owner), number),
+            kind=Kind.NOTEBOOK,
+            owner=owner,
+            preemptible=False,
+            suspendable=True,
+            activity=Activity(busy=used, last_active=last, sampled_at=NOW),
+        )
+        found.append(replace(running(notebook, divmod(number // 2, GPUS)), state=state))
+    return tuple(found)
+
+
+def notebook_queues(count: int) -> tuple[Queue, ...]:
+    """The queues of so many notebooks, each with half a GPU as its fixed quota."""
+    share = MilliGpu(500)
+    root = Queue(name=BUILD_ROOT, pool="train", quota=MilliGpu(share * count))
+    owners = (build_queue(f"u{number:05}") for number in range(count))
+    return (root, *(Queue(name=name, pool="train", parent=BUILD_ROOT, quota=share, limit=share) for name in owners))
+
+
+def half(name: str, queue: str, number: int) -> Workload:
+    """A waiting job that needs half a GPU."""
+    return replace(job(name, queue, number), request=Request(devices=1, milli_per_device=MilliGpu(500)))
+
+
+def borrowed(count: int) -> tuple[Workload, ...]:
+    """Jobs of half a GPU in all that so many suspended notebooks have lent."""
+    return tuple(
+        running(half(f"h{number:05}", "borrower", 10 * count + number), divmod(number * 7 % count // 2, GPUS))
+        for number in range(count)
+    )
+
+
+def beside_shares(count: int, workloads: tuple[Workload, ...], entitled: int = 0, *, others: bool = True) -> Snapshot:
+    """The nodes of so many notebooks with these workloads and, with `others`, as many again with older jobs of one GPU.
+
+    `entitled` is the quota in GPUs of the queue of that name; the other jobs are of a queue without quota.
+    """
+    size = -(-count // (2 * GPUS))
+    whole = tuple(
+        running(job(f"b{number:05}", "borrower", number), divmod(GPUS * size + number, GPUS))
+        for number in range(GPUS * size if others else 0)
+    )
+    queues = (*notebook_queues(count), queue("borrower", 0), queue("entitled", entitled))
+    return Snapshot(nodes=nodes(2 * size if others else size), queues=queues, workloads=(*workloads, *whole))
+
+
+def return_of_notebooks(count: int) -> Snapshot:
+    """So many suspended notebooks, all of them used again, while jobs use all that they have lent."""
+    return beside_shares(count, (*notebooks(count, State.SUSPENDED, used=True), *borrowed(count)))
+
+
+def return_of_jobs(count: int) -> Snapshot:
+    """The same without notebooks: as many jobs of half a GPU, within their quota, wait instead."""
+    waiting = (half(f"p{number:05}", "entitled", 20 * count + number) for number in range(count))
+    return beside_shares(count, (*borrowed(count), *waiting), count)
+
+
+def fixed_jobs(count: int, state: State, *, alike: bool) -> Snapshot:
+    """Jobs that are not preemptible, half as many as notebooks in that state, which find room only away from these.
+
+    Suspended notebooks have lent their shares to jobs; running ones have not. Jobs that are not `alike` have different
+    priorities, and find no room.
+    """
+    lent = state is State.SUSPENDED
+    waiting = tuple(
+        replace(
+            job(f"p{number:05}", "entitled", 20 * count + number),
+            preemptible=False,
+            priority=0 if alike else number,
+        )
+        for number in range(count // 2)
+    )
+    books = notebooks(count, state, used=not lent)
+    return beside_shares(count, (*books, *(borrowed(count) if lent else ()), *waiting), count // 2, others=alike)
 
 
 def _running_mix(count: int, leaves: int) -> list[Workload]:

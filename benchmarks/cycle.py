@@ -10,6 +10,10 @@ The peer is KAI-Scheduler. "best" and "median" stand beside what its own in-proc
 kind (commit of March 2026, Go 1.26; about 0.1 s of each is its fixture); "vs published" beside what it published. Its
 memory is what one cycle allocated, which is more than it held at a time. Its figure for one event is a whole cycle on
 a snapshot of 4,000 nodes: it has no smaller step.
+
+Cases with suspended notebooks have another peer, which this scheduler decides in the same process, in turns: for
+notebooks that come back, as many jobs of a queue with a quota that take the same devices back; for jobs that wait
+beside lent shares, the same notebooks while they run.
 """
 
 import argparse
@@ -21,24 +25,33 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from time import process_time
+from typing import NamedTuple
 
-from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Reserve
+from jupyter_gq.scheduling.decision import Admit, Decision, Evict
 from jupyter_gq.scheduling.engine import Scheduler
 from jupyter_gq.scheduling.policy import Policy
 
 from . import clusters, table
+from .living_cluster import LivingCluster
 
 #: Jobs of the consolidation case that need a whole node each, while every node is partly used.
 _WHOLE = 10
 
-#: A figure is (figure, unit, value).
-Figure = tuple[str, str, float]
+
+class Figure(NamedTuple):
+    """One figure of a case."""
+
+    name: str
+    unit: str
+    value: float
+    #: The value of a peer that was measured with it, if there is one.
+    peer: float | None = None
+
+
 #: Runs one size of a case so many times; gives the figures.
 Measure = Callable[[int, int], list[Figure]]
 
@@ -76,7 +89,33 @@ def _timed(snapshot: Snapshot, repeats: int, check: Callable[[Decision], None]) 
         began = process_time()
         run_cycle(snapshot, policy, clusters.NOW)
         times.append(process_time() - began)
-    return [("best", "s", min(times)), ("median", "s", median(times)), ("peak memory", "MB", _peak_memory())]
+    return _figures(times)
+
+
+def _in_turns(ours: Snapshot, peer: Snapshot, repeats: int, check: Callable[[Decision], None]) -> list[Figure]:
+    """Decide about two snapshots in turns; the same must be true of both decisions."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(repeats):
+        for snapshot, taken in zip((ours, peer), times, strict=True):
+            scheduler = Scheduler(snapshot, Policy())
+            gc.collect()
+            began = process_time()
+            decision = scheduler.decide(clusters.NOW)
+            taken.append(process_time() - began)
+            check(decision)
+    return [
+        Figure("best", "s", min(times[0]), min(times[1])),
+        Figure("median", "s", median(times[0]), median(times[1])),
+        Figure("peak memory", "MB", _peak_memory()),
+    ]
+
+
+def _figures(times: Sequence[float]) -> list[Figure]:
+    return [
+        Figure("best", "s", min(times)),
+        Figure("median", "s", median(times)),
+        Figure("peak memory", "MB", _peak_memory()),
+    ]
 
 
 def _peak_memory() -> float:
@@ -129,71 +168,7 @@ def _consolidate(size: int, repeats: int) -> list[Figure]:
     return _timed(clusters.fragmented(size, 200, _WHOLE), repeats, check)
 
 
-class _Living:
-    """A scheduler and the cluster that does what it says."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.workloads = {workload.id: workload for workload in snapshot.workloads}
-        self.scheduler = Scheduler(snapshot, Policy())
-        self.now = clusters.NOW
-        #: Evictions, and those for a job that had been evicted itself since the last event.
-        self.evictions = self.cascades = 0
-        self._evicted: set[str] = set()
-
-    def event(self) -> None:
-        """Something happens: time passes, and what follows from it is no cascade of what was before."""
-        self.now = Instant(self.now + 60)
-        self._evicted.clear()
-
-    def decide(self) -> Decision:
-        return self.scheduler.decide(self.now)
-
-    def put(self, workload: Workload) -> None:
-        self.workloads[workload.id] = workload
-        self.scheduler.put(workload)
-
-    def end(self, name: str) -> None:
-        del self.workloads[name]
-        self.scheduler.remove(name)
-
-    def carry_out(self, decision: Decision) -> None:
-        """Whoever is admitted runs, whoever is evicted waits again, at once; where room is kept is written down."""
-        for instruction in sorted(decision.instructions, key=lambda each: not isinstance(each, Evict)):
-            workload = self.workloads[instruction.workload]
-            match instruction:
-                case Evict(by=by):
-                    self.evictions += 1
-                    self.cascades += by in self._evicted
-                    self._evicted.add(workload.id)
-                    workload = replace(workload, state=State.PENDING, placement=(), started_at=None)
-                case Admit(placement=placement):
-                    workload = replace(
-                        workload,
-                        state=State.RUNNING,
-                        placement=placement,
-                        started_at=self.now,
-                        reserved=(),
-                        nominated=False,
-                    )
-                case Reserve(placement=placement, nominated=nominated):
-                    workload = replace(workload, reserved=placement, nominated=nominated)
-                case _:
-                    raise SystemExit(f"The decision is wrong: {instruction} among work that cannot do that.")
-            self.put(workload)
-
-    def settle(self) -> None:
-        for _ in range(20):
-            decision = self.decide()
-            if not decision.instructions:
-                return
-            self.carry_out(decision)
-        raise SystemExit("The decision is wrong: the cluster does not come to rest.")
-
-    def held(self) -> int:
-        return sum(w.milli for w in self.workloads.values() if w.state is State.RUNNING)
-
-
-def _events(living: _Living, repeats: int) -> list[Figure]:
+def _events(living: LivingCluster, repeats: int) -> list[Figure]:
     """One event at a time: a job ends and others take its place, or one more is submitted."""
     living.settle()
     held, template = living.held(), next(w for w in living.workloads.values() if w.state is State.PENDING)
@@ -218,8 +193,8 @@ def _events(living: _Living, repeats: int) -> list[Figure]:
     _expect("milli-GPU in use at the end", living.held(), held)
     found: list[Figure] = []
     for name, times in (("end", ends), ("arrival", submissions)):
-        found += [(f"{name} best", "s", min(times)), (f"{name} median", "s", median(times))]
-    return [*found, ("cascades", "", living.cascades), ("peak memory", "MB", _peak_memory())]
+        found += [Figure(f"{name} best", "s", min(times)), Figure(f"{name} median", "s", median(times))]
+    return [*found, Figure("cascades", "", living.cascades), Figure("peak memory", "MB", _peak_memory())]
 
 
 def _guarantees(size: int, repeats: int) -> list[Figure]:
@@ -228,7 +203,7 @@ def _guarantees(size: int, repeats: int) -> list[Figure]:
     A job of a whole node waits if each node runs work of a queue within its quota.
     """
     leaves = 20
-    living = _Living(clusters.lent(size, leaves))
+    living = LivingCluster(clusters.lent(size, leaves))
     living.settle()
     times, waiting = [], 0
     for number in range(leaves // 2, leaves):
@@ -245,21 +220,21 @@ def _guarantees(size: int, repeats: int) -> list[Figure]:
         if len(times) == repeats:
             break
     return [
-        ("best", "s", min(times)),
-        ("median", "s", median(times)),
-        ("entitled jobs that wait", "", waiting),
-        ("evictions", "", living.evictions),
-        ("cascades", "", living.cascades),
+        Figure("best", "s", min(times)),
+        Figure("median", "s", median(times)),
+        Figure("entitled jobs that wait", "", waiting),
+        Figure("evictions", "", living.evictions),
+        Figure("cascades", "", living.cascades),
     ]
 
 
 def _steady(size: int, repeats: int) -> list[Figure]:
-    return _events(_Living(clusters.mixed(size, clusters.GPUS * size, 100, full=True)), repeats)
+    return _events(LivingCluster(clusters.mixed(size, clusters.GPUS * size, 100, full=True)), repeats)
 
 
 def _preview(size: int, repeats: int) -> list[Figure]:
     """Somebody asks what would become of a job that has not been sent yet."""
-    living = _Living(clusters.mixed(size, clusters.GPUS * size, 100, full=True))
+    living = LivingCluster(clusters.mixed(size, clusters.GPUS * size, 100, full=True))
     living.settle()
     template = next(w for w in living.workloads.values() if w.state is State.PENDING)
     before, times = living.decide(), []
@@ -272,11 +247,34 @@ def _preview(size: int, repeats: int) -> list[Figure]:
         _expect("more who wait", len(decision.pending) - len(before.pending), 1)
     if living.decide() != before:
         raise SystemExit("The decision is wrong: a question has changed it.")
-    return [("best", "s", min(times)), ("median", "s", median(times)), ("peak memory", "MB", _peak_memory())]
+    return _figures(times)
+
+
+def _return(size: int, repeats: int) -> list[Figure]:
+    """All suspended notebooks are used at once, and jobs use all that they have lent."""
+
+    def check(decision: Decision) -> None:
+        _expect("evictions", _count(decision, Evict), size)
+
+    return _in_turns(clusters.return_of_notebooks(size), clusters.return_of_jobs(size), repeats, check)
+
+
+def _beside_lent(*, alike: bool) -> Measure:
+    """Jobs that may not borrow wait beside suspended notebooks. For those that are alike, other jobs give way."""
+
+    def measure(size: int, repeats: int) -> list[Figure]:
+        def check(decision: Decision) -> None:
+            _expect("evictions", _count(decision, Evict), size // 2 if alike else 0)
+            _expect("who wait", len(decision.pending), size // 2)
+
+        lent, running = (clusters.fixed_jobs(size, state, alike=alike) for state in (State.SUSPENDED, State.RUNNING))
+        return _in_turns(lent, running, repeats, check)
+
+    return measure
 
 
 def _huge(size: int, repeats: int) -> list[Figure]:
-    return _events(_Living(clusters.mixed(size, 100_000, 100, full=True)), repeats)
+    return _events(LivingCluster(clusters.mixed(size, 100_000, 100, full=True)), repeats)
 
 
 def _cold(*, full: bool) -> Measure:
@@ -347,6 +345,29 @@ CASES = (
         repeats=10,
     ),
     Case(
+        name="return",
+        title="notebooks come back, {n} lent shares",
+        measure=_return,
+        goals={80: 0.02, 160: 0.04, 400: 0.1},
+        growth=(80, 160, 400),
+    ),
+    Case(
+        name="beside-lent",
+        title="n/2 fixed jobs, {n} lent shares",
+        measure=_beside_lent(alike=True),
+        goals={80: 0.02, 160: 0.04, 400: 0.1},
+        growth=(80, 160, 400),
+        repeats=3,
+    ),
+    Case(
+        name="all-lent",
+        title="n/2 fixed jobs without room, {n} lent shares",
+        measure=_beside_lent(alike=False),
+        goals={80: 0.1, 160: 0.25, 400: 1.0},
+        growth=(80, 160, 400),
+        repeats=3,
+    ),
+    Case(
         name="preview",
         title="preview, {n} nodes full, 8,000 wait",
         measure=_preview,
@@ -401,30 +422,33 @@ def rows(case: Case, repeats: int | None) -> list[table.Row]:
     """Measure all sizes of a case."""
     found: list[table.Row] = []
     best: dict[int, float] = {}
+    peers = dict(case.peer)
     for size in case.goals:
-        for figure, unit, value in _apart(case, size, repeats or case.repeats):
-            if figure.endswith("best"):
-                best[size] = max(value, best.get(size, 0.0))
-            found.append(_row(case, size, figure, unit, value))
+        for figure in _apart(case, size, repeats or case.repeats):
+            if figure.name.endswith("best"):
+                best[size] = max(figure.value, best.get(size, 0.0))
+                peers[size] = figure.peer or peers.get(size, 0.0)
+            found.append(_row(case, size, figure))
         if size in case.published:
             title, peer = case.title.format(n=size), case.published[size]
             found.append(table.Row(case=title, figure="vs published", unit="s", ours=best[size], peer=peer))
     if case.growth:
         title = case.title.split(",")[0] + ", " + " / ".join(str(size) for size in case.growth)
-        peer = exponent([(size, case.peer[size]) for size in case.growth])
+        theirs = exponent([(size, peers[size]) for size in case.growth])
         ours = exponent([(size, best[size]) for size in case.growth])
-        found.append(table.Row(case=title, figure="growth", unit="N^", ours=ours, peer=peer, goal=1.2))
+        found.append(table.Row(case=title, figure="growth", unit="N^", ours=ours, peer=theirs, goal=1.2))
     return found
 
 
-def _row(case: Case, size: int, figure: str, unit: str, value: float) -> table.Row:
+def _row(case: Case, size: int, figure: Figure) -> table.Row:
     goal: float | None = case.goals[size]
-    peer = case.peer.get(size)
-    if unit == "MB":
+    peer = figure.peer or case.peer.get(size)
+    if figure.unit == "MB":
         goal, peer = case.memory.get(size), case.peer_memory.get(size)
-    if not unit:  # a count
-        goal, peer = 0.0 if figure == "cascades" else None, None
-    return table.Row(case=case.title.format(n=size), figure=figure, unit=unit, ours=value, peer=peer, goal=goal)
+    if not figure.unit:  # a count
+        goal, peer = 0.0 if figure.name == "cascades" else None, None
+    title = case.title.format(n=size)
+    return table.Row(case=title, figure=figure.name, unit=figure.unit, ours=figure.value, peer=peer, goal=goal)
 
 
 def exponent(points: Sequence[tuple[int, float]]) -> float:

@@ -1,6 +1,6 @@
 """Workloads: the things that are scheduled. A notebook is one, and a job is what the user sees of another one."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -104,6 +104,11 @@ class TaskPlacement:
     devices: tuple[str, ...] = ()
     #: Name of the task's `TaskGroup`; "" if the workload has no groups.
     group: str = ""
+
+
+def devices_of(place: Iterable[TaskPlacement]) -> set[str]:
+    """Return the ids of all devices at the places of some tasks."""
+    return {device for task in place for device in task.devices}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

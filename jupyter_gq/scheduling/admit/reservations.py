@@ -26,15 +26,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from jupyter_gq.domain.amount import Instant, Seconds
-from jupyter_gq.domain.workload import TaskPlacement, Workload
+from jupyter_gq.domain.workload import TaskPlacement, Workload, devices_of
 from jupyter_gq.scheduling.placement import View
 from jupyter_gq.scheduling.placement import gang_placement as assemble
 from jupyter_gq.scheduling.policy import TEN_MINUTES
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
+from jupyter_gq.scheduling.state.lender_index import LenderIndex
 from jupyter_gq.scheduling.state.reservations import Reservations
-from jupyter_gq.scheduling.workloads.seniority import longest_wait
+from jupyter_gq.scheduling.workloads.seniority import by_seniority, longest_wait
 
 from .start import try_place
 
@@ -91,7 +92,7 @@ def make_reservations(
         return
     cancel_obsolete(allocations, reservations)
     planner = _Planner(inputs, allocations, evictions)
-    for reservation in reservations.of_pending():
+    for reservation in list(reservations.by_owner.values()):
         if planner.wait_for(reservation.place) > after:
             owner = reservation.workload
             reservations.cancel(owner.id)
@@ -110,7 +111,7 @@ def cancel_obsolete(allocations: Allocations, reservations: Reservations) -> boo
     """
     obsolete = [
         each.workload.id
-        for each in reservations.of_pending()
+        for each in reservations.by_owner.values()
         if allocations.first_exceeded_limit(each.workload, now=False) is not None
     ]
     for owner in obsolete:
@@ -118,14 +119,19 @@ def cancel_obsolete(allocations: Allocations, reservations: Reservations) -> boo
     return bool(obsolete)
 
 
-def owners_on_devices(reservations: Reservations, workload: Workload, place: Iterable[TaskPlacement]) -> list[Workload]:
-    """Return the workloads other than `workload` for which devices of `place` are reserved."""
-    devices = {device for task in place for device in task.devices}
-    return [
-        each.workload
-        for each in reservations.by_owner.values()
-        if each.workload.id != workload.id and any(device in devices for task in each.place for device in task.devices)
-    ]
+def owners_on_devices(
+    lenders: LenderIndex, reservations: Reservations, workload: Workload, place: Iterable[TaskPlacement]
+) -> list[Workload]:
+    """Return the workloads other than `workload` for which devices of `place` are reserved.
+
+    Suspended notebooks come first, the most senior before all others.
+    """
+    devices = devices_of(place)
+    there = (notebook for device in devices for notebook in lenders.on_device.get(device, {}).values())
+    lending = {notebook.id: notebook for notebook in there if notebook.id in reservations.lent}
+    others = (each for owner, each in reservations.by_owner.items() if owner != workload.id)
+    pending = [each.workload for each in others if not devices.isdisjoint(devices_of(each.place))]
+    return [*by_seniority(lending.values()), *pending]
 
 
 def owners_on_nodes(reservations: Reservations, place: Iterable[TaskPlacement]) -> list[Workload]:
@@ -134,7 +140,7 @@ def owners_on_nodes(reservations: Reservations, place: Iterable[TaskPlacement]) 
     For suspended notebooks no host resources are reserved: they have kept theirs.
     """
     nodes = {task.node for task in place}
-    return [each.workload for each in reservations.of_pending() if any(task.node in nodes for task in each.place)]
+    return [each.workload for each in reservations.by_owner.values() if any(task.node in nodes for task in each.place)]
 
 
 def free_amount(allocations: Allocations, workload: Workload, place: Iterable[TaskPlacement]) -> int:
@@ -150,15 +156,12 @@ def users_of(
     inputs: CycleInputs, allocations: Allocations, evictions: Evictions, place: Iterable[TaskPlacement]
 ) -> list[Workload]:
     """Return the workloads and replicas on devices of `place` that stay or start there in this cycle, sorted by id."""
-    devices = {device for task in place for device in task.devices}
+    devices = devices_of(place)
     on_node = inputs.index.holders.on_node
     there = {holder.id: holder for task in place for holder in on_node.get(task.node, {}).values()}
     staying = [holder for holder in there.values() if holder.id not in evictions.stopping]
-    found = [
-        user
-        for user in (*staying, *allocations.admitted.values())
-        if any(device in devices for task in user.placement for device in task.devices)
-    ]
+    users = (*staying, *allocations.admitted.values())
+    found = (user for user in users if not devices.isdisjoint(devices_of(user.placement)))
     return sorted(found, key=lambda user: user.id)
 
 
@@ -193,7 +196,7 @@ class _Planner:
         after, account = policy.reserve_after, allocations.account(workload)
         if after is None or self._inputs.now < workload.waits_since + after or not account.known:
             return False
-        taken = sum(self._pool(each.workload) == account.queue.pool for each in reservations.of_pending())
+        taken = sum(self._pool(each.workload) == account.queue.pool for each in reservations.by_owner.values())
         return taken < policy.reservations and allocations.first_exceeded_limit(workload, now=False) is None
 
     def long_waiting(
@@ -250,6 +253,8 @@ class _Planner:
         until the workload fits. The ledger is then rolled back.
         """
         ledger, pool = self._allocations.ledger, self._pool(workload)
+        if not self._inputs.index.holders.lenders.leave_room_for(pool, workload):
+            return None
         mark = ledger.mark()
         place = None
         for _, _, user in sorted((self._expected_end(each)[0], each.id, each) for each in self._users_in(pool)):

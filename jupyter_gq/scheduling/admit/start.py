@@ -66,7 +66,7 @@ def admit_nominee(allocations: Allocations, reservations: Reservations, workload
 def may_fit_now(allocations: Allocations, workload: Workload) -> bool:
     """Return False if the workload certainly does not fit now; True means that it may fit.
 
-    Reserved devices count as free.
+    Reserved devices that the workload may use count as free.
     """
     return _may_fit(allocations, workload, View.NOW)
 
@@ -74,7 +74,7 @@ def may_fit_now(allocations: Allocations, workload: Workload) -> bool:
 def may_fit_soon(allocations: Allocations, workload: Workload) -> bool:
     """Return False if the workload certainly does not fit once all that is stopping has stopped; True: it may fit.
 
-    Reserved devices count as free.
+    Reserved devices that the workload may use count as free.
     """
     return _may_fit(allocations, workload, View.FUTURE)
 
@@ -157,5 +157,5 @@ def _may_fit(allocations: Allocations, workload: Workload, view: View) -> bool:
     pool = allocations.account(workload).queue.pool
     if not allocations.any_reservations:
         return assemble.may_fit(allocations.ledger, pool, workload, view)
-    with allocations.lifting_reservations(None):  # whether it may pass is asked when it is placed
+    with allocations.lifting_reservations(workload):
         return assemble.may_fit(allocations.ledger, pool, workload, view)

@@ -30,7 +30,7 @@ trials in a cycle. If less is free in sum than the workload needs, nothing is tr
 See docs/decisions/0014-move-work-only-if-all-get-a-place.md.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Kind, Request, TaskPlacement, Workload
@@ -69,7 +69,7 @@ def consolidate(
     if not inputs.policy.consolidate:
         return
     search = _Search(inputs, allocations, reservations, evictions)
-    reserved = sum(gang.smallest(each.workload) for each in reservations.by_owner.values())
+    reserved = sum(map(gang.smallest, reservations.owners()))
 
     def promising(workload: Workload) -> bool:
         """Return False if the workload needs more than is free or being freed, even with all reserved devices."""
@@ -131,7 +131,7 @@ class _Search:
         #: What may move, by pool and whether places are devices, then by place and id.
         self._movable_at: dict[tuple[str, bool], dict[str, dict[str, Workload]]] = {}
         #: For each pool, request and set of lifted reservations, by place: sets of moves that make room for one task.
-        self._known_moves: dict[tuple[str, Request, frozenset[str]], dict[str, list[list[Workload]]]] = {}
+        self._known_moves: dict[tuple[str, Request, Hashable], dict[str, list[list[Workload]]]] = {}
 
     def help(self, workload: Workload) -> bool:
         """Give the workload a place by moving other work; tell whether it got one.
@@ -233,7 +233,7 @@ class _Search:
 
         A place is a device or, if a task needs several devices, a node.
         """
-        key = (self._pool(workload), workload.request, frozenset(self._reservations.lifted))
+        key = (self._pool(workload), workload.request, self._reservations.lifted_for())
         known = self._known_moves.setdefault(key, {})
         found: list[tuple[int, int, str, list[Workload]]] = []
         for name, there in self._most_promising(workload):

@@ -88,7 +88,7 @@ def served_workloads(index: ClusterIndex, allocations: Allocations) -> set[str]:
     """Return the ids of the workloads that this cycle has placed or nominated, and of all suspended notebooks."""
     placed = [*map(allocations.nominee, allocations.nominated), *allocations.admitted.values()]
     # A suspended notebook that is used again keeps the place that it has, so it is not among the nominees.
-    return {whole_workload(each).id for each in placed} | index.holders.suspended.keys()
+    return {whole_workload(each).id for each in placed} | index.holders.lenders.by_id.keys()
 
 
 def _nominees_by_device(allocations: Allocations) -> dict[str, Workload]:

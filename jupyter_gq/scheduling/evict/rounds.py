@@ -46,7 +46,7 @@ def evict_in_rounds(inputs: CycleInputs, allocations: Allocations, evictions: Ev
         helped = False
         victims = VictimIndex(inputs, allocations, evictions)
         while workload is not None:
-            found = _find_victims(allocations, workload, strategy, victims)
+            found = _find_victims(inputs, allocations, workload, strategy, victims)
             if found is None:
                 _skip(allocations, order, workload)
             else:
@@ -63,9 +63,11 @@ def evict_in_rounds(inputs: CycleInputs, allocations: Allocations, evictions: Ev
 
 
 def _find_victims(
-    allocations: Allocations, workload: Workload, strategy: Strategy, victims: VictimIndex
+    inputs: CycleInputs, allocations: Allocations, workload: Workload, strategy: Strategy, victims: VictimIndex
 ) -> Sequence[Workload] | None:
     if allocations.is_moot(workload) or grows_unfairly(allocations, workload):
+        return None
+    if not inputs.index.holders.lenders.leave_room_for(allocations.account(workload).queue.pool, workload):
         return None
     with allocations.lifting_reservations(workload):
         return strategy.find_victims(workload, victims)

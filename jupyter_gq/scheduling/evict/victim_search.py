@@ -114,17 +114,19 @@ class _Trial:
         for candidate in () if limits is None else limits.opening:
             self.release(candidate)
 
-    def release(self, candidate: Workload) -> bool:
+    def release(self, candidate: Workload, *, allowed: bool = False) -> bool:
         """Release a candidate with its surplus replicas and return True.
 
-        Returns False, without change, if one of them may not be evicted. If the candidate
-        was released before, with another candidate, nothing changes and the result is True.
+        Returns False, without change, if one of them may not be evicted; `allowed`: the candidate may be, as things
+        stand. If the candidate was released before, with another candidate, nothing changes and the result is True.
         """
         if candidate.id in self.gone:
             return True
         count, mark = len(self.released), self.allocations.ledger.mark()
-        for each in (*self._surplus_of(candidate), candidate):
-            if self.rights is not None and not self.rights.allows(each):
+        surplus = self._surplus_of(candidate)
+        is_known = allowed and not surplus
+        for each in (*surplus, candidate):
+            if self.rights is not None and not is_known and not self.rights.allows(each):
                 self.undo_to(mark, count)
                 return False
             self.allocations.release(each)
@@ -151,11 +153,18 @@ class _Trial:
 def _one_after_another(trial: _Trial, workload: Workload, candidates: Iterable[Workload]) -> bool:
     """Release candidates in the order given until the workload fits and is nominated; tell whether it was nominated.
 
-    After False the candidates stay released, and the caller must undo the trial.
+    Each candidate must be allowed to go at the moment when it is given. After False the candidates stay released, and
+    the caller must undo the trial.
     """
-    allocations = trial.allocations
+    allocations, ledger = trial.allocations, trial.allocations.ledger
+    known: int | None = None
+    may_fit = False
     for candidate in candidates:
-        if trial.release(candidate) and _may_fit(allocations, workload) and try_nominate(allocations, workload):
+        if not trial.release(candidate, allowed=True):
+            continue
+        if ledger.changes != known:
+            known, may_fit = ledger.changes, _may_fit(allocations, workload)
+        if may_fit and try_nominate(allocations, workload):
             return True
     return False
 
@@ -404,10 +413,10 @@ def _reprieve_unneeded(trial: _Trial, workload: Workload) -> list[Workload]:
     """
     released = trial.released
     kept = list(released)
-    for victim in reversed(released):
-        others = [each for each in kept if each is not victim]
-        if not _is_tied(victim, others) and _take_back_unneeded(trial, workload, victim, others):
-            kept = others
+    for position, victim in reversed(list(enumerate(released))):
+        del kept[position]
+        if _is_tied(victim, kept) or not _take_back_unneeded(trial, workload, victim, kept):
+            kept.insert(position, victim)
     if 1 < len(kept) <= THOROUGH:
         for victim in list(reversed(kept)):
             others = [each for each in kept if each is not victim]

@@ -17,6 +17,7 @@ from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.state.holder_index import EVICTABLE
 from jupyter_gq.scheduling.workloads.disruption import Loss, disruption, loss
+from jupyter_gq.scheduling.workloads.replicas import whole_workload
 
 #: Compares candidates of different queues: the seconds for which each is still protected, then what it loses.
 Precedence = tuple[float, Loss]
@@ -144,28 +145,30 @@ def merge_candidates(
 ) -> Iterator[Workload]:
     """Merge the candidates of several leaf queues: the lowest `rank` first, and equal ranks by `order`.
 
-    The candidates of one queue keep their order. `rank` is computed again just before a candidate is yielded, so it
+    The candidates of one queue keep their order. `rank` is computed after the candidate that was yielded before, so it
     sees what was released until then. If `rank` is None, the candidate and all behind it in its queue wait until a
     candidate is yielded for which `asks_again` is true. What still waits at the end is not yielded.
     """
-    ready: list[tuple[int, Precedence, Workload, Iterator[Workload]]] = []
+    ready: list[tuple[int, Precedence, Workload, Iterator[Workload], int]] = []
     refused: list[tuple[Workload, Iterator[Workload]]] = []
+    yielded = 0
 
     def line_up(victim: Workload, others: Iterator[Workload]) -> None:
         found = rank(victim)
         if found is None:
             refused.append((victim, others))
         else:
-            heappush(ready, (found, order(victim), victim, others))
+            heappush(ready, (found, order(victim), victim, others, yielded))
 
     for others in queues:
         if (first := next(others, None)) is not None:
             line_up(first, others)
     while ready:
-        before, _, victim, others = heappop(ready)
-        if rank(victim) != before:
+        before, _, victim, others, ranked_at = heappop(ready)
+        if ranked_at != yielded and rank(victim) != before:
             line_up(victim, others)
             continue
+        yielded += 1
         yield victim
         if (following := next(others, None)) is not None:
             line_up(following, others)
@@ -186,19 +189,27 @@ def is_present(allocations: Allocations, evictions: Evictions, victim: Workload)
     return place == victim.placement
 
 
-def staying_workloads(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> list[Workload]:
-    """Return the workloads that hold devices or host resources, can be evicted and were not evicted in this cycle.
+def staying_on_nodes(
+    index: ClusterIndex, allocations: Allocations, evictions: Evictions, nodes: Iterable[str]
+) -> list[Workload]:
+    """Return the workloads with tasks on these nodes that can be evicted and were not evicted in this cycle.
 
     Work of a backend that cannot be observed is left out. Each workload comes with the tasks that the cycle has left to
-    it. The function looks at every workload, so use it only for what is rare.
+    it.
     """
-    there = [w for w in index.workloads.values() if w.state in EVICTABLE and w.id not in evictions.evicted]
-    return [allocations.replicas.current(workload) for workload in there if index.is_observed(workload)]
+    on_node = index.holders.on_node
+    names = {whole_workload(unit).id for node in nodes for unit in on_node.get(node, {}).values()}
+    return [allocations.replicas.current(index.workloads[name]) for name in names - evictions.evicted.keys()]
 
 
 def staying_holders(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> list[Workload]:
-    """Return the smallest gangs and replicas of `staying_workloads`, without replicas that this cycle placed."""
-    workloads = staying_workloads(index, allocations, evictions)
+    """Return the smallest gangs and replicas of all work that can be evicted and was not evicted in this cycle.
+
+    Work of a backend that cannot be observed is left out, and so are replicas that this cycle placed. The function
+    looks at every workload, so use it only for what is rare.
+    """
+    there = [w for w in index.workloads.values() if w.state in EVICTABLE and w.id not in evictions.evicted]
+    workloads = [allocations.replicas.current(workload) for workload in there if index.is_observed(workload)]
     units = [unit for workload in workloads for unit in allocations.replicas.split(workload)]
     return [unit for unit in units if unit.state is not State.PENDING]
 

@@ -12,7 +12,8 @@ beginning with the nodes of those few; then everything.
 Reservations: workloads for which devices of the place are reserved block as well (see `admit.reservations`). Suspended
 notebooks are asked last for the CPU and memory that they keep.
 
-Shared answers: workloads with like requests and no limit above them have the same blockers, whatever their queue.
+Shared answers: workloads with like requests have the same blockers, whatever their queue. Bound ones, which are not
+preemptible or have a limit above them, do so only if they exceed no limit and nothing is reserved for pending work.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,7 +30,8 @@ from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.state.findings import Findings
-from jupyter_gq.scheduling.state.reservations import Reservations, may_borrow
+from jupyter_gq.scheduling.state.lender_index import may_borrow
+from jupyter_gq.scheduling.state.reservations import Reservations
 from jupyter_gq.scheduling.workloads.disruption import by_disruption, loss
 from jupyter_gq.scheduling.workloads.request_class import ClassKey
 
@@ -56,7 +58,8 @@ class BlockerSearch:
         self._evictions = evictions
         self._findings = findings
         self._holders: dict[str, _CachedIterable] = {}
-        self._found: dict[tuple[str, ClassKey], list[Workload]] = {}
+        #: Answers by pool and class, and whether the workloads are bound.
+        self._found: dict[tuple[str, ClassKey, bool], list[Workload]] = {}
 
     def find(self, workload: Workload, key: ClassKey) -> list[Workload]:
         """Return a small set of workloads and replicas whose end would let the workload start; empty if there is none.
@@ -64,14 +67,30 @@ class BlockerSearch:
         Work that this cycle placed and owners of reservations may be among them. `key` is the class of the workload.
         """
         account = self._allocations.account(workload)
-        if not workload.preemptible or any(each.queue.limit is not None for each in account.chain):
-            is_bound = self._allocations.any_reservations
-            return (self._search(workload, passing=workload) if is_bound else []) or self._search(workload)
-        like = (account.queue.pool, key)
+        is_bound = not workload.preemptible or any(each.queue.limit is not None for each in account.chain)
+        if is_bound and not self._shares_answers(workload):
+            return self._find_for_bound(workload)
+        like = (account.queue.pool, key, is_bound)
         found = self._found.get(like)
         if found is None:
-            found = self._found[like] = self._search(workload)
+            found = self._find_for_bound(workload) if is_bound else self._search(workload)
+            self._found[like] = found
         return found
+
+    def _shares_answers(self, workload: Workload) -> bool:
+        """Tell whether the queue of a workload matters to no search: no limit and no reservation of pending work does.
+
+        What notebooks have lent binds all members of a class alike.
+        """
+        exceeded = self._allocations.first_exceeded_limit(workload, now=False)
+        return exceeded is None and not self._reservations.by_owner
+
+    def _find_for_bound(self, workload: Workload) -> list[Workload]:
+        """Search beside all reservations at first, and then without them."""
+        may_fit = self._allocations.any_reservations and self._index.holders.lenders.leave_room_for(
+            self._allocations.account(workload).queue.pool, workload
+        )
+        return (self._search(workload, passing=workload) if may_fit else []) or self._search(workload)
 
     def _search(self, workload: Workload, *, passing: Workload | None = None) -> list[Workload]:
         """Return the least disruptive work whose end would let the workload start; an empty list if none would.
@@ -96,7 +115,7 @@ class BlockerSearch:
 
         What is true of a workload here is true of all others that share its answer.
         """
-        owners = owners_on_devices(self._reservations, workload, place)
+        owners = owners_on_devices(self._index.holders.lenders, self._reservations, workload, place)
         return [each for each in owners if each.state is not State.SUSPENDED or not may_borrow(workload)]
 
     def _candidates(self, workload: Workload, holders: "_CachedIterable") -> Iterator[Iterable[Workload]]:
@@ -146,7 +165,7 @@ class BlockerSearch:
             rank = (allocations.account(workload).over_quota == 0, not workload.preemptible)
             lists.setdefault(rank, []).append([workload])
         awaited = {each.id for notebooks in self._findings.awaited_notebooks.values() for each in notebooks}
-        suspended = index.holders.suspended.values() if allocations.ledger.layout.counts_host_resources else ()
+        suspended = index.holders.lenders.by_id.values() if allocations.ledger.layout.counts_host_resources else ()
         lenders = sorted((w for w in suspended if pool in index.pools_of(w)), key=loss)
         ranked = (holder for rank in sorted(lists) for holder in merge(*lists[rank], key=loss))
         return (

@@ -202,11 +202,11 @@ class _Explainer:
         self, workload: Workload, place: tuple[TaskPlacement, ...], numbers: dict[str, int]
     ) -> Why:
         """Return the reason of a workload that would fit at `place` if nothing were reserved."""
-        owners = owners_on_devices(self._reservations, workload, place)
+        owners = owners_on_devices(self._inputs.index.holders.lenders, self._reservations, workload, place)
         if not owners and (owners := owners_on_nodes(self._reservations, place)):
             return partial(reasons.explain_reserved_host, owners, numbers, self._inputs.now)
         # A reservation that moved away in this cycle was in the way: its owner is not at this place any more.
-        owners = owners or [each.workload for each in self._reservations.by_owner.values()]
+        owners = owners or self._reservations.owners()
         return partial(reasons.explain_reserved_devices, owners, numbers, self._inputs.now)
 
     def _numbers(self, workload: Workload) -> dict[str, int]:

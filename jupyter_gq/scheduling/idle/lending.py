@@ -15,23 +15,24 @@ Rules
    If work that cannot give way is in its way, borrowers may use the rest of the place until that work has ended.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.domain.workload import Kind, Workload, devices_of
 from jupyter_gq.scheduling.admit.job_order import job_order
 from jupyter_gq.scheduling.decision import Resume
 from jupyter_gq.scheduling.evict import notices
 from jupyter_gq.scheduling.evict.eviction import evict_released, suspend
 from jupyter_gq.scheduling.evict.victim_search import make_room
-from jupyter_gq.scheduling.evict.victims import staying_notebooks, staying_workloads
+from jupyter_gq.scheduling.evict.victims import staying_notebooks, staying_on_nodes
 from jupyter_gq.scheduling.quota.reclaim_rights import is_guaranteed
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
+from jupyter_gq.scheduling.state.lender_index import may_borrow
 from jupyter_gq.scheduling.state.reservations import Reservations
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.disruption import by_disruption
@@ -59,13 +60,16 @@ def resume_notebooks(
     come back now, reserve its devices, also while some of them do not work. A notebook that cannot be observed is not
     resumed.
     """
-    lenders = list(by_seniority(index.holders.suspended.values()))
+    lenders = list(by_seniority(index.holders.lenders.by_id.values()))
     wanted = [notebook for notebook in lenders if is_wanted_back(notebook) and index.is_observed(notebook)]
+    nominees_on = _borrowing_nominees(allocations) if wanted else {}
     # What others keep must not stand in the way of a notebook that comes back beside them.
-    served = {each.id for each in wanted if _give_back(index, allocations, reservations, evictions, each)}
-    for notebook in lenders:
-        if notebook.id not in served:
-            reservations.reserve_lent(notebook)
+    served = set[str]()
+    for notebook in wanted:
+        nominees = _nominees(allocations, nominees_on, notebook)
+        if _give_back(index, allocations, reservations, evictions, notebook, nominees):
+            served.add(notebook.id)
+    reservations.reserve_lent([notebook for notebook in lenders if notebook.id not in served])
 
 
 def lend_idle_shares(inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> None:
@@ -121,14 +125,15 @@ def _give_back(
     reservations: Reservations,
     evictions: Evictions,
     notebook: Workload,
+    nominees: Sequence[Workload],
 ) -> bool:
     """Resume the notebook if its devices are free; otherwise keep them for it and evict the borrowers in the way.
 
-    Nominees that no longer fit beside the notebook lose their places. False changes nothing: a device is lost, or its
-    user cannot give way.
+    The `nominees` are the borrowers that are nominated for its devices; those that no longer fit beside the notebook
+    lose their places. False changes nothing: a device is lost, or its user cannot give way.
     """
     ledger, place = allocations.ledger, notebook.placement
-    withdrawn = [(each, allocations.withdraw(each)) for each in _nominees(allocations, notebook)]
+    withdrawn = [(each, allocations.withdraw(each)) for each in nominees]
     if ledger.allocate_at(notebook, place, returns=True):
         allocations.resumed.append(Resume(workload=notebook.id, placement=place))
     elif not _evict_borrowers(index, allocations, evictions, notebook):
@@ -166,23 +171,30 @@ def _evict_borrowers(index: ClusterIndex, allocations: Allocations, evictions: E
     return True
 
 
-def _nominees(allocations: Allocations, notebook: Workload) -> list[Workload]:
-    """Return the borrowers that are nominated for devices of the notebook and have not started there."""
-    there = map(allocations.nominee_at_place, allocations.nominated)
-    return [allocations.nominee(each.id) for each in there if _borrows_from(each, notebook)]
+def _borrowing_nominees(allocations: Allocations) -> dict[str, list[str]]:
+    """Return the ids of the nominated workloads and replicas that may borrow, by each device of their places."""
+    found: dict[str, list[str]] = {}
+    for name, place in allocations.nominated.items():
+        if may_borrow(allocations.nominee(name)):
+            for device in devices_of(place):
+                found.setdefault(device, []).append(name)
+    return found
+
+
+def _nominees(allocations: Allocations, nominees_on: Mapping[str, Sequence[str]], notebook: Workload) -> list[Workload]:
+    """Return the borrowers that are nominated for devices of the notebook, in the order of their nominations.
+
+    `nominees_on` has the ids of borrowers by device, also of those that have lost their nominations since.
+    """
+    names = {name for device in devices_of(notebook.placement) for name in nominees_on.get(device, ())}
+    return [allocations.nominee(name) for name in allocations.nominated if name in names] if names else []
 
 
 def _borrowers(
     index: ClusterIndex, allocations: Allocations, evictions: Evictions, notebook: Workload
 ) -> list[Workload]:
     """Return the preemptible training work on the devices of the notebook, in the order in which it gives way."""
-    there = [each for each in staying_workloads(index, allocations, evictions) if _borrows_from(each, notebook)]
-    return sorted(by_disruption(there), key=lambda each: allocations.account(each).over_quota == 0)
-
-
-def _borrows_from(workload: Workload, notebook: Workload) -> bool:
-    """Tell whether this is preemptible training work at a place with a device of the notebook."""
-    if not workload.preemptible or workload.kind is not Kind.TRAINING:
-        return False
-    devices = {device for task in notebook.placement for device in task.devices}
-    return any(device in devices for task in workload.placement for device in task.devices)
+    lent = devices_of(notebook.placement)
+    there = staying_on_nodes(index, allocations, evictions, {task.node for task in notebook.placement})
+    borrowers = [each for each in there if may_borrow(each) and not lent.isdisjoint(devices_of(each.placement))]
+    return sorted(by_disruption(borrowers), key=lambda each: allocations.account(each).over_quota == 0)

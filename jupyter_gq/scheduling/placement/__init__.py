@@ -21,12 +21,13 @@ from .choice import FreeResources, PlacementPolicy, Spot
 from .device_memory import MemoryParts, resolved
 from .empty_ledgers import at_its_best, empty_ledger
 from .host_resources import View
-from .ledger import DeviceLedger
+from .ledger import Bundle, DeviceLedger
 from .policies import make_policy
 from .request_mix import RequestMix
 from .scope import Domain, Filter, Scope, filter_of
 
 __all__ = [
+    "Bundle",
     "DeviceLedger",
     "Domain",
     "Filter",

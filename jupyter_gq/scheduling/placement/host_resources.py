@@ -49,6 +49,18 @@ def host_request_of(request: Request) -> HostResources:
     return (request.cpu_milli, request.memory, 1)
 
 
+def with_tasks(room: HostResources, need: HostResources, times: int) -> HostResources:
+    """Return host resources plus `times` the need; resources that are not counted do not change."""
+    if not times:
+        return room
+    cpu, memory, tasks = room
+    return (
+        cpu if cpu == UNCOUNTED else cpu + times * need[0],
+        memory if memory == UNCOUNTED else memory + times * need[1],
+        tasks if tasks == UNCOUNTED else tasks + times * need[2],
+    )
+
+
 def tasks_that_fit(room: HostResources, need: HostResources) -> int:
     """Return how many tasks that need `need` each fit into these host resources; `UNCOUNTED` if there is no bound."""
     if room is UNLIMITED:

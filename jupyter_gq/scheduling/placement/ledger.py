@@ -17,14 +17,18 @@ from .host_resources import (
     View,
     host_request_of,
     tasks_that_fit,
+    with_tasks,
 )
 from .layout import Layout
-from .scope import Domain, Filter, Index, Scope, filter_of
+from .scope import Domain, Filter, Index, Scope, filter_of, tasks_on_different
 from .topology import Domains
 
 #: A node, devices of it, what a task takes of each and of the node's room, and how many times that was added to what
 #: is free, to the future, and to what nominated work gets.
 _Entry = tuple[int, Sequence[int], int, HostResources, int, int, int]
+
+#: Devices of suspended workloads that are reserved together: a node, devices of it, and the same amount of each.
+Bundle = tuple[tuple[int, Sequence[int], int], ...]
 
 #: A device, what was free on it before, and what is free now.
 _Change = tuple[int, int, int]
@@ -71,6 +75,8 @@ class DeviceLedger:
         self._rooms = (self.resources.room(View.NOW), self.resources.room(View.FUTURE))
         for amount in self._amounts:
             amount[:] = self._free
+        #: How often what is free, as `slots` and `place` see it, has changed.
+        self.changes = 0
         self._journal: list[_Entry] = []
         self._scopes: dict[Filter, Scope] = {}
         self._scopes_of: list[list[Scope]] = [[] for _ in layout.node_of_set]
@@ -188,6 +194,22 @@ class DeviceLedger:
         for task in placement:
             self._shift_task(workload, task, future=future, need=need)
 
+    def bundle(self, workloads: Iterable[Workload]) -> Bundle:
+        """Return the devices of suspended workloads as a bundle. Devices that do not exist any more are left out."""
+        layout, found = self.layout, dict[tuple[int, int], list[int]]()
+        for workload in workloads:
+            for task in workload.placement:
+                _, ranks = self._where(task)
+                for rank in ranks:
+                    there = layout.node_of_set[layout.set_of_device[rank]]
+                    found.setdefault((there, workload.request_of(task.group).milli_per_device), []).append(rank)
+        return tuple((node, ranks, milli) for (node, milli), ranks in found.items())
+
+    def reserve_bundle(self, bundle: Bundle, sign: int = 1) -> None:
+        """Reserve the devices of a bundle, as `reserve_devices` would for its workloads (`sign` -1: unreserve them)."""
+        for node, ranks, milli in bundle:
+            self._shift((node, ranks, milli, NO_RESOURCES, 0, -sign, 0))
+
     def exists(self, placement: Iterable[TaskPlacement], pool: str | None = None) -> bool:
         """Tell whether all nodes and devices of these places exist and take new work, in the pool if one is named.
 
@@ -270,7 +292,7 @@ class DeviceLedger:
             for device_set in self.layout.sets_of_node[number]
             for rank in scope.ranks.get(device_set, ())
         ]
-        return min(most, _in_different(parts, request.devices))
+        return min(most, tasks_on_different(parts, request.devices))
 
     def total(self, pool: str, view: View = View.NOW) -> int:
         """Return the sum of the free milli-GPU on all devices of a pool."""
@@ -351,7 +373,7 @@ class DeviceLedger:
             return True
         if node is None or not self._nominated_tasks[node]:
             return False
-        return min(_added(self._future_room[node], host_request_of(request), -1)) < 0
+        return min(with_tasks(self._future_room[node], host_request_of(request), -1)) < 0
 
     def _where(self, task: TaskPlacement) -> tuple[int | None, list[int]]:
         rank_of = self.layout.rank_of
@@ -405,8 +427,8 @@ class DeviceLedger:
             self._nominated[rank] += sign * nominated * milli
         if self.layout.room[node] is not UNLIMITED:
             self._nominated_tasks[node] += sign * nominated
-            self._free_room[node] = _added(self._free_room[node], need, sign * free)
-            self._future_room[node] = _added(self._future_room[node], need, sign * future)
+            self._free_room[node] = with_tasks(self._free_room[node], need, sign * free)
+            self._future_room[node] = with_tasks(self._future_room[node], need, sign * future)
 
     def _refresh(self, node: int, ranks: Iterable[int]) -> None:
         """Copy the amounts of these devices of a node to the free resources and all scopes, and notify the policies."""
@@ -423,6 +445,7 @@ class DeviceLedger:
             if amount_now[rank] != free:
                 now.append((rank, amount_now[rank], free))
                 amount_now[rank] = free
+        self.changes += bool(now or later)
         if self.layout.room[node] is not UNLIMITED:
             self._refresh_room(node, now, later)
         else:
@@ -440,6 +463,7 @@ class DeviceLedger:
         for which, new, changes in ((FUTURE, room, later), (NOW, least, now)):
             rooms = self._rooms[which]
             if rooms[node] != new:
+                self.changes += 1
                 rooms[node] = new
                 self._tell_scopes(self.layout.sets_of_node[node], changes, new, which)
             elif changes:
@@ -468,32 +492,3 @@ def _device_sets(set_of_device: Sequence[int], changes: list[_Change]) -> Iterab
     if len(changes) == 1:
         return (set_of_device[changes[0][0]],)
     return sorted({set_of_device[change[0]] for change in changes})
-
-
-def _added(room: HostResources, need: HostResources, times: int) -> HostResources:
-    """Return host resources plus `times` the need; resources that are not counted do not change."""
-    if not times:
-        return room
-    cpu, memory, tasks = room
-    return (
-        cpu if cpu == UNCOUNTED else cpu + times * need[0],
-        memory if memory == UNCOUNTED else memory + times * need[1],
-        tasks if tasks == UNCOUNTED else tasks + times * need[2],
-    )
-
-
-def _in_different(parts: Sequence[int], devices: int) -> int:
-    """Return how many tasks fit if each needs one part of each of `devices` different devices.
-
-    Device number i has `parts[i]` parts.
-    """
-    if devices == 1:
-        return sum(parts)
-    fewest, most = 0, sum(parts) // devices
-    while fewest < most:
-        middle = (fewest + most + 1) // 2
-        if sum(min(part, middle) for part in parts) >= middle * devices:
-            fewest = middle
-        else:
-            most = middle - 1
-    return fewest

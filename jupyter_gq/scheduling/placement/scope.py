@@ -225,3 +225,20 @@ def _sum(numbers: Iterable[int], enough: int) -> int:
         if total >= enough:
             break
     return min(total, UNCOUNTED)
+
+
+def tasks_on_different(parts: Sequence[int], devices: int) -> int:
+    """Return how many tasks fit if each needs one part of each of `devices` different devices.
+
+    Device number i has `parts[i]` parts.
+    """
+    if devices == 1:
+        return sum(parts)
+    fewest, most = 0, sum(parts) // devices
+    while fewest < most:
+        middle = (fewest + most + 1) // 2
+        if sum(min(part, middle) for part in parts) >= middle * devices:
+            fewest = middle
+        else:
+            most = middle - 1
+    return fewest

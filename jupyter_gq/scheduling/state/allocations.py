@@ -218,7 +218,7 @@ class Allocations:
     @property
     def any_reservations(self) -> bool:
         """Whether there are reservations, lifted or not."""
-        return bool(self._reservations.by_owner)
+        return bool(self._reservations)
 
     @contextmanager
     def lifting_reservations(self, workload: Workload | None) -> Iterator[bool]:

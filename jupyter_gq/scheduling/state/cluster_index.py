@@ -35,6 +35,7 @@ from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.replicas import split_replicas, stopping_replicas, wanted_replicas
 
 from .holder_index import EVICTABLE, HolderIndex
+from .lender_index import LenderIndex
 from .pending_index import PendingIndex
 from .priority_counts import PriorityCounts
 from .replica_index import ReplicaIndex
@@ -99,7 +100,8 @@ class ClusterIndex:
         self.reserved: dict[str, Workload] = {}
         self.priorities = PriorityCounts()
         self.pending = PendingIndex(by_wait=policy.reserve_after is not None)
-        self.holders = HolderIndex(self.pools_of, by_user=policy.per_user)
+        lenders = LenderIndex(snapshot.nodes, snapshot.topologies)
+        self.holders = HolderIndex(self.pools_of, lenders, by_user=policy.per_user)
         self.replicas = ReplicaIndex()
         self._usage = UsageAccounting(self.accounts)
         self._memory = MemoryParts(snapshot.nodes)

@@ -10,11 +10,10 @@ No trace: `CycleState.undo` returns the index to what it was before the cycle.
 See docs/decisions/0064-split-the-state-of-a-cycle.md.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jupyter_gq.domain.amount import Instant, Seconds
-from jupyter_gq.domain.workload import Workload
+from jupyter_gq.domain.workload import Workload, devices_of
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.quota import min_runtime
 from jupyter_gq.scheduling.workloads.seniority import longest_wait
@@ -23,7 +22,8 @@ from .allocations import Allocations
 from .cluster_index import ClusterIndex
 from .evictions import Evictions
 from .findings import Findings
-from .reservations import Reservations, may_borrow
+from .lender_index import may_borrow
+from .reservations import Reservations
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,14 +92,13 @@ def _nominate_recorded(
     that comes earlier still needs one of its devices: that workload is asked first (see `admit.reservations`).
     """
     needed: set[str] = set()
-    lenders_at = _lenders_by_device(index) if index.reserved else {}
     for workload in sorted(index.reserved.values(), key=lambda each: (not each.nominated, longest_wait(each))):
-        devices = {device for task in workload.reserved for device in task.devices}
+        devices = devices_of(workload.reserved)
         if workload.id in evictions.stopping:
             done = _keep_migration(workload, allocations, evictions)
         else:
             is_free = needed.isdisjoint(devices) and workload.id in allocations.pending
-            done = is_free and _nominate_beside_lenders(index, allocations, lenders_at, workload)
+            done = is_free and _nominate_beside_lenders(index, allocations, workload)
         if done:
             reservations.recorded.add(workload.id)
             if workload.nominated:
@@ -108,31 +107,19 @@ def _nominate_recorded(
             needed |= devices
 
 
-def _nominate_beside_lenders(
-    index: ClusterIndex, allocations: Allocations, lenders_at: Mapping[str, Sequence[Workload]], workload: Workload
-) -> bool:
+def _nominate_beside_lenders(index: ClusterIndex, allocations: Allocations, workload: Workload) -> bool:
     """Nominate a pending workload for its recorded place; tell whether that was possible.
 
-    A workload that could not give the place back leaves suspended notebooks what they have lent. `lenders_at` has those
-    notebooks by device.
+    A workload that could not give the place back leaves suspended notebooks what they have lent.
     """
-    devices = () if may_borrow(workload) else (device for task in workload.reserved for device in task.devices)
-    lenders = {notebook.id: notebook for device in devices for notebook in lenders_at.get(device, ())}
+    devices, lenders_on = () if may_borrow(workload) else devices_of(workload.reserved), index.holders.lenders.on_device
+    lenders = {name: notebook for device in devices for name, notebook in lenders_on.get(device, {}).items()}
     for notebook in lenders.values():
         index.ledger.reserve_devices(notebook, notebook.placement)
     done = allocations.nominate_at(workload, workload.reserved)
     for notebook in lenders.values():
         index.ledger.unreserve_devices(notebook, notebook.placement)
     return done
-
-
-def _lenders_by_device(index: ClusterIndex) -> dict[str, list[Workload]]:
-    """Return the suspended notebooks on each device that has any."""
-    found: dict[str, list[Workload]] = {}
-    for notebook in index.holders.suspended.values():
-        for device in {device for task in notebook.placement for device in task.devices}:
-            found.setdefault(device, []).append(notebook)
-    return found
 
 
 def _keep_migration(workload: Workload, allocations: Allocations, evictions: Evictions) -> bool:

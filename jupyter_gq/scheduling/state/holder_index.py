@@ -9,6 +9,8 @@ from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.disruption import Disruption, disruption
 from jupyter_gq.scheduling.workloads.replicas import stopping_replicas
 
+from .lender_index import LenderIndex
+
 #: States whose work can be stopped by an eviction.
 EVICTABLE = frozenset({State.ADMITTED, State.STARTING, State.RUNNING})
 
@@ -19,11 +21,14 @@ class HolderIndex:
     `by_leaf` and `on_node` list an elastic workload as its smallest gang and each of its surplus replicas.
     """
 
-    def __init__(self, pools_of: Callable[[Workload], frozenset[str]], *, by_user: bool) -> None:
+    def __init__(self, pools_of: Callable[[Workload], frozenset[str]], lenders: LenderIndex, *, by_user: bool) -> None:
         """Make an empty index.
 
-        `pools_of` returns the pools whose devices a workload holds. `by_user`: count the usage of each user.
+        `pools_of` returns the pools whose devices a workload holds. `lenders` is empty as well. `by_user`: count the
+        usage of each user.
         """
+        #: Suspended notebooks, which have lent their devices.
+        self.lenders = lenders
         #: Holders that can be evicted, by preemptibility, pool and leaf queue, in the order of disruption.
         self.by_leaf: dict[bool, dict[str, dict[str, SortedWorkloads[Disruption]]]] = {True: {}, False: {}}
         #: Holders that can be evicted, by node and id.
@@ -32,8 +37,6 @@ class HolderIndex:
         self.stopping: dict[str, Workload] = {}
         #: Gangs that lost some of their tasks, by id.
         self.stale: dict[str, Workload] = {}
-        #: Suspended notebooks, which have lent their devices, by id.
-        self.suspended: dict[str, Workload] = {}
         #: Notebooks that can be evicted, by id: only they can be idle.
         self.notebooks: dict[str, Workload] = {}
         #: Milli-GPU of each user in each leaf queue, without what is stopping; empty unless `by_user`.
@@ -50,7 +53,7 @@ class HolderIndex:
         if workload.state is not State.STOPPING:
             self._count_user(workload, 1)
         if workload.state is State.SUSPENDED:
-            self.suspended[workload.id] = workload
+            self.lenders.add(workload)
         if workload.state is State.STOPPING:
             self.stopping[workload.id] = workload
         for replica in stopping_replicas(workload):
@@ -67,7 +70,9 @@ class HolderIndex:
         """Remove a holder; all arguments must be equal to those with which it was added."""
         if workload.state is not State.STOPPING:
             self._count_user(workload, -1)
-        for named in (self.stopping, self.stale, self.suspended, self.notebooks):
+        if workload.state is State.SUSPENDED:
+            self.lenders.remove(workload)
+        for named in (self.stopping, self.stale, self.notebooks):
             named.pop(workload.id, None)
         for replica in stopping_replicas(workload):
             self.stopping.pop(replica.id, None)

@@ -2,8 +2,10 @@
 
 Rules
 -----
-Owners: a reservation is made for a workload that has waited long (see `admit.reservations`). What an idle notebook has
-lent is reserved as well, against workloads that could not give it back (see `idle.lending`).
+Owners: a reservation is made for a workload that has waited long (see `admit.reservations`). What idle notebooks have
+lent is reserved as well, against workloads that could not give it back (see `idle.lending`). A workload may pass all
+that is lent, or nothing, so all of it is reserved and lifted together. See
+docs/decisions/0293-ask-first-whether-lent-shares-leave-room.md.
 
 Bound work: no other workload starts on reserved devices or is nominated there, except one that may pass
 (`may_pass`): a higher priority of the same queue; work of another queue, if the owner would borrow anyway or if that
@@ -16,18 +18,19 @@ against borrowers. A reservation gives no workload a claim that the workload doe
 Served owners: a workload that has got a place loses its reservation.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 from jupyter_gq.domain.amount import Instant
-from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
-from jupyter_gq.scheduling.placement import DeviceLedger
+from jupyter_gq.scheduling.placement import Bundle, DeviceLedger
 from jupyter_gq.scheduling.quota.accounts import Account, Accounts, add_usage
 from jupyter_gq.scheduling.quota.min_runtime import MinRuntimes
 from jupyter_gq.scheduling.quota.reclaim_rights import is_guaranteed, may_reclaim, stays_within_host_quotas
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.replicas import is_surplus
+
+from .lender_index import may_borrow
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,22 +43,26 @@ class Reservation:
     not_before: Instant
 
 
-def may_borrow(workload: Workload) -> bool:
-    """Tell whether a workload may use what a suspended notebook has lent: preemptible training work can give it back.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lifted:
+    """The reservations that one call of `Reservations.lift` has lifted."""
 
-    See the rule on borrowers in `idle.lending`.
-    """
-    return workload.preemptible and workload.kind is Kind.TRAINING
+    reservations: Sequence[Reservation]
+    #: Whether what notebooks have lent was lifted.
+    lent: bool
+
+    def __bool__(self) -> bool:
+        return self.lent or bool(self.reservations)
 
 
 class Reservations:
     """The reservations that bind other workloads in this cycle, and the places that later cycles must know."""
 
     def __init__(self, ledger: DeviceLedger, accounts: Accounts, min_runtimes: MinRuntimes, now: Instant) -> None:
-        #: Reservations by the id of their owner.
+        #: Reservations of pending workloads, by the id of their owner.
         self.by_owner: dict[str, Reservation] = {}
-        #: Owners whose reservations bind no workload at this moment.
-        self.lifted: set[str] = set()
+        #: Suspended notebooks for which the devices that they have lent are reserved, by id.
+        self.lent: dict[str, Workload] = {}
         #: Ids of workloads whose reserved, nominated or new place is recorded for later cycles.
         self.recorded: set[str] = set()
         #: Ids of those for which other work was told to stop, so that no longer wait takes their place.
@@ -64,6 +71,19 @@ class Reservations:
         self._accounts = accounts
         self._min_runtimes = min_runtimes
         self._now = now
+        self._bundle: Bundle = ()
+        #: Owners whose reservations bind no workload at this moment.
+        self._lifted: set[str] = set()
+        #: Whether what notebooks have lent binds no workload at this moment.
+        self._lent_is_lifted = False
+
+    def __bool__(self) -> bool:
+        """Whether there are reservations, lifted or not."""
+        return bool(self.by_owner or self.lent)
+
+    def owners(self) -> list[Workload]:
+        """Return the workloads for which devices are reserved, suspended notebooks first."""
+        return [*self.lent.values(), *(each.workload for each in self.by_owner.values())]
 
     def reserve(self, workload: Workload, place: tuple[TaskPlacement, ...], *, not_before: Instant) -> None:
         """Reserve these devices for a pending workload and record the place.
@@ -74,11 +94,14 @@ class Reservations:
         self.recorded.add(workload.id)
         self._ledger.reserve_devices(workload, place)
 
-    def reserve_lent(self, notebook: Workload) -> None:
-        """Reserve the devices of a suspended notebook against workloads that could not give them back."""
-        place = notebook.placement
-        self.by_owner[notebook.id] = Reservation(workload=notebook, place=place, not_before=self._now)
-        self._ledger.reserve_devices(notebook, place)
+    def reserve_lent(self, notebooks: Sequence[Workload]) -> None:
+        """Reserve the devices of suspended notebooks against workloads that could not give them back.
+
+        Call it once in a cycle, before any other reservation is made.
+        """
+        self.lent = {notebook.id: notebook for notebook in notebooks}
+        self._bundle = self._ledger.bundle(notebooks)
+        self._ledger.reserve_bundle(self._bundle)
 
     def cancel(self, owner: str) -> None:
         """Remove the reservation of the workload of that id, and do not record its place any more.
@@ -94,55 +117,61 @@ class Reservations:
         self.recorded.discard(name)
         self.nominated.discard(name)
 
-    def of_pending(self) -> list[Reservation]:
-        """Return the reservations of pending workloads: all but those of suspended notebooks."""
-        return [each for each in self.by_owner.values() if each.workload.state is State.PENDING]
-
     # --- who may pass
 
-    def lift(self, workload: Workload | None) -> list[Reservation]:
+    def lift(self, workload: Workload | None) -> Lifted:
         """Lift the reservations that do not bind `workload`, or every one if it is None; return what was lifted.
 
         Reservations that were lifted already are not returned. Give the result to `put_back`.
         """
         lifted = self._liftable(workload)
-        for each in lifted:
-            self.lifted.add(each.workload.id)
+        for each in lifted.reservations:
+            self._lifted.add(each.workload.id)
             self._ledger.unreserve_devices(each.workload, each.place)
+        if lifted.lent:
+            self._lent_is_lifted = True
+            self._ledger.reserve_bundle(self._bundle, -1)
         return lifted
 
-    def put_back(self, lifted: Iterable[Reservation], is_served: Callable[[str], bool]) -> None:
+    def put_back(self, lifted: Lifted, is_served: Callable[[str], bool]) -> None:
         """Undo `lift`, except for owners for whose id `is_served` is true: those lose their reservations."""
-        for each in lifted:
+        for each in lifted.reservations:
             owner = each.workload.id
-            self.lifted.discard(owner)
+            self._lifted.discard(owner)
             if is_served(owner):
                 del self.by_owner[owner]
             else:
                 self._ledger.reserve_devices(each.workload, each.place)
+        if lifted.lent:
+            self._lent_is_lifted = False
+            self._ledger.reserve_bundle(self._bundle)
 
-    def lifted_for(self, workload: Workload) -> frozenset[str]:
-        """Return the owners whose reservations are lifted now or would be lifted by `lift(workload)`."""
-        return frozenset(self.lifted).union(each.workload.id for each in self._liftable(workload))
+    def lifted_for(self, workload: Workload | None = None) -> Hashable:
+        """Return a key that is the same whenever the same reservations are lifted now.
 
-    def _liftable(self, workload: Workload | None) -> list[Reservation]:
-        return [
+        With a workload, the key counts what `lift(workload)` would lift as lifted.
+        """
+        more = Lifted(reservations=(), lent=False) if workload is None else self._liftable(workload)
+        owners = frozenset(self._lifted).union(each.workload.id for each in more.reservations)
+        return owners, self._lent_is_lifted or more.lent
+
+    def _liftable(self, workload: Workload | None) -> Lifted:
+        found = [
             each
             for owner, each in self.by_owner.items()
-            if owner not in self.lifted and (workload is None or self.may_pass(workload, each))
+            if owner not in self._lifted and (workload is None or self.may_pass(workload, each))
         ]
+        lent = bool(self.lent) and not self._lent_is_lifted and (workload is None or may_borrow(workload))
+        return Lifted(reservations=found, lent=lent)
 
     def may_pass(self, workload: Workload, reservation: Reservation) -> bool:
-        """Tell whether `workload` may use devices of the reservation: always if it is the owner.
+        """Tell whether `workload` may use devices that are reserved for a pending workload: always if it is the owner.
 
-        Preemptible training work may use what a suspended notebook has lent. No surplus replica may use the devices of
-        a pending owner. For all other work, see the rule on bound work.
+        No surplus replica may use them. For all other work, see the rule on bound work.
         """
         owner = reservation.workload
         if workload.id == owner.id:
             return True
-        if owner.state is State.SUSPENDED:
-            return may_borrow(workload)
         if is_surplus(workload):
             return False
         if workload.queue == owner.queue:
