@@ -20,8 +20,9 @@ from typing import Literal
 
 from jupyter_gq.domain.job_names import LAST
 
-from .calls import Definitions, Names, find_calls, read_text
+from .calls import Definitions, find_calls
 from .cells import parse_cell
+from .full_names import Names, read_text
 from .magics import Magic, read_magic
 from .shell_effects import find_command_effects
 

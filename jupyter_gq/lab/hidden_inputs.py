@@ -21,9 +21,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from .bundle import Step
-from .calls import Names, list_calls
+from .calls import list_calls
 from .cells import parse_cell
 from .failed_cells import find_partial_runs
+from .full_names import Names
 from .history import RanCell
 from .magics import read_magic
 from .names import find_free_names, find_made_names

@@ -4,7 +4,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from .calls import list_calls, read_text
+from .calls import list_calls
+from .full_names import read_text
 from .magics import read_magic
 from .parsing import compile_quietly, list_nodes
 

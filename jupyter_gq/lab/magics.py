@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from string import Formatter
 from typing import Literal
 
-from .calls import read_text
 from .cells import parse_cell
+from .full_names import read_text
 
 Kind = Literal["python", "shell", "other"]
 

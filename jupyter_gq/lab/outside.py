@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from .bundle import Step
-from .calls import Names, list_calls, read_text
+from .calls import list_calls
 from .cells import parse_cell
+from .full_names import Names, read_text
 from .magics import read_magic
 from .parsing import list_nodes
 from .requests import CellWarning

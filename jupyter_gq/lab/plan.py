@@ -14,10 +14,10 @@ from jupyter_gq.client.models import Kernel
 from . import cells
 from .assignments import plan_assignments
 from .bundle import Origin, Step, is_python, read_cells, read_python_version
-from .calls import MODULES_BY_USUAL_NAMES
 from .changes import find_stored_names
 from .effects import Effect, find_effects_in_order
 from .environment import ServerEnvironment
+from .full_names import MODULES_BY_USUAL_NAMES
 from .job_senders import leave_out_senders
 from .names import find_free_names, find_imported_names, find_made_names, find_needed_names
 from .requests import (

@@ -20,8 +20,9 @@ from collections.abc import Iterable, Iterator
 from weakref import WeakKeyDictionary
 
 from .bindings import Function, find_functions
-from .calls import Names, list_calls
+from .calls import list_calls
 from .cells import parse_cell
+from .full_names import Names
 from .magics import Magic, read_magic
 from .parsing import list_children, list_nodes
 
