@@ -24,6 +24,7 @@ from .calls import Definitions, find_calls
 from .cells import parse_cell
 from .full_names import Names, read_text
 from .magics import Magic, read_magic
+from .path_texts import is_file_name, names_path
 from .shell_effects import find_command_effects
 
 Kind = Literal[
@@ -84,11 +85,8 @@ _WRITING_METHODS = frozenset(
 )
 #: Functions and methods that write a file if one of their first arguments is the name of a file with an ending.
 _WRITING_NAME = re.compile(r"(?:write_|save|dump(?!s$)|export|sink_|imwrite|imsave)\w*")
-_FILE_NAME = re.compile(r"(?!\w+://)[^\n*?]{1,500}\.[A-Za-z]\w{0,9}")
 #: Methods of `df.write` in Spark.
 _SPARK_METHODS = frozenset({"parquet", "csv", "json", "orc", "text", "save"})
-#: Variables that probably hold the path of a file.
-_PATH_NAME = re.compile(r"(?:.*_)?(?:path|file|filename|fname|out|output|dest|folder|directory)(?:_.*)?", re.IGNORECASE)
 #: Methods of paths that change files without an argument.
 _PATH_METHODS = frozenset({"unlink", "touch", "rmdir", "extractall"})
 #: Functions that open a file, with the place of the mode among their arguments.
@@ -232,7 +230,7 @@ def _find_writes_of_method(call: ast.Call, name: str, method: str, names: Names)
     elif method in _SQL_METHODS:
         yield from _judge_statement(call, name)
     elif _WRITING_NAME.fullmatch(name.rpartition(".")[2] or method):
-        named = (text for each in call.args[:3] if _is_text(each) and _FILE_NAME.fullmatch(text := _read_path(each)))
+        named = (text for each in call.args[:3] if _is_text(each) and is_file_name(text := _read_path(each)))
         yield from (Effect("writes_files", text) for text in named)
 
 
@@ -380,7 +378,7 @@ def _is_path(node: ast.expr | None, names: Names) -> bool:
     if isinstance(node, ast.Call) and names.spell(node.func) == "str" and node.args:
         return _is_path(node.args[0], names)
     named = node.id if isinstance(node, ast.Name) else ""
-    return _is_text(node) or _is_made_path(node, names) or bool(named and _PATH_NAME.fullmatch(named))
+    return _is_text(node) or _is_made_path(node, names) or bool(named and names_path(named))
 
 
 def _is_text(node: ast.expr | None) -> bool:

@@ -266,7 +266,8 @@ class JobSummary(BaseModel):
     )
     last_seq: int = 0
     disk: str | None = Field(
-        default=None, description="Disk space that the files of a running job take; None = not measured, or below 1 MiB."
+        default=None,
+        description="Disk space that the files of a running job take; None = not measured, or below 1 MiB.",
     )
     eviction: Eviction | None = None
     error: JobError | None = None
