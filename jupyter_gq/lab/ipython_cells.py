@@ -92,7 +92,8 @@ class _BoundedTransformer(TransformerManager):
         found: list[TokenTransformBase] = []
         kinds = cast(list[type[TokenTransformBase]], self.token_transformers)
         for tokens in make_tokens_by_line(lines):
-            candidates = [each for kind in kinds if (each := kind.find([tokens])) is not None]
+            matches = [kind.find([tokens]) for kind in kinds]  # type: ignore[no-untyped-call]
+            candidates = [each for each in matches if each is not None]
             if not candidates:
                 continue
             first = next((each for each in sorted(candidates, key=_get_order) if _can_transform(each, lines)), None)
