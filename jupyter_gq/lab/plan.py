@@ -139,7 +139,6 @@ def _find_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel)
     present = {cell.id: cell.source for cell in read_cells(request.notebook)[0].values()}
     is_newer = bool(request.software) or cells.is_newer_python(read_python_version(request.notebook))
     may_be_newer = python and is_newer
-    in_memory = any(":memory:" in step.source for step in steps)
     effects = find_effects_in_order(step.source for step in steps) if python else [[] for _ in steps]
     for step, acts in zip(steps, effects, strict=True):
         ran = request.prefix[step.index] if step.index is not None else None
@@ -149,8 +148,7 @@ def _find_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel)
             yield warn_about(step, "not_checked", _UNREAD)
         elif python:
             for effect in acts:
-                if not (in_memory and effect.kind == "writes_database"):
-                    yield from _describe_effect(effect, step, ran is not None and ran.ran)
+                yield from _describe_effect(effect, step, ran is not None and ran.ran)
         if may_be_newer:
             yield from _describe_syntax(step)
     yield from _describe_dependents(steps)
