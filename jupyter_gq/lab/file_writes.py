@@ -19,9 +19,11 @@ from .path_texts import is_file_name, names_path
 #: Functions that write a file, with the place of the destination among their arguments.
 _WRITES = {
     **dict.fromkeys(("numpy.save", "numpy.savez", "numpy.savez_compressed", "numpy.savetxt"), 0),
-    **dict.fromkeys(("os.remove", "os.unlink", "os.rmdir", "os.removedirs", "shutil.rmtree", "os.truncate"), 0),
+    **dict.fromkeys(("os.remove", "os.unlink", "os.rmdir", "os.removedirs", "shutil.rmtree"), 0),
     **dict.fromkeys(("matplotlib.pyplot.savefig", "matplotlib.pyplot.imsave", "imageio.imwrite", "cv2.imwrite"), 0),
-    **dict.fromkeys(("scipy.io.savemat", "soundfile.write", "skimage.io.imsave", "os.mkdir", "shelve.open"), 0),
+    **dict.fromkeys(
+        ("scipy.io.savemat", "soundfile.write", "skimage.io.imsave", "os.mkdir", "shelve.open", "os.truncate"), 0
+    ),
     **dict.fromkeys(("os.rename", "os.replace", "shutil.move", "shutil.copy", "shutil.copy2", "shutil.copyfile"), 1),
     **dict.fromkeys(("shutil.copytree", "torch.save", "joblib.dump", "urllib.request.urlretrieve"), 1),
     **dict.fromkeys(("safetensors.torch.save_file", "safetensors.numpy.save_file", "shutil.unpack_archive"), 1),
@@ -36,7 +38,9 @@ _WRITES = {
     "torch.onnx.export": 2,
 }
 #: Functions of these that also read what is there.
-_ALSO_READ = frozenset({"shelve.open"})
+_ALSO_READ = frozenset({"shelve.open", "os.truncate"})
+#: Functions and methods of these that remove what is there.
+_REMOVES = frozenset({"os.remove", "os.unlink", "os.rmdir", "os.removedirs", "shutil.rmtree", "unlink", "rmdir"})
 #: Methods that write a file if they are given a destination; without one they return the content.
 _WRITING_METHODS = frozenset(
     {
@@ -81,6 +85,8 @@ class Destination:
     is_read: bool = False
     #: Whether something is changed if it is there already.
     is_changed: bool = True
+    #: Whether it is only removed.
+    is_removed: bool = False
 
     @property
     def path(self) -> str:
@@ -99,7 +105,8 @@ def _find_by_name(call: ast.Call, names: Names) -> Iterable[Destination]:
     name, method = names.spell(call.func), get_method(call)
     if name in _WRITES:
         given = get_argument(call, _WRITES[name])
-        return [Destination(given or get_argument(call, 0), is_read=given is None or name in _ALSO_READ)]
+        is_read, written = given is None or name in _ALSO_READ, given or get_argument(call, 0)
+        return [Destination(written, is_read=is_read, is_removed=name in _REMOVES)]
     if name in _OPENS:
         opened = get_argument(call, 0, "file") or _get_destination(call)
         return _open(opened, [get_argument(call, _OPENS[name], "mode")], writes_by_default=name in _OPENS_TO_WRITE)
@@ -121,7 +128,7 @@ def _find_by_method(call: ast.Call, name: str, method: str, names: Names) -> Ite
         folder = get_argument(call, 0, "path")
         return [Destination(folder or get_receiver(call), is_read=folder is None)]
     if method in _PATH_METHODS and not call.args:
-        return [Destination(get_receiver(call))]
+        return [Destination(get_receiver(call), is_removed=method in _REMOVES)]
     if method in _SPARK_METHODS and any(_is_attribute(each, "write") for each in list_receivers(call)):
         return [Destination(get_argument(call, 0))]
     if _WRITING_NAME.fullmatch(name.rpartition(".")[2] or method):

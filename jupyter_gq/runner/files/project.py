@@ -8,6 +8,7 @@ Rules
 - Frozen: each file is as it was when the job was sent, in every run, with its time of change. The SHA-256 of each part
   is checked.
 - Written: what the cells are known to write and not to read is not linked. So each job of a sweep writes its own file.
+- Folders: a folder into which the cells write, and that was there when the job was sent, is the job's own.
 - The rest: whatever else lies in the notebook's folder, if this machine has that folder, is there as a link. Files that
   come into the notebook's folder later are not.
 - Once: the files are written before the first cell of the first run on this disk; later runs find what the job left.
@@ -20,7 +21,7 @@ import fcntl
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from io import BufferedReader
 from pathlib import Path
@@ -56,6 +57,7 @@ def prepare_project(folder: RunFolder, bundle: Bundle) -> Bundle:
         if not done.exists():
             _unpack(folder, root, bundle)
             if bundle.files:
+                _make_folders(root, bundle.folders)
                 left = _link_rest(Path(bundle.cwd), root, bundle.written)
                 if left:
                     print(_TOO_MANY.format(left=left, folder=bundle.cwd), flush=True)  # noqa: T201 - this is the run's log
@@ -116,12 +118,20 @@ def _write(place: Path, content: ProjectFile | CarriedPickle, contents: Buffered
             left -= len(part)
 
 
+def _make_folders(root: Path, folders: Iterable[str]) -> None:
+    """Make the folders into which the cells write; links in the place of one would lead to the user's own."""
+    for folder in folders:
+        if not explain_unsafe_path(folder):
+            with suppress(FileExistsError, NotADirectoryError):  # a file that goes along is in its place
+                (root / folder).mkdir(parents=True, exist_ok=True)
+
+
 def _link_rest(source: Path, root: Path, written: Iterable[str]) -> int:
     """Link everything in the notebook's folder that is not in the job's; do nothing if this machine lacks the folder.
 
     Returns how many links were left out, since there were too many.
 
-    The `written` paths are not linked. In a folder with frozen files or such paths, the others are linked one by one.
+    The `written` paths are not linked. In a folder of the job's own or with such paths, others are linked one by one.
     """
     own = {root / path for path in written if not explain_unsafe_path(path)}
     for path in own:
