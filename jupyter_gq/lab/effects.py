@@ -134,8 +134,9 @@ def _judge_command(command: str) -> Iterable[Effect]:
 def _find_in_magic(magic: Magic, names: Names, known: Definitions) -> Iterable[Effect]:
     """Yield the effects of a magic or a command."""
     name, line = magic.name, magic.line
-    if magic.kind == "python":
-        for tree in magic.trees:
+    trees = magic.trees
+    if trees:
+        for tree in trees:
             yield from _find_in_tree(tree, names, known)
     elif magic.body and (magic.kind == "shell" or magic.runs_python or name in _OTHER_LANGUAGES):
         yield from _judge_script(magic)

@@ -4,6 +4,7 @@ Rules
 -----
 - Magics are calls such as `get_ipython().run_line_magic("time", "f()")`, as IPython's transformer writes them.
 - Code: the Python in `%%time`, `%timeit` and their like is what follows the options.
+- Scripts: the code of `%run` is that of its script; see `scripts`.
 - Expanded: IPython puts values into commands and into the lines of other magics. `{...}` holds an expression. A name
   after `$` is often one of the shell: if no variable has this name, IPython leaves the whole line as it is.
 
@@ -18,6 +19,7 @@ from typing import Literal
 
 from .cells import parse_cell
 from .full_names import read_text
+from .scripts import Script, find_script
 
 Kind = Literal["python", "shell", "other"]
 
@@ -57,8 +59,16 @@ class Magic:
         return [source for source in [*of_line, self.body] if source.strip()]
 
     @property
+    def script(self) -> Script | None:
+        """The script that the magic runs, if it is known."""
+        return find_script(self.line) if self.name == "run" else None
+
+    @property
     def trees(self) -> list[ast.Module]:
-        """Syntax trees of the Python that runs, without what is no Python."""
+        """Syntax trees of the Python that runs in the kernel, without what is no Python."""
+        script = self.script
+        if script is not None:
+            return list(script.trees)
         return [tree for source in self.code if (tree := parse_cell(source)) is not None]
 
     @property

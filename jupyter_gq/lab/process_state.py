@@ -89,8 +89,10 @@ class _Reader:
     def read(self, source: str) -> Iterator[str]:
         """Yield what one cell sets; its own names are added to those of the cells before it."""
         tree = parse_cell(source)
-        if tree is None:
-            return
+        if tree is not None:
+            yield from self._read_tree(tree)
+
+    def _read_tree(self, tree: ast.Module) -> Iterator[str]:
         self._names.add(tree)
         self._functions |= find_functions(tree.body)
         for node in list_nodes(tree):
@@ -123,8 +125,8 @@ class _Reader:
                 yield name
 
     def _find_in_magic(self, magic: Magic) -> Iterator[str]:
-        for source in magic.code:
-            yield from self.read(source)
+        for tree in magic.trees:
+            yield from self._read_tree(tree)
         argument = magic.line.strip()
         if (magic.name in _SETTING_MAGICS and argument and argument not in _HARMLESS) or magic.name == "pprint":
             yield f"%{magic.name}"

@@ -213,8 +213,9 @@ class _Finder:
             for word in magic.line.replace(",", " ").split():
                 self._add_module(word)
         elif magic.name == "run":
-            for word in magic.line.split():
-                self._add(f"{word}.py")  # `%run script` runs script.py
+            words = [f"{word}.py" for word in magic.line.split()]  # `%run script` runs script.py
+            for path in words if magic.script is None else [magic.script.path]:
+                self._add(path)
 
     def note_command(self, node: ast.expr) -> None:
         """Add what the words of a command name: those of a text, or the texts of a list."""
