@@ -108,6 +108,8 @@ def _list_assignments(steps: Iterable[Step]) -> list[PlannedAssignment]:
 
 def _is_choice(name: str, value: object) -> bool:
     """Return whether the value of a name is one of several that a person may want to compare."""
+    if name.startswith("__"):
+        return False
     if not isinstance(value, str):
         return True
     word = _HUB_NAME if _OF_HUB.search(name) else _WORD

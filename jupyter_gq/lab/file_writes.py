@@ -32,13 +32,18 @@ _WRITES = {
     **dict.fromkeys(("logging.FileHandler", "logging.handlers.RotatingFileHandler", "dill.dump_session"), 0),
     **dict.fromkeys(("torch.utils.tensorboard.SummaryWriter", "tensorboardX.SummaryWriter"), 0),
     **dict.fromkeys(("pyarrow.parquet.ParquetWriter", "fastparquet.write", "imageio.mimsave", "os.symlink"), 0),
+    "cv2.VideoWriter": 0,
     **dict.fromkeys(("pyarrow.parquet.write_table", "pyarrow.feather.write_feather", "pyarrow.csv.write_csv"), 1),
     **dict.fromkeys(("pyarrow.dataset.write_dataset", "pyarrow.parquet.write_to_dataset", "torch.jit.save"), 1),
     **dict.fromkeys(("torchvision.utils.save_image", "onnx.save", "nibabel.save", "SimpleITK.WriteImage"), 1),
     "torch.onnx.export": 2,
 }
+#: Names of keywords that hold a destination.
+_DESTINATION_KEYWORD = re.compile(
+    r"dst|extract_dir|f|log_dir|base_name|.*(?:path|buf|file|fname|excel_writer|destination).*"
+)
 #: Functions of these that also read what is there.
-_ALSO_READ = frozenset({"shelve.open", "os.truncate"})
+_ALSO_READ = frozenset({"shelve.open", "os.truncate", "shutil.unpack_archive"})
 #: Functions and methods of these that remove what is there.
 _REMOVES = frozenset({"os.remove", "os.unlink", "os.rmdir", "os.removedirs", "shutil.rmtree", "unlink", "rmdir"})
 #: Methods that write a file if they are given a destination; without one they return the content.
@@ -104,7 +109,7 @@ def _find_by_name(call: ast.Call, names: Names) -> Iterable[Destination]:
     """Return the destinations of a call by the full name of what it calls, also those that are no files."""
     name, method = names.spell(call.func), get_method(call)
     if name in _WRITES:
-        given = get_argument(call, _WRITES[name])
+        given = get_argument(call, _WRITES[name]) or _get_named(call)
         is_read, written = given is None or name in _ALSO_READ, given or get_argument(call, 0)
         return [Destination(written, is_read=is_read, is_removed=name in _REMOVES)]
     if name in _OPENS:
@@ -149,10 +154,13 @@ def _open(
 
 def _get_destination(call: ast.Call) -> ast.expr | None:
     """Return the destination of a method that writes: its first argument, or a keyword that names a path or buffer."""
-    if call.args:
-        return call.args[0]
-    named = (k.value for k in call.keywords if re.search("path|buf|file|fname|excel_writer|destination", k.arg or ""))
-    return next(named, None)
+    return call.args[0] if call.args else _get_named(call)
+
+
+def _get_named(call: ast.Call) -> ast.expr | None:
+    """Return the value of the first keyword that names a path or buffer; None if there is none."""
+    named = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
+    return next((value for name, value in named.items() if _DESTINATION_KEYWORD.fullmatch(name)), None)
 
 
 def _is_attribute(node: ast.expr, name: str) -> bool:

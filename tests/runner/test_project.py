@@ -62,12 +62,16 @@ def test_a_written_file_of_an_earlier_run_is_a_result_and_stays_as_it_was_in_the
 def test_a_folder_into_which_the_job_writes_is_its_own_with_links_to_the_files_in_it(job: Job) -> None:
     (job.cwd / "ckpt").mkdir(parents=True)
     (job.cwd / "ckpt" / "0.pt").write_text("earlier")
+    (job.cwd / "data" / "plots").mkdir(parents=True)
+    for number in range(project.MOST_LINKED + 1):
+        (job.cwd / "data" / f"{number}.txt").touch()
     job.files = {"model.py": b"WIDTH = 7\n"}
-    job.manifest = {"folders": ["ckpt", "elsewhere/plots", "model.py/x", "../out"]}
+    job.manifest = {"folders": ["ckpt", "elsewhere/plots", "model.py/x", "../out", "data/plots"]}
     job.target(
         "print(open('ckpt/0.pt').read())\n"
         "for path in ('ckpt/1.pt', 'elsewhere/plots/a.txt'):\n"
-        "    open(path, 'w').write('new')"
+        "    open(path, 'w').write('new')\n"
+        "import os; assert os.path.islink('data')"
     )
     assert job.run()["outcome"] == "SUCCEEDED", job.log()
     listed = json.loads((job.folder / "results.json").read_text())["files"]

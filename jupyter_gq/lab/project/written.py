@@ -126,6 +126,8 @@ class _Uses:
                 for target in targets:
                     if isinstance(target, ast.Name):
                         self._given[target.id].append(value)
+            case ast.For(target=ast.Name(id=name), iter=ast.List(elts=values) | ast.Tuple(elts=values)):
+                self._given[name] += values
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
                 self._given[name].append(value)
             case ast.FunctionDef() | ast.AsyncFunctionDef():

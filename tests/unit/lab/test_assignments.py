@@ -171,6 +171,7 @@ def test_what_is_more_than_a_literal_takes_no_part(text) -> None:
         ("title = 'Loss of each epoch'", False),
         ("fmt = '{:.3f}'", False),
         ("empty = ''", False),
+        ("__version__ = '1.0'", False),
     ],
 )
 def test_texts_are_proposed_if_they_choose_something(source, proposed) -> None:

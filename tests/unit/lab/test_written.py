@@ -30,12 +30,17 @@ def folder(tmp_path: Path) -> Path:
         "def keep(net, path='ckpt/1.pt'):\n    torch.save(net, path)\nkeep(net)",
         "%time torch.save(x, f'ckpt/{e}.pt')",
         "!echo done > ckpt/1.pt",
+        "os.system('echo done > ckpt/1.pt')",
+        "from torch.utils.tensorboard import SummaryWriter\nwriter = SummaryWriter(log_dir='ckpt')",
+        "torch.save(obj=x, f=f'ckpt/{e}.pt')",
+        "shutil.copy(src='a.pt', dst='ckpt/1.pt')",
+        "for path in ['ckpt/1.pt', 'ckpt/2.pt']:\n    torch.save(x, path)",
         "import shutil\nshutil.rmtree('ckpt')\nos.makedirs('ckpt')\nopen(f'ckpt/{e}.pt', 'w')",
     ],
 )
 def test_what_is_only_written_takes_no_file_along(folder, source):
     write(folder, "ckpt/1.pt", "1")
-    assert going_of_cells(folder, f"import torch, os\n{source}") == []
+    assert going_of_cells(folder, f"import torch, os, shutil\n{source}") == []
 
 
 @pytest.mark.parametrize(
@@ -51,6 +56,9 @@ def test_what_is_only_written_takes_no_file_along(folder, source):
         "torch.save(torch.load(f'ckpt/{e}.pt'), f'best/{e}.pt')",
         "shutil.copy(f'ckpt/{e}.pt', 'best.pt')",
         "zipfile.ZipFile('ckpt/1.pt').extractall('out')",
+        "shutil.unpack_archive(filename='ckpt/1.pt', extract_dir='out')",
+        "shutil.copy(src='ckpt/1.pt', dst='a.pt')",
+        "for path in ['ckpt/1.pt']:\n    torch.save(torch.load(path), path)",
         "path = f'ckpt/{e}.pt'",
         "open = print\nopen(f'ckpt/{e}.pt', 'w')",
     ],
