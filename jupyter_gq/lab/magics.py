@@ -19,6 +19,7 @@ from typing import Literal
 
 from .cells import parse_cell
 from .full_names import read_text
+from .parsing import list_nodes
 from .scripts import Script, find_script
 
 Kind = Literal["python", "shell", "other"]
@@ -153,6 +154,15 @@ def read_magic(call: ast.Call) -> Magic | None:
     name, line, body = texts[:3]
     kind: Kind = "python" if name in _VALUED else "shell" if name in _SHELLS else "other"
     return Magic(kind=kind, name=name, line=line, body=body)
+
+
+def list_trees(tree: ast.Module) -> list[ast.Module]:
+    """Return a syntax tree and those of the Python that its magics run in the kernel, each before those within it."""
+    found = [tree]
+    for each in found:
+        calls = (node for node in list_nodes(each) if isinstance(node, ast.Call))
+        found += [code for call in calls if (magic := read_magic(call)) is not None for code in magic.trees]
+    return found
 
 
 def _list_fields(text: str) -> list[tuple[str, ast.expr | None]] | None:

@@ -102,7 +102,7 @@ class Code:
     """The code of a job."""
 
     #: Syntax trees of its cells.
-    trees: Sequence[ast.AST] = ()
+    trees: Sequence[ast.Module] = ()
     #: Paths that the cells write through functions and statements of SQL, beside those that the trees show.
     written: Sequence[str] = ()
 

@@ -94,14 +94,14 @@ class Variables:
     beginnings: dict[str, str] = field(default_factory=dict)
 
 
-def find_references(tree: ast.AST, variables: Variables | None = None, written: Written | None = None) -> References:
+def find_references(tree: ast.Module, variables: Variables | None = None, written: Written | None = None) -> References:
     """Return the modules and paths that the code of this syntax tree names.
 
     `variables` are those that code before it has assigned; those that this code assigns are added. `written` is what
     this code and the code around it only write. Raises `RecursionError` if an expression is too deep.
     """
     finder = _Finder(variables or Variables(), find_written([tree]) if written is None else written)
-    ahead = [tree]
+    ahead: list[ast.AST] = [tree]
     while ahead:
         node = ahead.pop()
         finder.note(node)

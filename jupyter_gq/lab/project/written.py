@@ -12,13 +12,13 @@ See docs/decisions/0296-take-along-only-what-may-be-read.md.
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from jupyter_gq.lab.bindings import Function
 from jupyter_gq.lab.file_writes import Destination, find_destinations
 from jupyter_gq.lab.full_names import Names
-from jupyter_gq.lab.magics import read_magic
+from jupyter_gq.lab.magics import list_trees, read_magic
 from jupyter_gq.lab.parsing import list_children, list_nodes
 
 #: Functions and methods that make a path of others.
@@ -43,6 +43,8 @@ class Written:
     whole: dict[int, Destination] = field(default_factory=dict)
     #: All parts of these, of the values of variables that are only written, and of what such parameters are given.
     parts: set[int] = field(default_factory=set)
+    #: The trees, without which the identities would mean other expressions.
+    trees: Sequence[ast.Module] = ()
 
     def add(self, node: ast.expr) -> None:
         """Add an expression with all parts from which it makes a path."""
@@ -54,14 +56,15 @@ class Written:
                 ahead += list_children(each)
 
 
-def find_written(trees: Sequence[ast.AST]) -> Written:
+def find_written(trees: Sequence[ast.Module]) -> Written:
     """Return what the code of these trees only writes; the trees must not be changed while the result is used."""
-    nodes = [node for tree in trees for node in _list_with_magics(tree)]
+    trees = [each for tree in trees for each in list_trees(tree)]
+    nodes = [node for tree in trees for node in list_nodes(tree)]
     names = Names()
     for tree in trees:
         names.add(tree)
     calls = [node for node in nodes if isinstance(node, ast.Call)]
-    written = Written()
+    written = Written(trees=trees)
     for destination in (each for call in calls for each in find_destinations(call, names)):
         if destination.node is not None and not destination.is_read:
             written.whole[id(destination.node)] = destination
@@ -70,16 +73,6 @@ def find_written(trees: Sequence[ast.AST]) -> Written:
         _add_questions(written, calls, names)
         _Uses(nodes, calls).follow(written)
     return written
-
-
-def _list_with_magics(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of a tree, and those of the code in its magics."""
-    ahead = [tree]
-    while ahead:
-        for node in list_nodes(ahead.pop()):
-            yield node
-            magic = read_magic(node) if isinstance(node, ast.Call) else None
-            ahead += magic.trees if magic is not None else []
 
 
 def _makes_path(node: ast.AST) -> bool:
