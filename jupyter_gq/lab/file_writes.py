@@ -137,7 +137,8 @@ def _find_by_method(call: ast.Call, name: str, method: str, names: Names) -> Ite
     if method in _SPARK_METHODS and any(_is_attribute(each, "write") for each in list_receivers(call)):
         return [Destination(get_argument(call, 0))]
     if _WRITING_NAME.fullmatch(name.rpartition(".")[2] or method):
-        return [Destination(each) for each in call.args[:3] if _is_file_text(each)]
+        texts = [each for each in call.args[:3] if _is_file_text(each)]
+        return [Destination(each, is_read=len(texts) > 1) for each in texts]  # one of several may be the source
     return []
 
 

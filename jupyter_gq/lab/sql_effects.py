@@ -42,7 +42,7 @@ _THINGS = (
 #: Statements that change a database. The text ends early if a value is put into it, as with `f"update {table} ..."`.
 _SQL_WRITES = re.compile(
     r"(?:with\b.{0,10000}?\)\s*)?(?:"
-    r"insert\s+(?:or\s+\w+\s+)?(?:into|overwrite|ignore)\b|replace\s+into\b|merge\s+into\b|delete\s+from\b"
+    r"insert\s+(?:or\s+\w+\s+)?(?:into|overwrite|ignore)\b|insert\s+\S+\s+(?:values|select)\b|replace\s+into\b|merge\s+into\b|delete\s+(?:\S+\s+)?(?:from|where)\b"
     r"|update\s+(?:or\s+\w+\s+|only\s+)?\S+\s+(?:(?:as\s+)?\w+\s+)?set\b|truncate\s+(?:table\b|[\w\"`\[])|vacuum\b\s*(?:\w|;|$)"
     rf"|(?:drop|alter|create(?:\s+or\s+replace)?)\s+(?:(?:unique|materialized|external|foreign|virtual)\s+)?(?:{_THINGS})\b"
     r"|(?:insert|update|delete|replace|drop|alter|truncate|merge|create)\s+$)"

@@ -4,6 +4,7 @@ Rules
 -----
 - Written: what is given to a call that writes, makes or removes a file and does not read it, and each part of the path.
 - A variable is written if each use of it is, and so is a parameter of a function; then what they are given is as well.
+- What moves or shows a path that the code writes reads nothing.
 - A question whether a folder is there reads nothing if the same code makes that folder.
 - Whatever is not certain may be read.
 
@@ -31,8 +32,9 @@ _MAKES_PATH = frozenset(
 _MAKES_PATHS_OF_OTHERS = ast.JoinedStr | ast.FormattedValue | ast.BinOp | ast.Attribute | ast.IfExp
 _MAKES_FOLDER = frozenset({"makedirs", "mkdir"})
 _ASKS = frozenset({"exists", "isdir", "is_dir"})
-#: Functions that show a path and do not read the file.
+#: Functions that show a path and do not read the file, and those that move a file, which has been written by then.
 _SHOWS = frozenset({"print", "display"})
+_MOVES = frozenset({"rename", "replace", "move"})
 
 
 @dataclass(slots=True)
@@ -97,6 +99,13 @@ def _add_questions(written: Written, calls: Sequence[ast.Call], names: Names) ->
                 written.add(each)
 
 
+def _list_shown(call: ast.Call) -> list[ast.expr]:
+    """Return the paths of which a call reads nothing that was there before the code ran."""
+    if _get_name(call) in _MOVES:
+        return [*call.args[:1], *([call.func.value] if isinstance(call.func, ast.Attribute) else [])]
+    return call.args if _get_name(call) in _SHOWS else []
+
+
 class _Uses:
     """The uses of variables and functions in code."""
 
@@ -134,7 +143,7 @@ class _Uses:
 
     def follow(self, written: Written) -> None:
         """Add the values of variables and parameters that are only written, and of those from which these are made."""
-        shown = {id(each) for call in self._calls if _get_name(call) in _SHOWS for each in call.args}
+        shown = {id(each) for call in self._calls for each in _list_shown(call)}
         before = -1
         while before < len(written.parts):
             before = len(written.parts)

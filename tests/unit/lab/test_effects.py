@@ -171,6 +171,8 @@ def test_written_files_are_found_with_their_names(source, name):
         "conn.execute(f'UPDATE {table} SET x = 1')",
         "conn.execute('update only t as u set x = 1')",
         "conn.execute('DROP MATERIALIZED VIEW v')",
+        "conn.execute('INSERT t VALUES (1)')",
+        "conn.execute('delete t from t join u on t.x = u.x')",
         "client.query('CREATE OR REPLACE TABLE t AS SELECT 1')",
         "from sqlalchemy import insert\nconn.execute(insert(table), rows)",
         "import sqlite3\na, b = sqlite3.connect('a.db'), 1\nm = sqlite3.connect(':memory:')\na.execute('DROP TABLE t')",
