@@ -77,6 +77,18 @@ _OPENS = {
 }
 #: Functions of these that also write if no mode is given.
 _OPENS_TO_WRITE = frozenset({"numpy.memmap", "numpy.lib.format.open_memmap", "pandas.HDFStore"})
+#: Functions of these that open a file of many parts, which is read to add one.
+_CONTAINERS = frozenset(
+    {
+        "h5py.File",
+        "netCDF4.Dataset",
+        "zipfile.ZipFile",
+        "tarfile.open",
+        "tables.open_file",
+        "pandas.HDFStore",
+        "zarr.open",
+    }
+)
 _WRITING_MODE = re.compile(r"[waxcn][bt+]*(?:[:|]\w*)?|r[bt]*\+[bt]*")
 
 
@@ -114,7 +126,8 @@ def _find_by_name(call: ast.Call, names: Names) -> Iterable[Destination]:
         return [Destination(written, is_read=is_read, is_removed=name in _REMOVES)]
     if name in _OPENS:
         opened = get_argument(call, 0, "file") or _get_destination(call)
-        return _open(opened, [get_argument(call, _OPENS[name], "mode")], writes_by_default=name in _OPENS_TO_WRITE)
+        modes = [get_argument(call, _OPENS[name], "mode")]
+        return _open(opened, modes, name=name, by_default=name in _OPENS_TO_WRITE)
     if name == "os.makedirs" or (method == "mkdir" and name != "os.mkdir"):
         folder = get_receiver(call) if method == "mkdir" else get_argument(call, 0)
         return [Destination(folder, is_changed=not any(keyword.arg == "exist_ok" for keyword in call.keywords))]
@@ -143,14 +156,15 @@ def _find_by_method(call: ast.Call, name: str, method: str, names: Names) -> Ite
 
 
 def _open(
-    opened: ast.expr | None, modes: Iterable[ast.expr | None], *, writes_by_default: bool = False
+    opened: ast.expr | None, modes: Iterable[ast.expr | None], *, name: str = "", by_default: bool = False
 ) -> list[Destination]:
-    """Return the file that a call opens if one of the modes writes; without a mode, `writes_by_default` counts."""
+    """Return the file that the function `name` opens, if one of the modes writes; without a mode, `by_default` says."""
     given = [str(mode.value) if isinstance(mode, ast.Constant) else "" for mode in modes if mode is not None]
     writing = [mode for mode in given if _WRITING_MODE.fullmatch(mode)]
-    if not (writing or (writes_by_default and not given)):
+    if not (writing or (by_default and not given)):
         return []
-    return [Destination(opened, is_read=not writing or writing[0].startswith("r"))]
+    reading = ("r", "a") if name in _CONTAINERS else "r"
+    return [Destination(opened, is_read=not writing or writing[0].startswith(reading))]
 
 
 def _get_destination(call: ast.Call) -> ast.expr | None:

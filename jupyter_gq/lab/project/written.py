@@ -13,7 +13,7 @@ See docs/decisions/0296-take-along-only-what-may-be-read.md.
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jupyter_gq.lab.bindings import Function
@@ -30,10 +30,12 @@ _MAKES_PATH = frozenset(
     }
 )
 _MAKES_PATHS_OF_OTHERS = ast.JoinedStr | ast.FormattedValue | ast.BinOp | ast.Attribute | ast.IfExp
+#: Most steps from a path that is written to the expression from which it is made.
+_MOST_STEPS = 10
 _MAKES_FOLDER = frozenset({"makedirs", "mkdir"})
 _ASKS = frozenset({"exists", "isdir", "is_dir"})
 #: Functions that show a path and do not read the file, and those that move a file, which has been written by then.
-_SHOWS = frozenset({"print", "display"})
+_SHOWS = frozenset({"print", "display", "debug", "info", "warning"})
 _MOVES = frozenset({"rename", "replace", "move"})
 
 
@@ -50,12 +52,7 @@ class Written:
 
     def add(self, node: ast.expr) -> None:
         """Add an expression with all parts from which it makes a path."""
-        ahead: list[ast.AST] = [node]
-        while ahead:
-            each = ahead.pop()
-            self.parts.add(id(each))
-            if isinstance(each, _MAKES_PATHS_OF_OTHERS) or _makes_path(each):
-                ahead += list_children(each)
+        self.parts.update(id(each) for each in _list_parts(node))
 
 
 def find_written(trees: Sequence[ast.Module]) -> Written:
@@ -75,6 +72,16 @@ def find_written(trees: Sequence[ast.Module]) -> Written:
         _add_questions(written, calls, names)
         _Uses(nodes, calls).follow(written)
     return written
+
+
+def _list_parts(node: ast.expr) -> Iterator[ast.AST]:
+    """Yield an expression and all parts from which it makes a path or text."""
+    ahead: list[ast.AST] = [node]
+    while ahead:
+        each = ahead.pop()
+        yield each
+        if isinstance(each, _MAKES_PATHS_OF_OTHERS) or _makes_path(each):
+            ahead += list_children(each)
 
 
 def _makes_path(node: ast.AST) -> bool:
@@ -143,9 +150,8 @@ class _Uses:
 
     def follow(self, written: Written) -> None:
         """Add the values of variables and parameters that are only written, and of those from which these are made."""
-        shown = {id(each) for call in self._calls for each in _list_shown(call)}
-        before = -1
-        while before < len(written.parts):
+        shown = {id(part) for call in self._calls for each in _list_shown(call) for part in _list_parts(each)}
+        for _ in range(_MOST_STEPS):
             before = len(written.parts)
             for name, values in self._given.items():
                 if name not in self._lost and self._is_written(self._read[name], written, shown):
@@ -154,6 +160,8 @@ class _Uses:
             for name, [function, *others] in self._functions.items():
                 if not others:
                     self._follow_parameters(name, function, written, shown)
+            if len(written.parts) == before:
+                break
 
     def _is_written(self, read: Sequence[int], written: Written, shown: set[int]) -> bool:
         """Return whether a value is only written and shown, and is written at all."""

@@ -111,6 +111,7 @@ def test_installed_packages_are_found(source):
         ("import shutil\nshutil.rmtree('cache')", "cache"),
         ("import h5py\nf = h5py.File('d.h5', 'w')", "d.h5"),
         ("!echo done > done.txt", "done.txt"),
+        ("!ls | tee -a done.txt", "done.txt"),
         ("import gzip\ngzip.open('a.gz', 'wb')", "a.gz"),
         ("%store model", ""),
         ("open(file='größe ✓.csv', mode='w')", "größe ✓.csv"),
