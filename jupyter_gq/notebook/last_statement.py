@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 #: Attribute of the kernel's shell that holds the watch.
@@ -37,12 +37,21 @@ class Shell(Protocol):
 
     ast_transformers: list[object]
     user_ns: Mapping[str, object]
+    #: Called for each error that is shown, also by a magic that goes on afterwards.
+    showtraceback: Callable[..., object]
 
 
 def watch(shell: Shell) -> None:
     """Note from now on what runs last in the cells of this shell."""
     watching = LastStatement(shell)
     setattr(shell, ATTRIBUTE, watching)
+    show = shell.showtraceback
+
+    def note_error(*arguments: object, **options: object) -> object:
+        watching.has_shown_error = True
+        return show(*arguments, **options)
+
+    shell.showtraceback = note_error
     shell.ast_transformers.append(watching)
 
 
@@ -52,15 +61,18 @@ class LastStatement:
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
         self._kind = self._text = ""
+        #: Whether an error has been shown since the last note.
+        self.has_shown_error = False
 
     def note(self, kind: str, text: str) -> None:
         """Note that a command or magic is about to run; with empty texts, that it is any other code."""
-        self._kind, self._text = kind, text
+        self._kind, self._text, self.has_shown_error = kind, text, False
 
     def tell(self) -> str:
-        """Return what ran last and the exit status of the last command, as a JSON object."""
+        """Return what ran last, whether it has shown an error, and the status of the last command, as a JSON object."""
+        status = str(self._shell.user_ns.get("_exit_code", 0))
         return json.dumps(
-            {"kind": self._kind, "text": self._text, "status": str(self._shell.user_ns.get("_exit_code", 0))}
+            {"kind": self._kind, "text": self._text, "status": status, "has_shown_error": self.has_shown_error}
         )
 
     def visit(self, tree: ast.AST) -> ast.AST:

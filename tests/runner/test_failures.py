@@ -149,9 +149,20 @@ def test_an_error_that_a_magic_shows_at_the_end_is_a_failure(job: Job, code: str
     assert (result["outcome"], result["sentence"]) == ("FAILED", said)
 
 
-@pytest.mark.parametrize("code", ["%run part.py\nprint('went on')", "%run -e exit.py", "%tb", "%run part.py\n!true"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "%run part.py\nprint('went on')",
+        "%run -e exit.py",
+        "%tb",
+        "%run part.py\n!true",
+        "%run part.py\n%run fine.py",
+        "for name in ['part', 'fine']:\n    %run {name}.py",
+    ],
+)
 def test_errors_that_a_magic_shows_earlier_do_not_matter(job: Job, code: str) -> None:
     job.prefix("%%writefile part.py\n1 / 0", "one").prefix("%%writefile exit.py\nraise SystemExit(3)", "two")
+    job.prefix("%%writefile fine.py\nprint(1)", "zero")
     job.prefix("%run part.py", "three").target(code)
     assert job.run()["outcome"] == "SUCCEEDED"
 

@@ -127,7 +127,7 @@ class CellClient(NotebookClient):
         docs/decisions/0295-judge-the-end-of-a-job-by-what-ran-last.md.
         """
         last = await self._ask_last_thing()
-        if last.text.startswith("%") and self._shown_error is not None:
+        if last.has_shown_error and self._shown_error is not None:
             end = read_error_exit(self._shown_error)
             if end is not None:
                 raise CellExited(end)

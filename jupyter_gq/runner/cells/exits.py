@@ -61,6 +61,8 @@ class LastThing:
     text: str = ""
     #: Exit status of the command.
     status: int = 0
+    #: Whether a magic has shown an error of the code that it ran.
+    has_shown_error: bool = False
 
 
 def read_last_thing(content: JsonMapping, name: str) -> LastThing:
@@ -69,9 +71,10 @@ def read_last_thing(content: JsonMapping, name: str) -> LastThing:
     text = str((found.get("data") or {}).get("text/plain", ""))
     try:
         told = json.loads(ast.literal_eval(text))
-        kind, shown, status = told["kind"], str(told["text"]), str(told["status"])
+        kind, shown, status, failed = told["kind"], str(told["text"]), str(told["status"]), told["has_shown_error"]
     except (ValueError, SyntaxError, TypeError, KeyError):
         return LastThing()
     if kind not in ("command", "magic"):
         return LastThing()
-    return LastThing(kind=kind, text=shown, status=int(status) if re.fullmatch("-?[0-9]{1,9}", status) else 0)
+    number = int(status) if re.fullmatch("-?[0-9]{1,9}", status) else 0
+    return LastThing(kind=kind, text=shown, status=number, has_shown_error=bool(failed))
