@@ -71,7 +71,7 @@ def record_nominations(
 
 
 def _find_heirs(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> set[str]:
-    """Return the ids of the pending nominees that get devices of victims of this cycle whose preemptors got no place."""
+    """Return the ids of the pending nominees that get devices of victims whose preemptors got no place."""
     if not evictions.evicted and not evictions.replicas:
         return set()
     served = served_workloads(index, allocations)
