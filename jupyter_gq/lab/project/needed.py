@@ -13,10 +13,13 @@ Rules
 
 import ast
 import os
+import re
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -26,7 +29,7 @@ from jupyter_gq.lab.clock import monotonic
 
 from .ignored import Ignored, is_usable, match_patterns
 from .modules import ReadModules
-from .references import Import, References, Variables, find_references
+from .references import UNKNOWN, Import, References, Variables, find_references
 from .written import find_written
 
 Why = Literal["imported", "opened", "pattern"]
@@ -170,6 +173,7 @@ class _Search:
         self._others.written |= references.written
         self._others.removed |= references.removed
         self._others.folders |= references.folders
+        self._others.computed |= references.computed
 
     def note_written(self, others: Sequence[str]) -> None:
         """Note the paths that are only written, `others` among them, and the folders that the job needs for that.
@@ -177,11 +181,28 @@ class _Search:
         What is removed must be there first: a link to a file, or a folder of the job's own.
         """
         removed = self._others.removed
-        self.found.written = sorted(self._others.written.union(others) - self._named - removed)
+        written = self._others.written.union(others, self._list_computed())
+        self.found.written = sorted(written - self._named - removed)[:MOST_FILES]
         made = set(map(os.path.normpath, self.found.written))
         into = set(map(os.path.normpath, filter(None, self._others.folders))) - made
         folders = into.union(map(os.path.normpath, removed))
         self.found.folders = sorted(each for each in folders if os.path.isdir(os.path.join(self._folder, each)))
+
+    def _list_computed(self) -> Iterator[str]:
+        """Yield the files that the code may write by a computed path, and that nothing else names.
+
+        They lie in a folder that the path names. What code reads by a computed path is named by a pattern or a folder.
+        """
+        for sketch in self._others.computed:
+            folder = os.path.normpath(sketch.partition(UNKNOWN)[0].rpartition("/")[0] or ".")
+            if folder == "." or os.path.isabs(folder) or folder.startswith("..") or folder in self._folders:
+                continue
+            pattern = re.compile(".*".join(map(re.escape, os.path.normpath(sketch).split(UNKNOWN))))
+            with suppress(OSError), os.scandir(self._folder / folder) as entries:
+                for entry in islice(entries, MOST_FILES):
+                    path = f"{folder}/{entry.name}"
+                    if pattern.fullmatch(path) and path not in self.found.going and path not in self.found.staying:
+                        yield path
 
     def follow_modules(self) -> None:
         """Add what the modules that go along need in turn."""

@@ -30,6 +30,8 @@ from jupyter_gq.lab.shell_effects import find_command_effects
 
 from .written import Written, find_written
 
+#: What stands for a part of a path that is computed; no path has this character.
+UNKNOWN = "\0"
 #: Longest text that may be a path.
 _LONGEST = 1000
 #: The kinds of nodes with references of their own: a quick look, since modules have many other nodes.
@@ -83,6 +85,8 @@ class References:
     removed: set[str] = field(default_factory=set)
     #: Folders into which the code writes, or that it makes if they are not there.
     folders: set[str] = field(default_factory=set)
+    #: Paths of files which the code only writes, with `UNKNOWN` for each part that is computed.
+    computed: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -90,8 +94,8 @@ class Variables:
     """The variables of code that hold texts."""
 
     texts: dict[str, str] = field(default_factory=dict)
-    #: Beginnings of texts of which the rest is not known.
-    beginnings: dict[str, str] = field(default_factory=dict)
+    #: Texts of which parts are not known, with `UNKNOWN` in place of these.
+    sketches: dict[str, str] = field(default_factory=dict)
 
 
 def find_references(tree: ast.Module, variables: Variables | None = None, written: Written | None = None) -> References:
@@ -150,7 +154,10 @@ class _Finder:
             return
         text = self._read(destination.node)
         if text is None:
-            self.found.folders.add(self._read_beginning(destination.node).rpartition("/")[0])
+            sketch = self._read_sketch(destination.node)
+            self.found.folders.add(sketch.partition(UNKNOWN)[0].rpartition("/")[0])
+            if destination.is_changed and not destination.is_removed:
+                self.found.computed.add(sketch)
         elif destination.is_removed:
             self.found.removed.add(text)
         elif destination.is_changed:
@@ -174,7 +181,7 @@ class _Finder:
         for target in targets:
             if isinstance(target, ast.Name):
                 self._variables.texts.pop(target.id, None)
-                self._variables.beginnings[target.id] = self._read_beginning(value)
+                self._variables.sketches[target.id] = self._read_sketch(value)
                 if text is not None:
                     self._variables.texts[target.id] = text
 
@@ -292,24 +299,19 @@ class _Finder:
             self._texts[id(node)] = self._read_parts(node)
         return self._texts[id(node)]
 
-    def _read_beginning(self, node: ast.expr) -> str:
-        """Return the text or path of an expression up to the first part that is not known."""
+    def _read_sketch(self, node: ast.expr) -> str:
+        """Return the text or path of an expression, with `UNKNOWN` for each part that is not known."""
         text = self._read(node)
         if text is not None:
             return text
         if isinstance(node, ast.Name):
-            return self._variables.beginnings.get(node.id, "")
+            return self._variables.sketches.get(node.id, UNKNOWN)
         template = _get_template(node)
         if template is not None:
-            return _PLACES.split(self._read_beginning(template))[0]
+            return _PLACES.sub(UNKNOWN, self._read_sketch(template))
         separator, parts = _split(node)
-        found = ""
-        for part in parts:
-            known = self._read(part)
-            if known is None:
-                return found + self._read_beginning(part)
-            found += f"{known.rstrip('/')}/" if separator else known
-        return found
+        sketches = [self._read_sketch(part) for part in parts]
+        return separator.join(each.rstrip("/") if separator else each for each in sketches) if parts else UNKNOWN
 
     def _read_parts(self, node: ast.expr) -> str | None:
         """Return the text or path of an expression that is put together from others."""

@@ -7,7 +7,8 @@ Rules
 - Own folder: the job runs in its folder of results. So what it writes there comes back, and no other job sees that.
 - Frozen: each file is as it was when the job was sent, in every run, with its time of change. The SHA-256 of each part
   is checked.
-- Written: what the cells are known to write and not to read is not linked. So each job of a sweep writes its own file.
+- Written: what the cells are known to write and not to read is not linked, also files that a computed path may name. So
+  each job of a sweep writes its own file, and none of the user.
 - Folders: a folder into which the cells write, and that was there when the job was sent, is the job's own, unless more
   than `MOST_LINKED` files and folders are in it.
 - The rest: whatever else lies in the notebook's folder, if this machine has that folder, is there as a link. Files that

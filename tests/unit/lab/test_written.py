@@ -94,10 +94,42 @@ def test_folders_into_which_the_code_writes_are_those_of_the_job(folder):
         "os.remove('plots/a.png')",
     )
     assert found.folders == ["ckpt", "logs/x", "old", "plots"]
-    assert found.written == ["new", "none/a.txt"]
+    assert found.written == ["ckpt/1.pt", "new", "none/a.txt"]
 
 
 def going_of_cells(folder: Path, *sources: str) -> list[str]:
     trees = [tree for source in sources if (tree := parse_cell(source)) is not None]
     assert len(trees) == len(sources)
     return sorted(find_needed(folder, Code(trees=trees), (), CAPS).going)
+
+
+@pytest.mark.parametrize(
+    ("source", "own"),
+    [
+        ("torch.save(x, f'ckpt/{e}.pt')", {"ckpt/1.pt"}),
+        ("torch.save(x, 'ckpt/{}'.format(e))", {"ckpt/1.pt", "ckpt/[1].csv", "ckpt/notes.txt"}),
+        ("path = 'ckpt/' + name + '.pt'\nopen(path, 'w')", {"ckpt/1.pt"}),
+        ("OUT = 'ckpt'\ndf.to_csv(os.path.join(OUT, f'{e}.csv'))", {"ckpt/[1].csv"}),
+        ("from pathlib import Path\nOUT = Path('ckpt')\ndf.to_csv(OUT / f'[{e}].csv')", {"ckpt/[1].csv"}),
+        ("def keep(net, path):\n    torch.save(net, path)\nkeep(net, f'ckpt/{e}.pt')", {"ckpt/1.pt"}),
+        ("torch.save(x, f'ckpt/{e}.pt')\nopen('ckpt/1.pt')", set()),
+        ("torch.save(torch.load(f'ckpt/{e}.pt'), f'ckpt/{e}.pt')", set()),
+        ("OUT = 'ckpt'\nopen(f'{OUT}/{e}.pt', 'w')\nos.listdir(OUT)", set()),
+        ("os.remove(f'ckpt/{e}.pt')", set()),
+        ("torch.save(x, f'{e}.pt')", set()),
+        ("torch.save(x, f'ckpt/{run}/{e}.pt')", set()),
+    ],
+)
+def test_a_file_that_a_computed_path_may_overwrite_is_the_jobs_own(folder, source, own):
+    """Else the job would write through its link into the user's file."""
+    for path in ("0.pt", "ckpt/1.pt", "ckpt/notes.txt", "ckpt/[1].csv"):
+        write(folder, path, "1")
+    code = Code(trees=[parse_cell(f"import torch, os\n{source}")])
+    assert set(find_needed(folder, code, [], CAPS).written) == own
+
+
+def test_data_above_the_cap_stays_linked_beside_computed_paths(folder):
+    write(folder, "data/large.csv", "1" * (CAPS.file + 1))
+    write(folder, "data/1.csv", "1")
+    code = Code(trees=[parse_cell("pd.read_csv('data/large.csv')\ndf.to_csv(f'data/{n}.csv')")])
+    assert find_needed(folder, code, [], CAPS).written == ["data/1.csv"]
