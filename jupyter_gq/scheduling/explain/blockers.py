@@ -130,6 +130,19 @@ class BlockerSearch:
         """
         return self._in_the_way(workload, place, self._binding(workload), ())
 
+    def fits_without(self, workload: Workload, ended: Iterable[Workload]) -> bool:
+        """Tell whether the workload would have a place once some work has `ended` and all that is stopping has stopped.
+
+        Reservations that are not lifted bind it.
+        """
+        ledger = self._allocations.ledger
+        mark = ledger.mark()
+        for each in ended:
+            ledger.release(each)
+        place = assemble.place(ledger, self._allocations.account(workload).queue.pool, workload, View.FUTURE)
+        ledger.rollback(mark)
+        return place is not None
+
     def _in_the_way(
         self, workload: Workload, place: Place, binding: frozenset[str], ended: Sequence[Workload]
     ) -> list[Workload]:
@@ -138,18 +151,16 @@ class BlockerSearch:
         The workload would then fit at `place` if nothing were reserved. Reservations there are lifted, and each is put
         back if the workload still fits anywhere: those of suspended notebooks first, so they are named last.
         """
-        ledger, found = self._allocations.ledger, []
+        ledger, found = self._allocations.ledger, list[Workload]()
         owners, gone = self._owners_at(workload, place, binding), {each.id for each in ended}
         with self._allocations.lifting_reservations(workload):
             mark = ledger.mark()
-            for each in ended:
-                ledger.release(each)
             for owner, reserved in owners:
                 ledger.unreserve_devices(owner, reserved)
             for owner, reserved in (each for each in owners if each[0].id not in gone):
                 before = ledger.mark()
                 ledger.reserve_devices(owner, reserved)
-                if not self._fits(workload):
+                if not self.fits_without(workload, ended):
                     ledger.rollback(before)
                     found.append(owner)
             ledger.rollback(mark)
@@ -166,14 +177,6 @@ class BlockerSearch:
         waiting = [each for each in owners_on_nodes(reservations, place) if each.id in binding]
         reserved = [(each, each.placement) for each in lending]
         return reserved + [(each, reservations.by_owner[each.id].place) for each in waiting]
-
-    def _fits(self, workload: Workload) -> bool:
-        """Tell whether there is a place for the workload as the ledger stands, now or once others have stopped."""
-        ledger = self._allocations.ledger
-        mark = ledger.mark()
-        place = assemble.place(ledger, self._allocations.account(workload).queue.pool, workload, View.FUTURE)
-        ledger.rollback(mark)
-        return place is not None
 
     def _candidates(self, workload: Workload, holders: "_CachedIterable") -> Iterator[Iterable[Workload]]:
         """Yield the candidates of one search after another: a few holders, then work on whole nodes, then all holders.

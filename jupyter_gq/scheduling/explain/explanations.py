@@ -271,27 +271,16 @@ class _Explainer:
         return reasons.explain_own_reservation(self._numbers(workload), workload, free=free, using=using, waited=waited)
 
     def _users_in_the_way(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> list[Workload]:
-        """Return those users of the devices of `place` that must stop before it is free, the least disruptive ones.
+        """Return users of the devices of `place` that must stop before the workload fits, the least disruptive ones.
 
-        If the place is not free without all of its users either, all of them are returned.
+        If the workload does not fit without all of the users either, all of them are returned.
         """
         users = users_of(self._inputs, self._allocations, self._evictions, place)
         left = {user.id: user for user in users}
         for user in reversed(list(by_disruption(users))):
-            others = [each for each in left.values() if each.id != user.id]
-            if self._is_free_without(workload, place, others):
+            if self._blockers.fits_without(workload, [each for each in left.values() if each.id != user.id]):
                 del left[user.id]
         return list(left.values())
-
-    def _is_free_without(self, workload: Workload, place: tuple[TaskPlacement, ...], users: Sequence[Workload]) -> bool:
-        """Tell whether the workload would have its place once these users and all that is stopping have stopped."""
-        ledger = self._allocations.ledger
-        mark = ledger.mark()
-        for user in users:
-            ledger.release(user)
-        is_free = ledger.nominate_at(workload, place)
-        ledger.rollback(mark)
-        return is_free
 
 
 def _return(written: Explanation) -> Explanation:
