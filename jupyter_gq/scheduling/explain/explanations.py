@@ -273,14 +273,16 @@ class _Explainer:
     def _users_in_the_way(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> list[Workload]:
         """Return users of the devices of `place` that must stop before the workload fits, the least disruptive ones.
 
-        If the workload does not fit without all of the users either, all of them are returned.
+        If the workload does not fit without all of the users either, all of them are returned. So are idle notebooks
+        whose shares other work awaits, which count as gone already.
         """
         users = users_of(self._inputs, self._allocations, self._evictions, place)
-        left = {user.id: user for user in users}
-        for user in reversed(list(by_disruption(users))):
+        awaited = {each.id for notebooks in self._findings.awaited_notebooks.values() for each in notebooks}
+        left = {user.id: user for user in users if user.id not in awaited}
+        for user in reversed(list(by_disruption(left.values()))):
             if self._blockers.fits_without(workload, [each for each in left.values() if each.id != user.id]):
                 del left[user.id]
-        return list(left.values())
+        return [user for user in users if user.id in left or user.id in awaited]
 
 
 def _return(written: Explanation) -> Explanation:
