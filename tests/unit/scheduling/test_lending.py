@@ -292,6 +292,22 @@ def test_a_notebook_comes_back_beside_a_borrower_of_another_one_that_stays_away(
     assert [(type(each), each.workload) for each in decide(cluster.snapshot()).instructions] == [(Resume, "nb-bob")]
 
 
+def test_a_notebook_comes_back_at_once_beside_a_borrower_that_goes_for_both():
+    """Ann's notebook waits for the second device; bob's fits already beside what goes for both of them."""
+    cluster = Cluster().node("n", 2).fixed("train", ann="1", bob="0.5").queue("z", 0)
+    ann, bob = (replace(running(a_notebook(who, "0.5"), "n-0"), suspendable=True) for who in ("ann", "bob"))
+    both = replace(ann.request, devices=2)
+    ann = replace(ann, request=both, placement=(TaskPlacement(node="n", devices=("n-0", "n-1")),))
+    cluster.add(*(replace(idle(each, 4000, busy=True), state=State.SUSPENDED) for each in (ann, bob)))
+    cluster.add(running(a_job("whole", "z"), "n-1"), running(a_job("quarter", "z", "0.25"), "n-0"))
+    decision = decide(cluster.snapshot())
+    assert [(type(each), each.workload) for each in decision.instructions] == [
+        (Resume, "nb-bob"),
+        (Evict, "whole"),
+        (Evict, "quarter"),
+    ]
+
+
 def test_a_notebook_that_has_the_cores_is_named_although_it_could_be_suspended_and_keep_them():
     cluster = shared().add(on_cores(running(a_notebook("ann", "0.5", suspendable=True), "n-0"), 3000))
     cluster.nodes = [replace(node, cpu_milli=4000) for node in cluster.nodes]
