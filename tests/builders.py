@@ -248,6 +248,11 @@ def stopped(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, workloads=tuple(left))
 
 
+def anything_stops(snapshot: Snapshot) -> bool:
+    """Whether a workload, or a task of one, was told to stop and has not stopped yet."""
+    return any(workload.state is State.STOPPING or workload.leaving for workload in snapshot.workloads)
+
+
 def half_stopped(snapshot: Snapshot) -> Snapshot:
     """Every other workload that was told to stop has stopped."""
     told = [workload.id for workload in snapshot.workloads if workload.state is State.STOPPING]

@@ -42,7 +42,7 @@ def explained(snapshot: Snapshot, policy: Policy, now: Instant) -> Decision:
         _numbers_add_up(snapshot, decision, entry)
         _who_is_named_is_there(snapshot, entry.why)
         _what_would_help_helps(snapshot, policy, now, entry)
-        _each_is_needed(_with_what_starts(snapshot, decision), policy, now, entry)
+        _each_is_needed(_as_decided(snapshot, decision, entry), policy, now, entry)
     for instruction in decision.instructions:
         if isinstance(instruction, Evict | Shrink | Suspend):
             _who_gives_way_is_told_for_whom(snapshot, decision, instruction)
@@ -114,6 +114,8 @@ def _what_would_help_helps(snapshot: Snapshot, policy: Policy, now: Instant, ent
 def _each_is_needed(snapshot: Snapshot, policy: Policy, now: Instant, entry: Pending) -> None:
     """If anyone of them stays, it does not start, unless it starts anyway once the others in line are gone.
 
+    Those in line for whom something is reserved stay.
+
     Of elastic work perhaps only a part is in the way; then another one that goes as a whole may be enough.
     """
     name, remedy = entry.workload, entry.why.remedy
@@ -122,7 +124,7 @@ def _each_is_needed(snapshot: Snapshot, policy: Policy, now: Instant, entry: Pen
         return
     if len(remedy.workloads) > THOROUGH or any(_of(snapshot, other).elastic for other in remedy.workloads):
         return
-    alone = _content(without(snapshot, *waiting))
+    alone = _content(without(snapshot, *(other for other in waiting if not _of(snapshot, other).reserved)))
     if _starts(run_cycle(alone, policy, now), name):
         return
     for kept in remedy.workloads:
@@ -130,9 +132,22 @@ def _each_is_needed(snapshot: Snapshot, policy: Policy, now: Instant, entry: Pen
         assert not _starts_now(run_cycle(rest, policy, now), name), f"{kept} is not in the way of {name}"
 
 
-def _with_what_starts(snapshot: Snapshot, decision: Decision) -> Snapshot:
-    starts = tuple(i for i in decision.instructions if isinstance(i, Admit | Grow))
-    return apply(snapshot, Decision(instructions=starts, pending=()), NOW)
+def _as_decided(snapshot: Snapshot, decision: Decision, entry: Pending) -> Snapshot:
+    """The cluster with what starts, and with all others that get a place later as if they ran there.
+
+    What stops has stopped, unless the entry says that it is waited for.
+    """
+    left = []
+    for workload in apply(snapshot, decision, NOW).workloads:
+        if workload.id == entry.workload:
+            left.append(workload)
+        elif workload.nominated and workload.reserved and workload.state in {State.PENDING, State.STOPPING}:
+            left.append(replace(workload, state=State.RUNNING, placement=workload.reserved, started_at=NOW, stop=None))
+        elif workload.state is State.STOPPING and workload.id in entry.why.blockers:
+            left.append(_of(snapshot, workload.id))
+        elif workload.state is not State.STOPPING:
+            left.append(replace(workload, leaving=()))
+    return replace(snapshot, workloads=tuple(left))
 
 
 def _content(snapshot: Snapshot) -> Snapshot:
@@ -224,12 +239,19 @@ def _who_gives_way_is_told_for_whom(snapshot: Snapshot, decision: Decision, told
         assert _preemptor(taker) in told.sentence, told
         # Where no GPU is asked for or given, it is processors and memory that were needed.
         of_gpus = smallest(taker)[0] and held(_of(snapshot, told.workload))[0]
-        assert (_gpus(smallest(taker)[0]) if of_gpus else "CPU core") in told.sentence, told
+        wanted = [_gpus(milli) for milli in _wanted_at_once(decision, taker)] if of_gpus else ["CPU core"]
+        assert any(amount in told.sentence for amount in wanted), told
         assert taker.queue != _of(snapshot, told.workload).queue, told
     if reason is EvictReason.PREEMPTED:
         assert taker.priority > _of(snapshot, told.workload).priority, told
         assert str(taker.priority) in told.sentence, told
     assert taker.state is not State.PENDING or _starts(decision, taker.id), f"it gave way for nothing: {told}"
+
+
+def _wanted_at_once(decision: Decision, taker: Workload) -> list[int]:
+    """What room may be made for, in milli-GPU: its smallest gang or, of work that starts now or runs, one task more."""
+    grows = taker.elastic and (taker.holds or _starts_now(decision, taker.id))
+    return [smallest(taker)[0], *(group.request.milli for group in groups_of(taker) if grows)]
 
 
 def _of(snapshot: Snapshot, name: str) -> Workload:

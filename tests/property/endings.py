@@ -15,7 +15,7 @@ from jupyter_gq.domain.workload import TaskPlacement
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Decision
 from jupyter_gq.scheduling.policy import Policy
-from tests.builders import NOW, admitted, apply, cordoned, later, stopped, without
+from tests.builders import NOW, admitted, anything_stops, apply, cordoned, later, stopped, without
 from tests.property import laws
 from tests.property.histories import settle
 
@@ -119,7 +119,7 @@ def other_bounds_hold_in_the_end_without_taking_what_is_entitled(
         decision = run_cycle(snapshot, policy, NOW)
         laws.entitled_work_goes_last(snapshot, decision, policy)
         snapshot = apply(snapshot, decision)
-        if not decision.instructions and all(w.state is not State.STOPPING for w in snapshot.workloads):
+        if not decision.instructions and not anything_stops(snapshot):
             break
         snapshot = stopped(snapshot)
     assert not decision.instructions, "the cluster does not come to rest"

@@ -15,7 +15,7 @@ from jupyter_gq.scheduling.engine import Scheduler
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import begin_cycle
-from tests.builders import NOW, apply, later, lost, stopped, without
+from tests.builders import NOW, anything_stops, apply, later, lost, stopped, without
 from tests.property import laws
 from tests.property.arithmetic import Books
 from tests.property.clusters import World
@@ -75,7 +75,7 @@ def settle(snapshot: Snapshot, policy: Policy, rounds: int = 40) -> Snapshot:
     """Cycles until nothing happens any more, whatever is told to stop stopping in between."""
     for _ in range(rounds):
         decision, snapshot = check(snapshot, policy)
-        if not decision.instructions and all(w.state is not State.STOPPING for w in snapshot.workloads):
+        if not decision.instructions and not anything_stops(snapshot):
             return snapshot
         snapshot = stopped(snapshot)
     raise AssertionError("the cluster does not come to rest")

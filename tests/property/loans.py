@@ -7,6 +7,7 @@ Safety: what never happens. Liveness: what happens in the end.
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.snapshot import Snapshot
@@ -80,10 +81,14 @@ def everything_lent_can_be_given_back(after: Snapshot) -> None:
 def a_used_notebook_comes_back_now_or_as_soon_as_borrowers_have_stopped(
     snapshot: Snapshot, after: Snapshot, decision: Decision
 ) -> None:
-    """Liveness. A cycle brings the notebook back, or else tells enough borrowers to stop."""
-    now = _held_by(_awake(snapshot))
-    soon = _held_by(w for w in _awake(after) if w.state is not State.STOPPING)
+    """Liveness. A cycle brings the notebook back, or else tells enough borrowers to stop.
+
+    Of two notebooks that cannot both come back at once, one does.
+    """
     resumed = {each.workload for each in decision.instructions if isinstance(each, Resume)}
+    now = _held_by([*_awake(snapshot), *(w for w in snapshot.workloads if w.id in resumed)])
+    staying = (w for w in _awake(after) if w.state is not State.STOPPING)
+    soon = _held_by(replace(w, leaving=()) for w in staying)
     devices = _devices(snapshot)
     for notebook in filter(is_wanted_back, snapshot.workloads):
         if not all(_works(devices[device]) for device in _devices_of([notebook])) or notebook.id in resumed:

@@ -6,13 +6,12 @@ Safety: what never happens. Liveness: what happens in the end.
 from hypothesis import given
 
 from jupyter_gq.domain.snapshot import Snapshot
-from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Decision
 from jupyter_gq.scheduling.engine import Scheduler
 from jupyter_gq.scheduling.policy import Policy
-from tests.builders import NOW, half_stopped, stopped
+from tests.builders import NOW, anything_stops, half_stopped, stopped
 from tests.property import endings, laws, loans
 from tests.property.histories import check, random_worlds
 from tests.property.lending import happens, lendings
@@ -55,7 +54,7 @@ def _come_to_rest(scheduler: Scheduler, snapshot: Snapshot, policy: Policy, roun
     """Cycles until nothing happens any more, whatever is told to stop stopping in between."""
     for _ in range(rounds):
         decision, snapshot = _cycle(scheduler, snapshot, policy)
-        if not decision.instructions and all(w.state is not State.STOPPING for w in snapshot.workloads):
+        if not decision.instructions and not anything_stops(snapshot):
             loans.nobody_waits_beside_free_room(snapshot, policy)
             loans.suspended_notebooks_named_as_in_the_way_really_are(snapshot, policy, decision)
             laws.nobody_entitled_waits(snapshot, policy)

@@ -41,17 +41,31 @@ def has_place_without(snapshot: Snapshot, books: Books, taker: Workload, gone: S
         free.take_devices(notebook)
     tasks = [group for group in groups_of(taker) for _ in range(group.min_members)]
     pool = books.tallies[taker.queue].queue.pool
-    return any(_place_all(nodes, free, pool, tasks) for nodes in _where_it_may_stand(snapshot, taker))
+    return any(_place_all(nodes, free, pool, tasks) for nodes in _where_it_may_stand(snapshot, taker, pool))
 
 
-def _where_it_may_stand(snapshot: Snapshot, taker: Workload) -> Iterator[dict[str, list[Node]]]:
-    """The nodes of each task group, for each choice of the domains in which the workload and its groups must stand."""
-    groups = groups_of(taker)
+def _where_it_may_stand(snapshot: Snapshot, taker: Workload, pool: str) -> Iterator[dict[str, list[Node]]]:
+    """The nodes of each task group, for each choice of the domains in which the workload and its groups must stand.
+
+    Tasks without devices leave the nodes alone that have devices of other pools only, unless there are no others.
+    """
+    groups, without_devices = groups_of(taker), [n for n in snapshot.nodes if _is_for_pool(n, pool)] or snapshot.nodes
     for around in _domains(snapshot, taker.topology):
         choices = [[set(around) & set(nodes) for nodes in _domains(snapshot, group.topology)] for group in groups]
         for chosen in product(*choices):
             named = zip(groups, chosen, strict=True)
-            yield {group.name: [node for node in snapshot.nodes if node.name in nodes] for group, nodes in named}
+            yield {
+                group.name: [
+                    node
+                    for node in (snapshot.nodes if group.request.devices else without_devices)
+                    if node.name in nodes
+                ]
+                for group, nodes in named
+            }
+
+
+def _is_for_pool(node: Node, pool: str) -> bool:
+    return not node.devices or any(device.pool == pool for device in node.devices)
 
 
 def _domains(snapshot: Snapshot, constraint: TopologyConstraint | None) -> list[list[str]]:

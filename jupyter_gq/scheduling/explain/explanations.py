@@ -17,7 +17,7 @@ from jupyter_gq.domain.amount import NO_GPU
 from jupyter_gq.domain.reasons import Explanation
 from jupyter_gq.domain.workload import TaskPlacement, Workload
 from jupyter_gq.scheduling.admit.job_order import user_usage
-from jupyter_gq.scheduling.admit.reservations import free_amount, owners_on_devices, owners_on_nodes, users_of
+from jupyter_gq.scheduling.admit.reservations import free_amount, owners_on_devices, users_of
 from jupyter_gq.scheduling.idle.idle_rule import expiry
 from jupyter_gq.scheduling.order.pending_queue import PendingQueue
 from jupyter_gq.scheduling.quota.accounts import BlockingLimit, LimitKind
@@ -28,6 +28,7 @@ from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.state.findings import Findings
 from jupyter_gq.scheduling.state.reservations import Reservations
 from jupyter_gq.scheduling.workloads import gang
+from jupyter_gq.scheduling.workloads.disruption import by_disruption
 from jupyter_gq.scheduling.workloads.request_class import ClassKey, request_class
 from jupyter_gq.scheduling.workloads.seniority import in_fair_order, seniority
 
@@ -202,8 +203,9 @@ class _Explainer:
         self, workload: Workload, place: tuple[TaskPlacement, ...], numbers: dict[str, int]
     ) -> Why:
         """Return the reason of a workload that would fit at `place` if nothing were reserved."""
-        owners = owners_on_devices(self._inputs.index.holders.lenders, self._reservations, workload, place)
-        if not owners and (owners := owners_on_nodes(self._reservations, place)):
+        owners = self._blockers.owners_in_the_way(workload, place)
+        on_devices = owners_on_devices(self._inputs.index.holders.lenders, self._reservations, workload, place)
+        if owners and {each.id for each in on_devices}.isdisjoint(each.id for each in owners):
             return partial(reasons.explain_reserved_host, owners, numbers, self._inputs.now)
         # A reservation that moved away in this cycle was in the way: its owner is not at this place any more.
         owners = owners or self._reservations.owners()
@@ -261,12 +263,26 @@ class _Explainer:
         place = self._reservations.by_owner[workload.id].place
         with self._allocations.lifting_reservations(workload):
             free = free_amount(self._allocations, workload, place)
+            staying = self._users_in_the_way(workload, place)
         devices = {device for task in place for device in task.devices}
         stopping = {w.id: w for device in sorted(devices) for w in self._stopping_on.get(device, ())}
-        staying = users_of(self._inputs, self._allocations, self._evictions, place)
         using = [*staying, *(stopping[name] for name in sorted(stopping))]
         waited = self._inputs.now - workload.waits_since
         return reasons.explain_own_reservation(self._numbers(workload), workload, free=free, using=using, waited=waited)
+
+    def _users_in_the_way(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> list[Workload]:
+        """Return users of the devices of `place` that must stop before the workload fits, the least disruptive ones.
+
+        If the workload does not fit without all of the users either, all of them are returned. So are idle notebooks
+        whose shares other work awaits, which count as gone already.
+        """
+        users = users_of(self._inputs, self._allocations, self._evictions, place)
+        awaited = {each.id for notebooks in self._findings.awaited_notebooks.values() for each in notebooks}
+        left = {user.id: user for user in users if user.id not in awaited}
+        for user in reversed(list(by_disruption(left.values()))):
+            if self._blockers.fits_without(workload, [each for each in left.values() if each.id != user.id]):
+                del left[user.id]
+        return [user for user in users if user.id in left or user.id in awaited]
 
 
 def _return(written: Explanation) -> Explanation:

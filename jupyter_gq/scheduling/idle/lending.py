@@ -132,11 +132,9 @@ def _give_back(
     The `nominees` are the borrowers that are nominated for its devices; those that no longer fit beside the notebook
     lose their places. False changes nothing: a device is lost, or its user cannot give way.
     """
-    ledger, place = allocations.ledger, notebook.placement
+    ledger = allocations.ledger
     withdrawn = [(each, allocations.withdraw(each)) for each in nominees]
-    if ledger.allocate_at(notebook, place, returns=True):
-        allocations.resumed.append(Resume(workload=notebook.id, placement=place))
-    elif not _evict_borrowers(index, allocations, evictions, notebook):
+    if not _evict_borrowers(index, allocations, evictions, notebook):
         for nominee, nominated in withdrawn:
             allocations.nominate_again(nominee, nominated)
         return False
@@ -149,17 +147,20 @@ def _give_back(
 
 
 def _evict_borrowers(index: ClusterIndex, allocations: Allocations, evictions: Evictions, notebook: Workload) -> bool:
-    """Keep the devices for the notebook and evict the running borrowers in the way. False changes nothing."""
-    ledger, place = allocations.ledger, notebook.placement
+    """Resume the notebook, or keep its devices for it, and evict the running borrowers in the way.
+
+    False changes nothing.
+    """
+    ledger = allocations.ledger
     mark = ledger.mark()
     gone: list[Workload] = []
     for borrower in _borrowers(index, allocations, evictions, notebook):
-        if ledger.nominate_at(notebook, place, returns=True):
+        if _take_place(allocations, notebook):
             break
         allocations.release(borrower)
         gone.append(borrower)
     else:
-        if not ledger.nominate_at(notebook, place, returns=True):
+        if not _take_place(allocations, notebook):
             ledger.rollback(mark)
             for borrower in gone:
                 allocations.restore_usage(borrower)
@@ -169,6 +170,18 @@ def _evict_borrowers(index: ClusterIndex, allocations: Allocations, evictions: E
             sentence = partial(notices.describe_reclaim, by=notebook)
             evict_released(allocations, evictions, borrower, EvictReason.RECLAIMED, notebook.id, sentence)
     return True
+
+
+def _take_place(allocations: Allocations, notebook: Workload) -> bool:
+    """Resume the notebook if its devices are free now, or keep them for it if they will be; tell whether they are.
+
+    Borrowers that must go for another notebook first may leave room for this one now.
+    """
+    ledger, place = allocations.ledger, notebook.placement
+    if ledger.allocate_at(notebook, place, returns=True):
+        allocations.resumed.append(Resume(workload=notebook.id, placement=place))
+        return True
+    return ledger.nominate_at(notebook, place, returns=True)
 
 
 def _borrowing_nominees(allocations: Allocations) -> dict[str, list[str]]:

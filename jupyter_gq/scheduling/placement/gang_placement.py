@@ -11,7 +11,8 @@ Rules
    as the required one, or else anywhere.
 4. Growth. What is added to running work keeps to the domains of the running tasks: the required ones always, the
    preferred ones as long as there is room.
-5. Nesting. Groups inside a domain of their parent choose their own domains inside it.
+5. Nesting. Groups inside a domain of their parent choose their own domains inside it. A group that asks for a wider
+   level than its parent has it already.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -236,7 +237,7 @@ class _Assembly:
         found = []
         lead = min(branch.groups, key=largest_first).request if branch.groups else self.workload.request
         for domain in self.ledger.domains.of(topology, level):
-            if _nested(domain, within) and self._enough(branch.groups, (*within, domain)):
+            if _overlaps(domain, within) and self._enough(branch.groups, (*within, domain)):
                 index = self.ledger.index(self.pool, lead, self.view, (*within, domain))
                 found.append((index.slots(lead), index.total, domain.values, domain))
         if self.ledger.spreads:
@@ -281,10 +282,12 @@ def _position(levels: Sequence[str], level: str | None) -> int | None:
     return levels.index(level) if level is not None and level in levels else None
 
 
-def _nested(domain: Domain, within: Within) -> bool:
-    """Tell whether the domain lies in every domain of `within` that is of the same topology."""
+def _overlaps(domain: Domain, within: Within) -> bool:
+    """Tell whether the domain lies in, or around, every domain of `within` that is of the same topology."""
     return all(
-        domain.values[: len(outer.values)] == outer.values for outer in within if outer.topology == domain.topology
+        all(mine == its for mine, its in zip(domain.values, other.values, strict=False))
+        for other in within
+        if other.topology == domain.topology
     )
 
 

@@ -1,5 +1,6 @@
 """Every reason to wait renders to one sentence with numbers."""
 
+from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import PendingReason
@@ -7,7 +8,7 @@ from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.wording import describe_duration, describe_gpus, describe_workload, enumerate_names
-from tests.builders import NOW, Cluster, a_device, a_job, a_notebook, running, stopping, why
+from tests.builders import NOW, Cluster, a_device, a_job, a_notebook, evicted, running, stopping, why
 
 
 def explained(cluster, workload):
@@ -41,6 +42,18 @@ def test_more_than_one_gpu_are_idle():
     cluster.add(*[running(a_job(f"h{i}", "q", "0.5", preemptible=False), f"n-{i}") for i in range(4)])
     assert "and 2 GPUs are idle, at most 0.5 of them on one device; " in explained(cluster, "whole").sentence
     assert "and only 2 GPUs are idle of the 3 it needs; " in explained(cluster, "three").sentence
+
+
+def test_work_that_moves_is_in_the_way_at_its_new_place():
+    """The half of a GPU moves for the job that needs a whole one; the job that needs both waits for all of them."""
+    cluster = Cluster().node("n", 2).queue("q", 2)
+    cluster.add(
+        running(a_job("quarter", "q", "0.25", preemptible=False), "n-0"), running(a_job("half", "q", "0.5"), "n-1")
+    )
+    cluster.add(a_job("both", "q", 2, submitted=1), a_job("whole", "q"))
+    decision = run_cycle(cluster.snapshot(), Policy(moved_after=Seconds(0)), NOW)
+    assert evicted(decision) == ["half"]
+    assert set(why(decision, "both").why.blockers) == {"quarter", "half", "whole"}
 
 
 def test_a_limit_names_what_would_have_to_end():

@@ -274,6 +274,15 @@ def test_a_suspended_notebook_is_not_named_to_work_that_would_fit_beside_it():
     assert why(decide(cluster.snapshot()), "nb-carol").why.blockers == ("nb-carolold",)
 
 
+def test_of_two_places_that_are_kept_on_a_device_only_those_are_named_that_leave_too_little_room():
+    """Ann's server could stay suspended: with the borrower and erin's older server gone, half of the device is left."""
+    cluster = Cluster().node("n", 1).fixed("train", ann="0.5", erin="1").queue("q", 1)
+    older, newer = (a_notebook("erin", "0.5", name=name, submitted=-5000) for name in ("older", "newer"))
+    older = replace(older, reserved=(TaskPlacement(node="n", devices=("n-0",)),))
+    cluster.add(sleeping(), running(a_job("borrower", "q"), "n-0"), older, newer)
+    assert why(decide(cluster.snapshot()), "nb-erinnewer").why.blockers == ("borrower", "nb-erinolder")
+
+
 def test_a_notebook_comes_back_beside_a_borrower_of_another_one_that_stays_away():
     """Half of the device is free for bob's quarter; ann's notebook, which is older, keeps its half from nobody here."""
     cluster = Cluster().node("n", 1).fixed("train", ann="0.5", bob="0.25").queue("z", 0)
@@ -281,6 +290,22 @@ def test_a_notebook_comes_back_beside_a_borrower_of_another_one_that_stays_away(
     bob = replace(idle(bob, 4000, busy=True), state=State.SUSPENDED)
     cluster.add(sleeping(), bob, running(a_job("borrower", "z", "0.5"), "n-0"))
     assert [(type(each), each.workload) for each in decide(cluster.snapshot()).instructions] == [(Resume, "nb-bob")]
+
+
+def test_a_notebook_comes_back_at_once_beside_a_borrower_that_goes_for_both():
+    """Ann's notebook waits for the second device; bob's fits already beside what goes for both of them."""
+    cluster = Cluster().node("n", 2).fixed("train", ann="1", bob="0.5").queue("z", 0)
+    ann, bob = (replace(running(a_notebook(who, "0.5"), "n-0"), suspendable=True) for who in ("ann", "bob"))
+    both = replace(ann.request, devices=2)
+    ann = replace(ann, request=both, placement=(TaskPlacement(node="n", devices=("n-0", "n-1")),))
+    cluster.add(*(replace(idle(each, 4000, busy=True), state=State.SUSPENDED) for each in (ann, bob)))
+    cluster.add(running(a_job("whole", "z"), "n-1"), running(a_job("quarter", "z", "0.25"), "n-0"))
+    decision = decide(cluster.snapshot())
+    assert [(type(each), each.workload) for each in decision.instructions] == [
+        (Resume, "nb-bob"),
+        (Evict, "whole"),
+        (Evict, "quarter"),
+    ]
 
 
 def test_a_notebook_that_has_the_cores_is_named_although_it_could_be_suspended_and_keep_them():
@@ -303,6 +328,18 @@ def test_a_suspended_notebook_is_named_for_the_cores_that_it_keeps():
     cluster.nodes = [replace(node, cpu_milli=4000) for node in cluster.nodes]
     entry = why(decide(cluster.add(on_cores(a_job("waits", "q", "0.5"), 2000)).snapshot()), "waits").why
     assert (entry.reason, entry.blockers) == (PendingReason.NO_CPU_OR_MEMORY, ("nb-ann",))
+
+
+def test_work_for_which_cores_are_kept_is_named_rather_than_a_suspended_notebook():
+    """With dora's server gone, two and a half cores are free, of which two are kept for `first`."""
+    cluster = Cluster().node("n", 2).fixed("train", ann="0.5", dora="0.25").queue("z", 0, limit=1)
+    cluster.nodes = [replace(node, cpu_milli=5000) for node in cluster.nodes]
+    cluster.add(on_cores(sleeping(), 2500), on_cores(running(a_notebook("dora"), "n-1"), 2500))
+    place = (TaskPlacement(node="n", devices=("n-1",)),)
+    first, second = (on_cores(a_job(name, "z", "0.25"), milli) for name, milli in (("first", 2000), ("second", 1000)))
+    cluster.add(replace(first, reserved=place), second)
+    decision = run_cycle(cluster.snapshot(), Policy(consolidate=False, reserve_after=495), NOW)
+    assert why(decision, "second").why.blockers == ("nb-dora", "first")
 
 
 def test_an_idle_notebook_that_would_be_stopped_is_warned_for_the_cores_that_it_would_keep_if_suspended():

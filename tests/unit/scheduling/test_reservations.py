@@ -49,6 +49,12 @@ def plus(snapshot, *workloads):
     return replace(snapshot, workloads=(*snapshot.workloads, *workloads))
 
 
+def test_of_those_who_share_the_reserved_device_only_as_many_are_named_as_must_stop():
+    cluster = Cluster().node("n", 1).queue("q", 2).add(waiting_long("half", gpus="0.5"))
+    cluster.add(*(running(a_job(name, "q", "0.5"), "n-0", since=start) for name, start in (("old", 0), ("new", 900))))
+    assert why(decide(reserved(cluster.snapshot())), "half").why.blockers == ("new",)
+
+
 def test_who_has_waited_long_gets_a_place_that_is_written_down():
     decision = decide(half_free().snapshot())
     assert decision.instructions == (

@@ -96,6 +96,11 @@ def test_each_group_has_its_own_rack_inside_the_zone_of_all():
     assert where == {"x": ["b1-0", "b1-1"], "y": ["b2-0", "b2-1"]}
 
 
+def test_a_group_may_ask_for_a_wider_level_than_the_whole_gang():
+    job = replace(a_gang(2, IN_RACK), groups=(group("x", 1), group("y", 1, IN_ZONE)))
+    assert nodes(ledger(*map(node, ("a1-0", "a2-0", "b1-0", "b1-1"))), job) == ["b1-0", "b1-1"]
+
+
 def test_groups_inside_a_group_stand_where_that_stands():
     names = ("a1-0", "a2-0", "b1-0", "b1-1", "c1-0")
     pair = TaskGroup(name="pair", request=Request(devices=0), tasks=0, min_members=0, topology=IN_ZONE)
