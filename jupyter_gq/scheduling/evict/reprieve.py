@@ -20,6 +20,8 @@ could take the place back as soon as it has stopped, again and again.
 Start at once: a preemptor that fits now without its reprieved victims is admitted.
 """
 
+from dataclasses import replace
+
 from jupyter_gq.domain.queue_tree import common_end
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
@@ -65,8 +67,8 @@ def _reprieve_workloads(
     for instruction in reversed(list(evictions.evicted.values())):
         victim = evictions.stopping[instruction.workload]
         stays = False
-        if victim.id in evictions.migrations:
-            stays = _cancel_migration(allocations, reservations, evictions, victim)
+        if isinstance(instruction, Evict) and victim.id in evictions.migrations:
+            stays = _cancel_migration(index, allocations, reservations, evictions, instruction)
         elif _may_stay(instruction):
             stays = _take_back(index, allocations, victim, instruction.by)
             if not stays and instruction.by is not None and instruction.by not in served:
@@ -161,16 +163,20 @@ def _takes_right(allocations: Allocations, victim: Workload, preemptor: Workload
 
 
 def _cancel_migration(
-    allocations: Allocations, reservations: Reservations, evictions: Evictions, workload: Workload
+    index: ClusterIndex, allocations: Allocations, reservations: Reservations, evictions: Evictions, instruction: Evict
 ) -> bool:
-    """Let a workload stay where it is instead of moving, if its old place is free; tell whether it stays.
+    """Let a workload stay where it is instead of moving, as far as `_take_back` allows; tell whether it stays.
 
-    If the old place is taken, nothing changes.
+    At its new place the workload may be smaller than it is. If it does not stay, nothing changes.
     """
-    ledger, new_place = allocations.ledger, evictions.migrations[workload.id]
-    ledger.withdraw(workload, new_place)
-    if not ledger.undo_release(workload, nominated=False):
-        ledger.nominate(workload, new_place)
+    workload, new_place = evictions.stopping[instruction.workload], evictions.migrations[instruction.workload]
+    moved = replace(workload, placement=new_place)
+    allocations.ledger.withdraw(workload, new_place)
+    allocations.drop_usage(moved)
+    preemptor = None if instruction.reason is EvictReason.CONSOLIDATED else instruction.by
+    if not _take_back(index, allocations, workload, preemptor):
+        allocations.restore_usage(moved)
+        allocations.ledger.nominate(workload, new_place)
         return False
     del evictions.migrations[workload.id]
     reservations.recorded.discard(workload.id)

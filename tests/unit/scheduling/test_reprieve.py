@@ -6,7 +6,7 @@ from jupyter_gq.domain.workload import Request, TaskPlacement
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict, Shrink
 from jupyter_gq.scheduling.policy import Policy
-from tests.builders import NOW, Cluster, a_job, running
+from tests.builders import NOW, Cluster, a_job, evicted, running
 
 
 def cores(job, count=1, **request):
@@ -41,3 +41,12 @@ def test_nobody_is_stopped_for_work_that_lost_its_place_nor_for_what_only_fits_i
     cluster.add(cores(a_job("wide", "e", 4, submitted=6, priority=1)))
     told = [each for each in run_cycle(cluster.snapshot(), Policy(consolidate=False), NOW).instructions]
     assert [(each.workload, each.by) for each in told if isinstance(each, Evict | Shrink)] == [("late", "narrow")]
+
+
+def test_a_larger_run_does_not_stay_beside_what_its_smaller_one_left_room_for_under_a_limit():
+    """`wide` would go on with one of its two tasks; with both, `entitled` exceeds the limit of the department."""
+    cluster = Cluster().node("m", 1).node("n", 1).node("o", 2).queue("d", "2.25", limit=3)
+    cluster.queue("d/a", "0.25", parent="d").queue("d/b", 2, parent="d")
+    cluster.add(running(a_job("wide", "d/a", "0.7", tasks=2, min_members=1, priority=1), "m-0", "n-0"))
+    cluster.add(a_job("junior", "d/a", submitted=1), a_job("entitled", "d/b", 2, submitted=2))
+    assert evicted(run_cycle(cluster.snapshot(), Policy(), NOW)) == ["wide"]
