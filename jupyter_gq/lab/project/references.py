@@ -122,10 +122,8 @@ class _Finder:
 
     def note(self, node: ast.AST) -> None:
         """Add the references of a node, without those of the nodes below it."""
-        if id(node) in self._written.parts:
-            self.note_written(node)
-            return
-        if type(node) not in _NOTED:
+        self.note_written(node)
+        if id(node) in self._written.parts or type(node) not in _NOTED:
             return
         match node:
             case ast.Constant():

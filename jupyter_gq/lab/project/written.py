@@ -45,7 +45,8 @@ class Written:
 
     #: Expressions that name a file or folder as a whole.
     whole: dict[int, Destination] = field(default_factory=dict)
-    #: All parts of these, of the values of variables that are only written, and of what such parameters are given.
+    #: All parts of these, of the values of variables that are only written, and of what such parameters are given; but
+    #: not what other calls return, which may read what they are given.
     parts: set[int] = field(default_factory=set)
     #: The trees, without which the identities would mean other expressions.
     trees: Sequence[ast.Module] = ()
@@ -75,11 +76,12 @@ def find_written(trees: Sequence[ast.Module]) -> Written:
 
 
 def _list_parts(node: ast.expr) -> Iterator[ast.AST]:
-    """Yield an expression and all parts from which it makes a path or text."""
+    """Yield an expression and all parts from which it makes a path or text, without calls that may do more."""
     ahead: list[ast.AST] = [node]
     while ahead:
         each = ahead.pop()
-        yield each
+        if not isinstance(each, ast.Call) or _makes_path(each):
+            yield each
         if isinstance(each, _MAKES_PATHS_OF_OTHERS) or _makes_path(each):
             ahead += list_children(each)
 
