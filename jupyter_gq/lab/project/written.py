@@ -123,6 +123,8 @@ class _Uses:
         self._read: dict[str, list[int]] = defaultdict(list)
         self._given: dict[str, list[ast.expr]] = defaultdict(list)
         self._functions: dict[str, list[Function]] = defaultdict(list)
+        #: Calls of functions by their names.
+        self._called: dict[str, list[ast.Call]] = defaultdict(list)
         #: Variables that are used where nobody follows, as in commands.
         self._lost: set[str] = set()
         self._calls = calls
@@ -143,6 +145,8 @@ class _Uses:
                 self._given[name].append(value)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 self._functions[node.name].append(node)
+            case ast.Call(func=ast.Name(id=name)):
+                self._called[name].append(node)
             case ast.Call():
                 magic = read_magic(node)
                 if magic is not None:
@@ -182,10 +186,9 @@ class _Uses:
         for parameter, default in zip(reversed(places), reversed(function.args.defaults), strict=False):
             if parameter in only:
                 written.add(default)
-        for call in self._calls if only else ():
-            if isinstance(call.func, ast.Name) and call.func.id == name:
-                by_name = ((each.arg or "", each.value) for each in call.keywords)
-                for parameter, value in (*zip(places, call.args, strict=False), *by_name):
-                    if parameter in only and id(value) not in written.parts:
-                        written.whole[id(value)] = Destination(value)
-                        written.add(value)
+        for call in self._called[name] if only else ():
+            by_name = ((each.arg or "", each.value) for each in call.keywords)
+            for parameter, value in (*zip(places, call.args, strict=False), *by_name):
+                if parameter in only and id(value) not in written.parts:
+                    written.whole[id(value)] = Destination(value)
+                    written.add(value)
