@@ -68,7 +68,7 @@ class _Folder:
             self.left -= len(content)
             text = content.decode("utf-8", errors="replace")
             parsed = (parse(source).tree for source in _list_sources(path, text))
-            self.read[path] = tuple(_without_runs(tree) for tree in parsed if tree is not None)
+            self.read[path] = tuple(_drop_runs(tree) for tree in parsed if tree is not None)
         return self.read[path]
 
 
@@ -88,23 +88,23 @@ def reading_scripts(folder: Path) -> Iterator[None]:
 def find_script(line: str) -> Script | None:
     """Return the script that `%run` with this line runs; None if it is not found, or outside of `reading_scripts`."""
     folder = _FOLDER.get()
+    if folder is None:
+        return None
     try:
         options, rest = getopt.getopt(shlex.split(line[:_LONGEST_LINE]), _OPTIONS)
     except (ValueError, getopt.GetoptError):
         return None
     given = dict(options)
     module = given.get("-m", "").replace(".", "/")
-    paths = (
-        [f"{module}.py", f"{module}/__main__.py"] if module else [path for each in rest[:1] for path in _spell(each)]
-    )
-    for path in paths if folder is not None else ():
-        trees = folder.get(path) if folder is not None else None
+    named = [path for each in rest[:1] for path in _list_spellings(each)]
+    for path in [f"{module}.py", f"{module}/__main__.py"] if module else named:
+        trees = folder.get(path)
         if trees is not None:
             return Script(path, trees, shares_names="-i" in given or path.lower().endswith(_OF_IPYTHON))
     return None
 
 
-def _spell(name: str) -> list[str]:
+def _list_spellings(name: str) -> list[str]:
     return [name] if name.endswith((".py", *_OF_IPYTHON)) else [name, f"{name}.py"]
 
 
@@ -133,7 +133,7 @@ def _list_sources(path: str, text: str) -> list[str]:
     return ["".join(map(str, source)) if isinstance(source, list) else str(source) for source in code]
 
 
-def _without_runs(tree: ast.Module) -> ast.Module:
+def _drop_runs(tree: ast.Module) -> ast.Module:
     """Return a syntax tree, which nothing else uses, without the arguments of magics that may run scripts."""
     for node in ast.walk(tree):
         is_magic = (

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jupyter_gq.lab.bindings import Function
+from jupyter_gq.lab.call_parts import get_last_name
 from jupyter_gq.lab.file_writes import Destination, find_destinations
 from jupyter_gq.lab.full_names import Names
 from jupyter_gq.lab.magics import list_trees, read_magic
@@ -87,20 +88,15 @@ def _list_parts(node: ast.expr) -> Iterator[ast.AST]:
 
 
 def _makes_path(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and _get_name(node) in _MAKES_PATH
-
-
-def _get_name(call: ast.Call) -> str:
-    """Return the last name of what is called."""
-    return call.func.attr if isinstance(call.func, ast.Attribute) else str(getattr(call.func, "id", ""))
+    return isinstance(node, ast.Call) and get_last_name(node) in _MAKES_PATH
 
 
 def _add_questions(written: Written, calls: Sequence[ast.Call], names: Names) -> None:
     """Add what is asked for and made: the folder in `if not os.path.isdir("out"): os.makedirs("out")`."""
-    makers = [find_destinations(call, names) for call in calls if _get_name(call) in _MAKES_FOLDER]
+    makers = [find_destinations(call, names) for call in calls if get_last_name(call) in _MAKES_FOLDER]
     made = {ast.dump(each.node) for found in makers for each in found if each.node is not None}
     for call in calls:
-        if _get_name(call) not in _ASKS:
+        if get_last_name(call) not in _ASKS:
             continue
         asked = [*call.args, *([call.func.value] if isinstance(call.func, ast.Attribute) else [])]
         for each in asked:
@@ -110,9 +106,9 @@ def _add_questions(written: Written, calls: Sequence[ast.Call], names: Names) ->
 
 def _list_shown(call: ast.Call) -> list[ast.expr]:
     """Return the paths of which a call reads nothing that was there before the code ran."""
-    if _get_name(call) in _MOVES:
+    if get_last_name(call) in _MOVES:
         return [*call.args[:1], *([call.func.value] if isinstance(call.func, ast.Attribute) else [])]
-    return call.args if _get_name(call) in _SHOWS else []
+    return call.args if get_last_name(call) in _SHOWS else []
 
 
 class _Uses:
@@ -145,14 +141,17 @@ class _Uses:
                 self._given[name].append(value)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 self._functions[node.name].append(node)
-            case ast.Call(func=ast.Name(id=name)):
-                self._called[name].append(node)
             case ast.Call():
-                magic = read_magic(node)
-                if magic is not None:
-                    self._lost.update(magic.expansions.names)
-                    parts = (part for each in magic.expansions.expressions for part in ast.walk(each))
-                    self._lost.update(part.id for part in parts if isinstance(part, ast.Name))
+                self._note_call(node)
+
+    def _note_call(self, call: ast.Call) -> None:
+        if isinstance(call.func, ast.Name):
+            self._called[call.func.id].append(call)
+        magic = read_magic(call)
+        if magic is not None:
+            self._lost.update(magic.expansions.names)
+            parts = (part for each in magic.expansions.expressions for part in ast.walk(each))
+            self._lost.update(part.id for part in parts if isinstance(part, ast.Name))
 
     def follow(self, written: Written) -> None:
         """Add the values of variables and parameters that are only written, and of those from which these are made."""
