@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from .bindings import Function, find_bindings, list_statements
+from .call_parts import get_last_name
 from .parsing import list_children
 
 #: Functions and methods that call their first argument, or their `target`.
@@ -135,7 +136,7 @@ def _list_calls_of(node: ast.AST) -> list[ast.Call]:
     """Return the call that a node is, and the call of the function that is given to it, if it calls that one."""
     if not isinstance(node, ast.Call):
         return []
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    name = get_last_name(node)
     given: list[ast.expr] = []
     if name in _CALLERS:
         given = node.args[:]

@@ -19,6 +19,11 @@ def get_method(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
+def get_last_name(call: ast.Call) -> str:
+    """Return the last name of what a call calls, such as `save` for `np.save`; "" if that has no name."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else str(getattr(call.func, "id", ""))
+
+
 def get_receiver(call: ast.Call) -> ast.expr | None:
     """Return what stands before the last name of a dotted call, such as `np` for `np.save(x)`; None if nothing does."""
     return call.func.value if isinstance(call.func, ast.Attribute) else None

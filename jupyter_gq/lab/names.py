@@ -9,7 +9,8 @@ Rules
 - Scopes are those of Python: methods do not see the names of their class, and a comprehension keeps its own.
 - Optional: names in annotations, which newer versions of Python may never read, and names after `$` in commands; names
   in the texts of `eval("x + 1")` and `df.query("a > @x")`.
-- Scripts: what the script of `%run` makes is made, and what it reads is needed only with the option `-i`.
+- Scripts: what the script of `%run` makes is made. Names that a script reads are needed with `-i`, or for `.ipy` files
+  and notebooks.
 - Magics: the code in `%%time`, `%timeit` and their like counts, and what IPython puts into other lines.
 - A source that is no Python, such as one with a cell magic of another language, makes and needs nothing.
 

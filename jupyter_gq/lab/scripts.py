@@ -4,8 +4,8 @@ Rules
 -----
 - A script is read like the code of its cell: Python, the cells of a notebook, or a file of IPython.
 - Found as `%run` finds it: relative to the working folder of the kernel, also without `.py`, or as a module after `-m`.
-- Bounded: at most `_MOST_SCRIPTS` scripts for one request, none of them larger than a cell that is read.
-- A script that a script runs is not read, so that scripts may run each other.
+- Bounded: at most `_MOST_SCRIPTS` scripts for one request, all together no larger than a cell that is read.
+- A script that a script runs, by itself or in `%%time` and the like, is not read, so that scripts may run each other.
 
 See docs/decisions/0297-read-the-script-of-run-as-a-part-of-its-cell.md.
 """
@@ -14,6 +14,7 @@ import ast
 import getopt
 import json
 import os
+import re
 import shlex
 import stat
 from collections.abc import Iterator
@@ -22,12 +23,19 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .full_names import read_text
 from .parsing import MOST_CHARACTERS, parse
 
 #: Most scripts that are read for one request.
 _MOST_SCRIPTS = 20
 #: Options of `%run`, as IPython knows them.
 _OPTIONS = "nidtN:b:pD:l:rs:T:em:G"
+#: Longest line of `%run` that is read. Splitting a line takes the square of its length.
+_LONGEST_LINE = 10_000
+#: Files of IPython, which run in the notebook's own namespace.
+_OF_IPYTHON = (".ipy", ".ipynb")
+#: A text by which a magic may run a script.
+_RUNS = re.compile(r"\brun\b|run_(?:line|cell)_magic")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +56,19 @@ class _Folder:
 
     place: Path
     read: dict[str, tuple[ast.Module, ...]] = field(default_factory=dict)
+    #: Bytes of further scripts that are read.
+    left: int = MOST_CHARACTERS
 
     def get(self, path: str) -> tuple[ast.Module, ...] | None:
         """Return the syntax trees of the script at a path; None if it cannot be read."""
         if path not in self.read:
-            text = _read_file(self.place / os.path.expanduser(path)) if len(self.read) < _MOST_SCRIPTS else None
-            if text is None:
+            content = _read_file(self.place, path, self.left) if len(self.read) < _MOST_SCRIPTS else None
+            if content is None:
                 return None
+            self.left -= len(content)
+            text = content.decode("utf-8", errors="replace")
             parsed = (parse(source).tree for source in _list_sources(path, text))
-            self.read[path] = tuple(_without_runs(tree) for tree in parsed if tree is not None)
+            self.read[path] = tuple(_drop_runs(tree) for tree in parsed if tree is not None)
         return self.read[path]
 
 
@@ -76,33 +88,35 @@ def reading_scripts(folder: Path) -> Iterator[None]:
 def find_script(line: str) -> Script | None:
     """Return the script that `%run` with this text runs; None if not found, or outside of `reading_scripts`."""
     folder = _FOLDER.get()
+    if folder is None:
+        return None
     try:
-        options, rest = getopt.getopt(shlex.split(line), _OPTIONS)
+        options, rest = getopt.getopt(shlex.split(line[:_LONGEST_LINE]), _OPTIONS)
     except (ValueError, getopt.GetoptError):
         return None
     given = dict(options)
     module = given.get("-m", "").replace(".", "/")
-    paths = (
-        [f"{module}.py", f"{module}/__main__.py"] if module else [path for each in rest[:1] for path in _spell(each)]
-    )
-    for path in paths if folder is not None else ():
-        trees = folder.get(path) if folder is not None else None
+    named = [path for each in rest[:1] for path in _list_spellings(each)]
+    for path in [f"{module}.py", f"{module}/__main__.py"] if module else named:
+        trees = folder.get(path)
         if trees is not None:
-            return Script(path, trees, shares_names="-i" in given)
+            return Script(path, trees, shares_names="-i" in given or path.lower().endswith(_OF_IPYTHON))
     return None
 
 
-def _spell(name: str) -> list[str]:
-    return [name] if name.endswith((".py", ".ipy", ".ipynb")) else [name, f"{name}.py"]
+def _list_spellings(name: str) -> list[str]:
+    return [name] if name.endswith((".py", *_OF_IPYTHON)) else [name, f"{name}.py"]
 
 
-def _read_file(path: Path) -> str | None:
-    """Return the text of a regular file that is small enough to be read; None for any other."""
+def _read_file(folder: Path, path: str, most: int) -> bytes | None:
+    """Return the content of a regular file of at most `most` bytes; None for any other."""
     try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_CHARACTERS:
+        place = folder / os.path.expanduser(path)
+        found = place.stat()
+        if not stat.S_ISREG(found.st_mode) or found.st_size > most:
             return None
-        return path.read_bytes()[:MOST_CHARACTERS].decode("utf-8", errors="replace")
+        with place.open("rb") as file:
+            return file.read(most)
     except (OSError, ValueError):
         return None
 
@@ -119,11 +133,12 @@ def _list_sources(path: str, text: str) -> list[str]:
     return ["".join(map(str, source)) if isinstance(source, list) else str(source) for source in code]
 
 
-def _without_runs(tree: ast.Module) -> ast.Module:
-    """Return a syntax tree, which nothing else uses, without the names of the scripts that it runs itself."""
+def _drop_runs(tree: ast.Module) -> ast.Module:
+    """Return a syntax tree, which nothing else uses, without the arguments of magics that may run scripts."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and node.args:
-            first = node.args[0]
-            if isinstance(first, ast.Constant) and first.value == "run":
-                node.args[1:] = []
+        is_magic = (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _RUNS.fullmatch(node.func.attr)
+        )
+        if isinstance(node, ast.Call) and is_magic and any(_RUNS.search(read_text(each)) for each in node.args):
+            node.args[1:] = []
     return tree

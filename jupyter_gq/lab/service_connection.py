@@ -220,9 +220,9 @@ class ServiceConnection:
         source = await self._find_origin(request)
         with reading_scripts(Path(source.cwd)):
             steps = await _plan_steps(request, source)
+            project = await self._find_project(request, steps, source)  # has read all scripts, in a thread
             here = self._environment_for(source)
             variables = here.choose(list_python_sources(steps, source.kernel), request.variables)
-            project = await self._find_project(request, steps, source)
         source = replace(source, environment=variables, secrets=request.secrets)
         name, asked = self._name_job(request), request.model_dump(include=set(JOB_FIELDS))
         asked["software"] = source.software.name

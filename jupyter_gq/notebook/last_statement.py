@@ -39,19 +39,16 @@ class Shell(Protocol):
     user_ns: Mapping[str, object]
     #: Called for each error that is shown, also by a magic that goes on afterwards.
     showtraceback: Callable[..., object]
+    #: Called in its place for code that is no Python.
+    showsyntaxerror: Callable[..., object]
 
 
 def watch(shell: Shell) -> None:
     """Note from now on what runs last in the cells of this shell."""
     watching = LastStatement(shell)
     setattr(shell, ATTRIBUTE, watching)
-    show = shell.showtraceback
-
-    def note_error(*arguments: object, **options: object) -> object:
-        watching.has_shown_error = True
-        return show(*arguments, **options)
-
-    shell.showtraceback = note_error
+    shell.showtraceback = watching.watch_errors(shell.showtraceback)
+    shell.showsyntaxerror = watching.watch_errors(shell.showsyntaxerror)
     shell.ast_transformers.append(watching)
 
 
@@ -67,6 +64,15 @@ class LastStatement:
     def note(self, kind: str, text: str) -> None:
         """Note that a command or magic is about to run; with empty texts, that it is any other code."""
         self._kind, self._text, self.has_shown_error = kind, text, False
+
+    def watch_errors(self, show: Callable[..., object]) -> Callable[..., object]:
+        """Return a function that shows an error as `show` does, and notes that one was shown."""
+
+        def note_error(*arguments: object, **options: object) -> object:
+            self.has_shown_error = True
+            return show(*arguments, **options)
+
+        return note_error
 
     def tell(self) -> str:
         """Return what ran last, whether it has shown an error, and the status of the last command, as a JSON object."""

@@ -149,6 +149,14 @@ def test_an_error_that_a_magic_shows_at_the_end_is_a_failure(job: Job, code: str
     assert (result["outcome"], result["sentence"]) == ("FAILED", said)
 
 
+@pytest.mark.parametrize("code", ["%%capture\nx = = 1", "%run part.py"])
+def test_code_of_a_magic_that_is_no_python_is_a_failure(job: Job, code: str) -> None:
+    job.prefix("%%writefile part.py\nx = = 1", "one").target(code)
+    result = job.run()
+    assert result["outcome"] == "FAILED"
+    assert "The cell raised SyntaxError: " in result["sentence"]
+
+
 @pytest.mark.parametrize(
     "code",
     [

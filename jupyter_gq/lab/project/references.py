@@ -23,6 +23,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from jupyter_gq.lab.call_parts import get_last_name
 from jupyter_gq.lab.cells import parse_cell
 from jupyter_gq.lab.magics import Magic, read_magic
 from jupyter_gq.lab.parsing import list_children
@@ -126,10 +127,8 @@ class _Finder:
 
     def note(self, node: ast.AST) -> None:
         """Add the references of a node, without those of the nodes below it."""
-        if id(node) in self._written.parts:
-            self.note_written(node)
-            return
-        if type(node) not in _NOTED:
+        self.note_written(node)
+        if id(node) in self._written.parts or type(node) not in _NOTED:
             return
         match node:
             case ast.Constant():
@@ -193,7 +192,7 @@ class _Finder:
         magic = read_magic(node)
         if magic is not None:
             self.note_magic(magic)
-        name = _get_name(node)
+        name = get_last_name(node)
         given = [*node.args, *(keyword.value for keyword in node.keywords)]
         texts = [self._read(each) if id(each) not in self._written.parts else None for each in given]
         known = [text for text in texts if text is not None]
@@ -315,7 +314,7 @@ class _Finder:
 
     def _read_parts(self, node: ast.expr) -> str | None:
         """Return the text or path of an expression that is put together from others."""
-        if isinstance(node, ast.Call) and _get_name(node) in _HERE and not node.args and not node.keywords:
+        if isinstance(node, ast.Call) and get_last_name(node) in _HERE and not node.args and not node.keywords:
             return "."
         separator, parts = _split(node)
         return _join(separator, [self._read(part) for part in parts]) if parts else None
@@ -332,11 +331,6 @@ def _list_written(command: str) -> list[str]:
     return [what for kind, what in find_command_effects(command) if kind == "writes_files"]
 
 
-def _get_name(call: ast.Call) -> str:
-    """Return the last name of what is called."""
-    return call.func.attr if isinstance(call.func, ast.Attribute) else str(getattr(call.func, "id", ""))
-
-
 def _get_template(node: ast.expr) -> ast.expr | None:
     """Return the text into which `format` or `%` puts values; None for any other expression."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
@@ -351,9 +345,9 @@ def _split(node: ast.expr) -> tuple[str, list[ast.expr]]:
         return "", [part.value if isinstance(part, ast.FormattedValue) else part for part in node.values]
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.Add):
         return "/" if isinstance(node.op, ast.Div) else "", [node.left, node.right]
-    if isinstance(node, ast.Call) and _get_name(node) in _JOINS | _PATHS:
+    if isinstance(node, ast.Call) and get_last_name(node) in _JOINS | _PATHS:
         of = node.func.value if isinstance(node.func, ast.Attribute) else None
-        before = [of] if of is not None and (_get_name(node) == "joinpath" or not node.args) else []
+        before = [of] if of is not None and (get_last_name(node) == "joinpath" or not node.args) else []
         return "/", [*before, *node.args]
     return "", []
 

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jupyter_gq.lab.bindings import Function
+from jupyter_gq.lab.call_parts import get_last_name
 from jupyter_gq.lab.file_writes import Destination, find_destinations
 from jupyter_gq.lab.full_names import Names
 from jupyter_gq.lab.magics import list_trees, read_magic
@@ -45,7 +46,8 @@ class Written:
 
     #: Expressions that name a file or folder as a whole.
     whole: dict[int, Destination] = field(default_factory=dict)
-    #: All parts of these, of the values of variables that are only written, and of what such parameters are given.
+    #: All parts of these, of the values of variables that are only written, and of what such parameters are given; but
+    #: not what other calls return, which may read what they are given.
     parts: set[int] = field(default_factory=set)
     #: The trees, without which the identities would mean other expressions.
     trees: Sequence[ast.Module] = ()
@@ -75,30 +77,26 @@ def find_written(trees: Sequence[ast.Module]) -> Written:
 
 
 def _list_parts(node: ast.expr) -> Iterator[ast.AST]:
-    """Yield an expression and all parts from which it makes a path or text."""
+    """Yield an expression and all parts from which it makes a path or text, without calls that may do more."""
     ahead: list[ast.AST] = [node]
     while ahead:
         each = ahead.pop()
-        yield each
+        if not isinstance(each, ast.Call) or _makes_path(each):
+            yield each
         if isinstance(each, _MAKES_PATHS_OF_OTHERS) or _makes_path(each):
             ahead += list_children(each)
 
 
 def _makes_path(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and _get_name(node) in _MAKES_PATH
-
-
-def _get_name(call: ast.Call) -> str:
-    """Return the last name of what is called."""
-    return call.func.attr if isinstance(call.func, ast.Attribute) else str(getattr(call.func, "id", ""))
+    return isinstance(node, ast.Call) and get_last_name(node) in _MAKES_PATH
 
 
 def _add_questions(written: Written, calls: Sequence[ast.Call], names: Names) -> None:
     """Add what is asked for and made: the folder in `if not os.path.isdir("out"): os.makedirs("out")`."""
-    makers = [find_destinations(call, names) for call in calls if _get_name(call) in _MAKES_FOLDER]
+    makers = [find_destinations(call, names) for call in calls if get_last_name(call) in _MAKES_FOLDER]
     made = {ast.dump(each.node) for found in makers for each in found if each.node is not None}
     for call in calls:
-        if _get_name(call) not in _ASKS:
+        if get_last_name(call) not in _ASKS:
             continue
         asked = [*call.args, *([call.func.value] if isinstance(call.func, ast.Attribute) else [])]
         for each in asked:
@@ -108,9 +106,9 @@ def _add_questions(written: Written, calls: Sequence[ast.Call], names: Names) ->
 
 def _list_shown(call: ast.Call) -> list[ast.expr]:
     """Return the paths of which a call reads nothing that was there before the code ran."""
-    if _get_name(call) in _MOVES:
+    if get_last_name(call) in _MOVES:
         return [*call.args[:1], *([call.func.value] if isinstance(call.func, ast.Attribute) else [])]
-    return call.args if _get_name(call) in _SHOWS else []
+    return call.args if get_last_name(call) in _SHOWS else []
 
 
 class _Uses:
@@ -121,6 +119,8 @@ class _Uses:
         self._read: dict[str, list[int]] = defaultdict(list)
         self._given: dict[str, list[ast.expr]] = defaultdict(list)
         self._functions: dict[str, list[Function]] = defaultdict(list)
+        #: Calls of functions by their names.
+        self._called: dict[str, list[ast.Call]] = defaultdict(list)
         #: Variables that are used where nobody follows, as in commands.
         self._lost: set[str] = set()
         self._calls = calls
@@ -142,11 +142,16 @@ class _Uses:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 self._functions[node.name].append(node)
             case ast.Call():
-                magic = read_magic(node)
-                if magic is not None:
-                    self._lost.update(magic.expansions.names)
-                    parts = (part for each in magic.expansions.expressions for part in ast.walk(each))
-                    self._lost.update(part.id for part in parts if isinstance(part, ast.Name))
+                self._note_call(node)
+
+    def _note_call(self, call: ast.Call) -> None:
+        if isinstance(call.func, ast.Name):
+            self._called[call.func.id].append(call)
+        magic = read_magic(call)
+        if magic is not None:
+            self._lost.update(magic.expansions.names)
+            parts = (part for each in magic.expansions.expressions for part in ast.walk(each))
+            self._lost.update(part.id for part in parts if isinstance(part, ast.Name))
 
     def follow(self, written: Written) -> None:
         """Add the values of variables and parameters that are only written, and of those from which these are made."""
@@ -180,10 +185,9 @@ class _Uses:
         for parameter, default in zip(reversed(places), reversed(function.args.defaults), strict=False):
             if parameter in only:
                 written.add(default)
-        for call in self._calls if only else ():
-            if isinstance(call.func, ast.Name) and call.func.id == name:
-                by_name = ((each.arg or "", each.value) for each in call.keywords)
-                for parameter, value in (*zip(places, call.args, strict=False), *by_name):
-                    if parameter in only and id(value) not in written.parts:
-                        written.whole[id(value)] = Destination(value)
-                        written.add(value)
+        for call in self._called[name] if only else ():
+            by_name = ((each.arg or "", each.value) for each in call.keywords)
+            for parameter, value in (*zip(places, call.args, strict=False), *by_name):
+                if parameter in only and id(value) not in written.parts:
+                    written.whole[id(value)] = Destination(value)
+                    written.add(value)

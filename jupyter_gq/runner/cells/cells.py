@@ -117,7 +117,9 @@ class CellClient(NotebookClient):
 
     def watch_end(self) -> None:
         """Let the kernel watch what the last thing is that runs in the next cell; for Python kernels."""
-        cast(AsyncKernelClient, self.kc).execute(make_watch_code(), silent=True, store_history=False)
+        cast(AsyncKernelClient, self.kc).execute(
+            make_watch_code(), silent=True, store_history=False, stop_on_error=False
+        )
 
     async def check_end(self) -> None:
         """Raise an error if the last thing that ran in the watched cell failed without an error of the cell.

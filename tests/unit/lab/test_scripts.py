@@ -101,7 +101,38 @@ def test_the_cells_of_a_notebook_are_read(folder):
     assert find_made_names(["%run nets.ipynb"]) == ["a", "b"]
 
 
-def test_scripts_that_run_each_other_are_read_once(folder):
+@pytest.mark.parametrize("name", ["cells.ipy", "cells.ipynb"])
+def test_a_file_of_ipython_always_reads_names_of_the_notebook(folder, name):
+    source = "y = rate + 1"
+    cells = [{"cell_type": "code", "source": source}]
+    (folder / name).write_text(json.dumps({"cells": cells}) if name.endswith(".ipynb") else source)
+    assert "rate" in find_free_names([f"%run {name}"])
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        "%run {}",
+        "%time %run {}",
+        "%time run {}",
+        "%%time\n%run {}",
+        "%%time\nget_ipython().run_line_magic('r' 'un', '{}')",
+        "get_ipython().run_line_magic(f'run', f'{}')",
+    ],
+)
+def test_scripts_that_run_each_other_are_read_once(folder, run):
+    cells = [{"cell_type": "code", "source": source} for source in (run.format("a.ipynb"), "x = input()")]
+    (folder / "a.ipynb").write_text(json.dumps({"cells": cells}))
+    assert kinds("%run a.ipynb") == {("asks_for_input", "")}
+    assert find_made_names(["%run a.ipynb"]) == ["x"]
+
+
+def test_an_argument_called_run_stays(folder):
+    (folder / "named.py").write_text("open('run', 'w')")
+    assert kinds("%run named.py") == {("writes_files", "run")}
+
+
+def test_a_script_that_a_script_runs_is_not_read(folder):
     (folder / "a.ipy").write_text("%run b.ipy\n%run a.ipy\nx = input()")
     (folder / "b.ipy").write_text("%run a.ipy")
     assert kinds("%run a.ipy") == {("asks_for_input", "")}
@@ -114,7 +145,27 @@ def test_a_script_that_cannot_be_read_has_no_effect(folder, content):
         assert kinds(f"%run {name}") == set()
 
 
-@pytest.mark.parametrize("line", ["", "-x y", "'", "none.py", "\0.py", "pack", "-m", "{name}.py", "../other.py", "~no"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            "",
+            "-x y",
+            "'",
+            "none.py",
+            "\0.py",
+            "~\0.py",
+            "~\ud800/a.py",
+            "pack",
+            "-m",
+            "{name}.py",
+            "../other.py",
+            "~no",
+        ),
+        "a" * 2**20,
+    ],
+    ids=ascii,
+)
 def test_a_line_without_a_script_has_none(folder, line):
     (folder / "pack").mkdir()
     assert find_script(line) is None
@@ -127,3 +178,9 @@ def test_scripts_are_read_for_one_request_only_and_not_endlessly_many(folder):
     (folder / "other.py").write_text("")
     with reading_scripts(folder):
         assert kinds("%run other.py") == set()
+
+
+def test_all_scripts_together_are_no_larger_than_a_cell(folder):
+    for number in range(4):
+        (folder / f"s{number}.py").write_text(f"input()\n{'# a' * 2**17}")
+    assert [bool(kinds(f"%run s{number}.py")) for number in range(4)] == [True, True, False, False]
