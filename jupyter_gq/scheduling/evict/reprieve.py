@@ -108,7 +108,8 @@ def _take_back_from_guests(inputs: CycleInputs, allocations: Allocations, victim
     stays = _take_back(inputs.index, allocations, victim, preemptor)
     for guest in guests:
         if stays:
-            allocations.nominate_at(guest, places[guest.id])
+            with allocations.lifting_reservations(guest):
+                allocations.nominate_at(guest, places[guest.id])
         else:
             allocations.nominate_again(guest, places[guest.id])
     return stays

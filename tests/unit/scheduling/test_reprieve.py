@@ -2,11 +2,18 @@
 
 from dataclasses import replace
 
+from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Request, TaskPlacement
+from jupyter_gq.scheduling.admit.start import try_nominate
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict, Shrink
+from jupyter_gq.scheduling.evict.reprieve import reprieve_victims
+from jupyter_gq.scheduling.idle.lending import resume_notebooks
 from jupyter_gq.scheduling.policy import Policy
-from tests.builders import NOW, Cluster, a_job, running
+from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
+from jupyter_gq.scheduling.state.cycle_state import begin_cycle
+from tests.builders import NOW, Cluster, a_job, a_notebook, running
 
 
 def cores(job, count=1, **request):
@@ -41,3 +48,22 @@ def test_nobody_is_stopped_for_work_that_lost_its_place_nor_for_what_only_fits_i
     cluster.add(cores(a_job("wide", "e", 4, submitted=6, priority=1)))
     told = [each for each in run_cycle(cluster.snapshot(), Policy(consolidate=False), NOW).instructions]
     assert [(each.workload, each.by) for each in told if isinstance(each, Evict | Shrink)] == [("late", "narrow")]
+
+
+def test_work_beside_a_victim_that_stays_keeps_the_place_that_it_may_borrow():
+    """`intruder` has no right to the victim's GPU, and `borrower` is on the GPU that a notebook has lent."""
+    notebook = replace(running(a_notebook("ann", 1, suspendable=True), "n-0"), state=State.SUSPENDED)
+    cluster = Cluster().node("n", 2).fixed("train", ann="1").queue("q", 1).queue("z", 0)
+    cluster.add(notebook, running(a_job("victim", "z"), "n-1"), a_job("preemptor", "q"))
+    cluster.add(a_job("intruder", "z"), a_job("borrower", "z"))
+    index = ClusterIndex(cluster.snapshot(), Policy())
+    state = begin_cycle(index, NOW)
+    allocations, evictions = state.allocations, state.evictions
+    resume_notebooks(index, allocations, state.reservations, evictions)
+    victim = index.workloads["victim"]
+    allocations.release(victim)
+    evictions.evict(victim, EvictReason.RECLAIMED, "preemptor", "Paused.")
+    assert try_nominate(allocations, allocations.pending["intruder"])
+    assert try_nominate(allocations, allocations.pending["borrower"])
+    reprieve_victims(state.inputs, allocations, state.reservations, evictions)
+    assert (list(evictions.evicted), list(allocations.nominated)) == ([], ["borrower"])
