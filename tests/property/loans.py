@@ -7,6 +7,7 @@ Safety: what never happens. Liveness: what happens in the end.
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.snapshot import Snapshot
@@ -81,9 +82,9 @@ def a_used_notebook_comes_back_now_or_as_soon_as_borrowers_have_stopped(
     snapshot: Snapshot, after: Snapshot, decision: Decision
 ) -> None:
     """Liveness. A cycle brings the notebook back, or else tells enough borrowers to stop."""
-    now = _held_by(_awake(snapshot))
-    soon = _held_by(w for w in _awake(after) if w.state is not State.STOPPING)
     resumed = {each.workload for each in decision.instructions if isinstance(each, Resume)}
+    now = _held_by([*_awake(snapshot), *(w for w in snapshot.workloads if w.id in resumed)])
+    soon = _held_by(replace(w, leaving=()) for w in _awake(after) if w.state is not State.STOPPING)
     devices = _devices(snapshot)
     for notebook in filter(is_wanted_back, snapshot.workloads):
         if not all(_works(devices[device]) for device in _devices_of([notebook])) or notebook.id in resumed:
