@@ -67,3 +67,20 @@ def test_work_beside_a_victim_that_stays_keeps_the_place_that_it_may_borrow():
     assert try_nominate(allocations, allocations.pending["borrower"])
     reprieve_victims(state.inputs, allocations, state.reservations, evictions)
     assert (list(evictions.evicted), list(allocations.nominated)) == ([], ["borrower"])
+
+
+def test_a_notebook_within_its_quota_keeps_a_place_of_a_queue_that_is_above_its_own():
+    """The victims of a lost preemptor bring `z` above its quota by one GPU, which is that of the notebook."""
+    cluster = Cluster().node("n", 2).fixed("train", ann="1").queue("q", 0).queue("z", 1)
+    cluster.add(running(a_job("first", "z"), "n-0"), running(a_job("second", "z"), "n-1"))
+    cluster.add(a_job("preemptor", "q"), a_notebook("ann", 1))
+    index = ClusterIndex(cluster.snapshot(), Policy())
+    state = begin_cycle(index, NOW)
+    allocations, evictions = state.allocations, state.evictions
+    for name in ("first", "second"):
+        allocations.release(index.workloads[name])
+        evictions.evict(index.workloads[name], EvictReason.RECLAIMED, "preemptor", "Paused.")
+    place = index.workloads["second"].placement
+    assert allocations.nominate_at(allocations.pending["nb-ann"], place)
+    reprieve_victims(state.inputs, allocations, state.reservations, evictions)
+    assert (list(evictions.evicted), allocations.nominated) == (["second"], {"nb-ann": place})
