@@ -15,7 +15,9 @@ lift a queue above both of them above its fair share.
 
 Lost preemptors: if the preemptor of a victim got no place, the victim does not go for work that has itself no right to
 its place, such as later work of its own queue or work that only fitted into the room of several victims. The victim
-could take the place back as soon as it has stopped, again and again.
+could take the place back as soon as it has stopped, again and again. Victims of lost preemptors are asked one after the
+other, and those that are asked later count as work that stays. So nominees keep as many places as they may take from
+the queues of these victims.
 
 Start at once: a preemptor that fits now without its reprieved victims is admitted.
 """

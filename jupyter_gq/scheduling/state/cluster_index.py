@@ -106,6 +106,8 @@ class ClusterIndex:
         self._usage = UsageAccounting(self.accounts)
         self._memory = MemoryParts(snapshot.nodes)
         self._pool_of = {device.id: device.pool for node in snapshot.nodes for device in node.devices}
+        #: The name of the node of each device, by id.
+        self.node_of = {device.id: node.name for node in snapshot.nodes for device in node.devices}
         self._draining = [(node.name, each) for node in snapshot.nodes for each in node.devices if each.draining]
         #: The nodes as if no workload held anything; made when it is first needed.
         self._empty: DeviceLedger | None = None
