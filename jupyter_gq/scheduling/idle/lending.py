@@ -195,8 +195,6 @@ def _borrowers(
 ) -> list[Workload]:
     """Return the preemptible training work on the devices of the notebook, in the order in which it gives way."""
     lent = devices_of(notebook.placement)
-    # A node may have got another name since the notebook started, and its borrowers started after that.
-    nodes = {task.node for task in notebook.placement} | {index.node_of[each] for each in lent if each in index.node_of}
-    there = staying_on_nodes(index, allocations, evictions, nodes)
+    there = staying_on_nodes(index, allocations, evictions, index.nodes_of(notebook.placement))
     borrowers = [each for each in there if may_borrow(each) and not lent.isdisjoint(devices_of(each.placement))]
     return sorted(by_disruption(borrowers), key=lambda each: allocations.account(each).over_quota == 0)
