@@ -16,7 +16,7 @@ from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import begin_cycle
 from tests.builders import NOW, anything_stops, apply, later, lost, stopped, without
-from tests.property import laws
+from tests.property import balance, laws
 from tests.property.arithmetic import Books
 from tests.property.clusters import World
 
@@ -48,6 +48,7 @@ def check(snapshot: Snapshot, policy: Policy) -> tuple[Decision, Snapshot]:
     state, books = begin_cycle(ClusterIndex(snapshot, policy), NOW), Books(snapshot, policy)
     laws.accounts_are_the_sum_of_allocations(state, books)
     decision = decide(state)
+    balance.accounts_follow_what_was_decided(state, policy)
     after, left = snapshot, books
     if decision.instructions:
         after = apply(snapshot, decision)

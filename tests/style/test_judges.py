@@ -11,6 +11,12 @@ CORE = "jupyter_gq.scheduling"
 INTERFACE = {"cycle", "decision", "engine", "policy", "preview.admission"}
 #: The accounts and the books of the core, which are judged themselves.
 JUDGED = {
+    "tests/property/balance.py": {
+        "quota.accounts",
+        "quota.usage_accounting",
+        "state.cluster_index",
+        "state.cycle_state",
+    },
     "tests/property/histories.py": {"state.cluster_index", "state.cycle_state"},
     "tests/property/laws.py": {"state.cycle_state"},
     "tests/property/test_fragmentation.py": {"placement"},

@@ -16,11 +16,14 @@ lift a queue above both of them above its fair share.
 Lost preemptors: if the preemptor of a victim got no place, the victim does not go for work that has itself no right to
 its place, such as later work of its own queue or work that only fitted into the room of several victims. The victim
 could take the place back as soon as it has stopped, again and again. Work of the preemptor's queue that comes before
-the preemptor in the job order inherits its right.
+the preemptor in the job order inherits its right. Victims of lost preemptors are asked one after the other, and those
+that are asked later count as work that stays. So nominees keep as many places as they may take from the queues of these
+victims.
 
 Start at once: a preemptor that fits now without its reprieved victims is admitted.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from jupyter_gq.domain.queue_tree import common_end
@@ -65,22 +68,35 @@ def _reprieve_workloads(
 ) -> list[Evict | Suspend]:
     """Take back evictions and migrations of whole workloads, and return what was taken back."""
     found, index = [], inputs.index
-    served = served_workloads(index, allocations) if evictions.evicted else set()
+    lost = _victims_of_lost(index, allocations, evictions)
     for instruction in reversed(list(evictions.evicted.values())):
         victim = evictions.stopping[instruction.workload]
+        is_lost = lost.pop(victim.id, None) is not None
         stays = False
         if isinstance(instruction, Evict) and victim.id in evictions.migrations:
             stays = _cancel_migration(index, allocations, reservations, evictions, instruction)
         elif _may_stay(instruction):
             stays = _take_back(index, allocations, victim, instruction.by)
-            if not stays and instruction.by is not None and instruction.by not in served:
-                stays = _take_back_from_guests(inputs, allocations, victim, instruction.by)
+            if is_lost and not stays:
+                stays = _take_back_from_guests(inputs, allocations, victim, instruction.by, list(lost.values()))
         if stays:
             found.append(instruction)
             evictions.reprieve(victim)
             if victim.elastic:
                 allocations.replicas.want(allocations.replicas.current(index.workloads[victim.id]))
     return found
+
+
+def _victims_of_lost(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> dict[str, Workload]:
+    """Return the victims of this cycle whose preemptors got no place and that do not go on elsewhere, by id."""
+    if not evictions.evicted:
+        return {}
+    served = served_workloads(index, allocations)
+    return {
+        name: evictions.stopping[name]
+        for name, each in evictions.evicted.items()
+        if _may_stay(each) and each.by is not None and each.by not in served and name not in evictions.migrations
+    }
 
 
 def _reprieve_replicas(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> list[ReplicaEviction]:
@@ -102,23 +118,29 @@ def _may_stay(instruction: Evict | Suspend) -> bool:
     return isinstance(instruction, Evict) and instruction.reason not in _UNCONDITIONAL
 
 
-def _take_back_from_guests(inputs: CycleInputs, allocations: Allocations, victim: Workload, preemptor: str) -> bool:
+def _take_back_from_guests(
+    inputs: CycleInputs, allocations: Allocations, victim: Workload, preemptor: str | None, others: Sequence[Workload]
+) -> bool:
     """Do what `_take_back` does after guests at the victim's nodes have lost their nominations.
 
-    Guests that still fit beside the victim keep their nominations, and all do if that does not help.
+    Guests that still fit beside the victim keep their nominations, and all do if that does not help. `others` are the
+    victims of lost preemptors that are asked later.
     """
-    guests = _guests_of(inputs, allocations, victim, inputs.index.workloads[preemptor])
+    guests = _guests_of(inputs, allocations, victim, preemptor, others)
     places = {guest.id: allocations.withdraw(guest) for guest in guests}
     stays = _take_back(inputs.index, allocations, victim, preemptor)
     for guest in guests:
         if stays:
-            allocations.nominate_at(guest, places[guest.id])
+            with allocations.lifting_reservations(guest):
+                allocations.nominate_at(guest, places[guest.id])
         else:
             allocations.nominate_again(guest, places[guest.id])
     return stays
 
 
-def _guests_of(inputs: CycleInputs, allocations: Allocations, victim: Workload, preemptor: Workload) -> list[Workload]:
+def _guests_of(
+    inputs: CycleInputs, allocations: Allocations, victim: Workload, preemptor: str | None, others: Sequence[Workload]
+) -> list[Workload]:
     """Return the work that is nominated for a node of the victim, without the right that the victim goes for it.
 
     Work whose place earlier cycles recorded is left out, and so is work that inherits the right of the `preemptor`.
@@ -126,24 +148,32 @@ def _guests_of(inputs: CycleInputs, allocations: Allocations, victim: Workload, 
     nodes = {task.node for task in victim.placement}
     there = [name for name, place in allocations.nominated.items() if any(task.node in nodes for task in place)]
     nominees = [allocations.nominee(name) for name in there]
-    others = [each for each in nominees if not (each.reserved or _inherits(each, preemptor))]
-    return [each for each in others if not _may_evict(inputs, allocations, each, victim)]
+    lost = inputs.index.workloads.get(preemptor or "")
+    strangers = [each for each in nominees if not (each.reserved or _inherits(each, lost))]
+    return [each for each in strangers if not _may_evict(inputs, allocations, each, victim, others)]
 
 
-def _inherits(nominee: Workload, preemptor: Workload) -> bool:
-    """Tell whether a nominee may have what its queue got for the preemptor, since it comes before it in its queue."""
-    return nominee.queue == preemptor.queue and seniority(nominee) < seniority(preemptor)
+def _inherits(nominee: Workload, lost: Workload | None) -> bool:
+    """Tell whether a nominee may have the room of a lost preemptor, since it comes before it in their queue."""
+    return lost is not None and nominee.queue == lost.queue and seniority(nominee) < seniority(lost)
 
 
-def _may_evict(inputs: CycleInputs, allocations: Allocations, nominee: Workload, victim: Workload) -> bool:
-    """Tell whether a nominee had the right to evict the victim if neither had been decided; changes nothing."""
+def _may_evict(
+    inputs: CycleInputs, allocations: Allocations, nominee: Workload, victim: Workload, others: Sequence[Workload]
+) -> bool:
+    """Tell whether a nominee had the right to evict the victim if neither had been decided; changes nothing.
+
+    The `others` count as work that stays, since each of them stays unless a nominee has the right to its place.
+    """
     if inputs.protected_for(victim, nominee) > 0:
         return False
     at_place = allocations.nominee_at_place(nominee.id)
     allocations.drop_usage(at_place)
-    allocations.restore_usage(victim)
+    for each in (victim, *others):
+        allocations.restore_usage(each)
     allowed = Rights(inputs.policy, allocations, nominee).allows(victim)
-    allocations.drop_usage(victim)
+    for each in (victim, *others):
+        allocations.drop_usage(each)
     allocations.restore_usage(at_place)
     return allowed
 

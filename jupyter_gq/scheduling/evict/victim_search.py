@@ -32,7 +32,7 @@ from heapq import heapify, heappop, heappush
 from itertools import combinations
 
 from jupyter_gq.domain.amount import ONE_GPU
-from jupyter_gq.domain.workload import Request, Workload
+from jupyter_gq.domain.workload import Request, Workload, devices_of
 from jupyter_gq.scheduling.admit.start import grows_unfairly, try_nominate
 from jupyter_gq.scheduling.placement import Domain, View
 from jupyter_gq.scheduling.placement import gang_placement as assemble
@@ -356,7 +356,7 @@ def _fewest_needed(allocations: Allocations, workload: Workload, node: str, ther
     if request.milli_per_device != ONE_GPU:
         return 1
     devices = allocations.ledger.layout.devices_on(node, allocations.account(workload).queue.pool)
-    held = [devices & {device for task in candidate.placement for device in task.devices} for candidate in there]
+    held = [devices & devices_of(candidate.placement) for candidate in there]
     lacks = request.devices - len(devices.difference(*held))
     count = 0
     for most in sorted(map(len, held), reverse=True):

@@ -15,7 +15,7 @@ from heapq import merge
 
 from jupyter_gq.domain.amount import NO_GPU
 from jupyter_gq.domain.reasons import Explanation
-from jupyter_gq.domain.workload import TaskPlacement, Workload
+from jupyter_gq.domain.workload import TaskPlacement, Workload, devices_of
 from jupyter_gq.scheduling.admit.job_order import user_usage
 from jupyter_gq.scheduling.admit.reservations import free_amount, owners_on_devices, users_of
 from jupyter_gq.scheduling.idle.idle_rule import expiry
@@ -110,7 +110,7 @@ class _Explainer:
         #: Workloads and replicas that were told to stop, by the devices that they still hold.
         self._stopping_on: dict[str, list[Workload]] = {}
         for workload in evictions.stopping.values():
-            for device in {device for task in workload.placement for device in task.devices}:
+            for device in devices_of(workload.placement):
                 self._stopping_on.setdefault(device, []).append(workload)
 
     def own_reasons(self) -> dict[str, Why]:
@@ -264,7 +264,7 @@ class _Explainer:
         with self._allocations.lifting_reservations(workload):
             free = free_amount(self._allocations, workload, place)
             staying = self._users_in_the_way(workload, place)
-        devices = {device for task in place for device in task.devices}
+        devices = devices_of(place)
         stopping = {w.id: w for device in sorted(devices) for w in self._stopping_on.get(device, ())}
         using = [*staying, *(stopping[name] for name in sorted(stopping))]
         waited = self._inputs.now - workload.waits_since

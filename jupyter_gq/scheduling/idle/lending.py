@@ -208,6 +208,6 @@ def _borrowers(
 ) -> list[Workload]:
     """Return the preemptible training work on the devices of the notebook, in the order in which it gives way."""
     lent = devices_of(notebook.placement)
-    there = staying_on_nodes(index, allocations, evictions, {task.node for task in notebook.placement})
+    there = staying_on_nodes(index, allocations, evictions, index.nodes_of(notebook.placement))
     borrowers = [each for each in there if may_borrow(each) and not lent.isdisjoint(devices_of(each.placement))]
     return sorted(by_disruption(borrowers), key=lambda each: allocations.account(each).over_quota == 0)

@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.reasons import EvictReason
-from jupyter_gq.domain.workload import TaskPlacement, Workload
+from jupyter_gq.domain.workload import TaskPlacement, Workload, devices_of
 from jupyter_gq.scheduling.admit.job_order import job_order
 from jupyter_gq.scheduling.admit.start import try_nominate
 from jupyter_gq.scheduling.decision import Unwarn, Warn
@@ -127,8 +127,7 @@ def _unblock(
 
 
 def _overlap(notebook: Workload, place: Sequence[TaskPlacement]) -> bool:
-    held = {device for task in notebook.placement for device in task.devices}
-    return any(device in held for task in place for device in task.devices)
+    return not devices_of(notebook.placement).isdisjoint(devices_of(place))
 
 
 def _take(

@@ -145,26 +145,30 @@ class Allocations:
 
         False changes nothing.
         """
-        if not self.claim_place(workload, place):
+        if not self._take_place(workload, place):
             return False
-        self.nominated[workload.id] = place
-        if isinstance(workload, Replica):
-            self.replicas.join(workload, place, nominated=True)
+        self.nominate(workload, place)
         return True
 
-    def claim_place(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> bool:
-        """Keep this very place for the workload once it is free, and count it in its queues.
+    def keep_new_place(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> bool:
+        """Keep the place where work that is stopping goes on, and count it in its queues; tell whether it is possible.
 
-        Tells whether that was possible. False means that the place is not and will not be free, or that a queue would
-        exceed a limit or quota; nothing has changed then.
+        False changes nothing. The accounts count the work as one that runs on (see `turn_into_migration`).
+        """
+        if not self._take_place(workload, place):
+            return False
+        self._usage.add_held(replace(workload, placement=place), now=False)
+        return True
+
+    def _take_place(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> bool:
+        """Take this very place, once it is free, in the ledger only; tell whether that was possible.
+
+        False means that the place is not and will not be free, or that a queue would exceed a limit or quota.
         """
         there, account = replace(workload, placement=place), self.account(workload)
         if not account.known or self.first_exceeded_limit(there, now=False):
             return False
-        if not self.ledger.exists(place, account.queue.pool) or not self.ledger.nominate_at(workload, place):
-            return False
-        self._usage.add_nominated(workload, place)
-        return True
+        return self.ledger.exists(place, account.queue.pool) and self.ledger.nominate_at(workload, place)
 
     # --- what goes
 

@@ -15,7 +15,7 @@ Withheld workloads: pending workloads that are held or back off, and those of un
 Runs of unobserved kinds keep what they hold, and cannot be evicted.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jupyter_gq.domain.amount import Instant
@@ -23,7 +23,7 @@ from jupyter_gq.domain.cluster import Device, NewNodes, Node, Topology
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import FINAL, State
-from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload, devices_of
 from jupyter_gq.scheduling.placement import DeviceLedger, MemoryParts, RequestMix, empty_ledger, make_policy
 from jupyter_gq.scheduling.placement.shortage import Shortage, find_shortage
 from jupyter_gq.scheduling.policy import PlacementStrategy, Policy
@@ -106,6 +106,8 @@ class ClusterIndex:
         self._usage = UsageAccounting(self.accounts)
         self._memory = MemoryParts(snapshot.nodes)
         self._pool_of = {device.id: device.pool for node in snapshot.nodes for device in node.devices}
+        #: The name of the node of each device, by id.
+        self._node_of = {device.id: node.name for node in snapshot.nodes for device in node.devices}
         self._draining = [(node.name, each) for node in snapshot.nodes for each in node.devices if each.draining]
         #: The nodes as if no workload held anything; made when it is first needed.
         self._empty: DeviceLedger | None = None
@@ -189,6 +191,14 @@ class ClusterIndex:
         if not found and workload.placement and self.ledger.layout.counts_host_resources:
             return frozenset((self._pool(workload),))
         return found
+
+    def nodes_of(self, placement: Sequence[TaskPlacement]) -> set[str]:
+        """Return the names of the nodes of these places, and of the nodes where their devices are now.
+
+        The two differ if a node has got another name since the places were recorded.
+        """
+        now = (self._node_of.get(device) for device in devices_of(placement))
+        return {task.node for task in placement} | {node for node in now if node is not None}
 
     def shortage_when_empty(self, pool: str, workload: Workload) -> Shortage | None:
         """Return what the workload would lack if no workload held anything; None if it would fit.

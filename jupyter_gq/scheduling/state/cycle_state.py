@@ -127,7 +127,7 @@ def _keep_migration(workload: Workload, allocations: Allocations, evictions: Evi
 
     If the workload does not come back, or the place is not available, nothing changes.
     """
-    if not workload.comes_back or not allocations.claim_place(workload, workload.reserved):
+    if not workload.comes_back or not allocations.keep_new_place(workload, workload.reserved):
         return False
     evictions.migrations[workload.id] = workload.reserved
     return True

@@ -281,3 +281,14 @@ def test_an_eviction_leads_to_no_moves():
     after = apply(cluster.snapshot(), first := decide(cluster.snapshot()))
     assert evicted(first) == ["large"]
     assert evicted(decide(stopped(after))) == []
+
+
+def test_work_on_its_way_to_a_new_place_counts_as_use_of_its_queue():
+    """It cannot give way before it runs again, so other work of its queue goes, which is above its quota."""
+    cluster = Cluster().node("m", 2).node("n", 2).node("o", 1).queue("small", 1).queue("large", 4)
+    cluster.add(running(a_job("moves", "small"), "n-0", since=2), running(a_job("runs", "small"), "o-0", since=3))
+    cluster.add(running(a_job("stays", "large"), "m-0", since=1), a_job("wide", "large", 2))
+    moving = apply(cluster.snapshot(), decide(cluster.snapshot()))
+    assert [(w.id, bool(w.reserved)) for w in moving.workloads if w.state is State.STOPPING] == [("moves", True)]
+    later = replace(moving, workloads=(*moving.workloads, a_job("claims", "large", submitted=9)))
+    assert evicted(decide(later)) == ["runs"]

@@ -363,3 +363,10 @@ def test_recorded_places_are_compared_only_with_the_notebooks_on_their_devices()
     index = ClusterIndex(snapshot, Policy())
     begin_cycle(index, NOW)
     assert index.ledger.mark() == 1  # the nomination
+
+
+def test_a_borrower_gives_way_also_where_the_node_was_renamed_since_the_notebook_started():
+    notebook = sleeping(busy=True)
+    notebook = replace(notebook, placement=tuple(replace(task, node="old") for task in notebook.placement))
+    decision = decide(shared().add(notebook, running(a_job("borrower", "z", 1), "n-0")).snapshot())
+    assert evicted(decision) == ["borrower"]

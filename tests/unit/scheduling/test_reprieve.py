@@ -2,11 +2,18 @@
 
 from dataclasses import replace
 
+from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Request, TaskPlacement
+from jupyter_gq.scheduling.admit.start import try_nominate
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict, Reserve, Shrink
+from jupyter_gq.scheduling.evict.reprieve import reprieve_victims
+from jupyter_gq.scheduling.idle.lending import resume_notebooks
 from jupyter_gq.scheduling.policy import Policy
-from tests.builders import NOW, Cluster, a_job, evicted, running
+from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
+from jupyter_gq.scheduling.state.cycle_state import begin_cycle
+from tests.builders import NOW, Cluster, a_job, a_notebook, evicted, running
 
 
 def cores(job, count=1, **request):
@@ -63,3 +70,39 @@ def test_earlier_work_of_the_queue_inherits_the_place_of_a_lost_preemptor():
     told = run_cycle(cluster.snapshot(), Policy(consolidate=False), NOW).instructions
     assert [each.workload for each in told if isinstance(each, Evict | Shrink)] == ["borrows"]
     assert [each.workload for each in told if isinstance(each, Reserve) and each.nominated] == ["tasks"]
+
+
+def test_work_beside_a_victim_that_stays_keeps_the_place_that_it_may_borrow():
+    """`intruder` has no right to the victim's GPU, and `borrower` is on the GPU that a notebook has lent."""
+    notebook = replace(running(a_notebook("ann", 1, suspendable=True), "n-0"), state=State.SUSPENDED)
+    cluster = Cluster().node("n", 2).fixed("train", ann="1").queue("q", 1).queue("z", 0)
+    cluster.add(notebook, running(a_job("victim", "z"), "n-1"), a_job("preemptor", "q"))
+    cluster.add(a_job("intruder", "z"), a_job("borrower", "z"))
+    index = ClusterIndex(cluster.snapshot(), Policy())
+    state = begin_cycle(index, NOW)
+    allocations, evictions = state.allocations, state.evictions
+    resume_notebooks(index, allocations, state.reservations, evictions)
+    victim = index.workloads["victim"]
+    allocations.release(victim)
+    evictions.evict(victim, EvictReason.RECLAIMED, "preemptor", "Paused.")
+    assert try_nominate(allocations, allocations.pending["intruder"])
+    assert try_nominate(allocations, allocations.pending["borrower"])
+    reprieve_victims(state.inputs, allocations, state.reservations, evictions)
+    assert (list(evictions.evicted), list(allocations.nominated)) == ([], ["borrower"])
+
+
+def test_a_notebook_within_its_quota_keeps_a_place_of_a_queue_that_is_above_its_own():
+    """The victims of a lost preemptor bring `z` above its quota by one GPU, which is that of the notebook."""
+    cluster = Cluster().node("n", 2).fixed("train", ann="1").queue("q", 0).queue("z", 1)
+    cluster.add(running(a_job("first", "z"), "n-0"), running(a_job("second", "z"), "n-1"))
+    cluster.add(a_job("preemptor", "q"), a_notebook("ann", 1))
+    index = ClusterIndex(cluster.snapshot(), Policy())
+    state = begin_cycle(index, NOW)
+    allocations, evictions = state.allocations, state.evictions
+    for name in ("first", "second"):
+        allocations.release(index.workloads[name])
+        evictions.evict(index.workloads[name], EvictReason.RECLAIMED, "preemptor", "Paused.")
+    place = index.workloads["second"].placement
+    assert allocations.nominate_at(allocations.pending["nb-ann"], place)
+    reprieve_victims(state.inputs, allocations, state.reservations, evictions)
+    assert (list(evictions.evicted), allocations.nominated) == (["second"], {"nb-ann": place})
