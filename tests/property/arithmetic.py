@@ -10,6 +10,7 @@ lasting: what they will hold when all that was told to stop has stopped and all 
 fixed: the part that is not preemptible.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -387,10 +388,24 @@ class Free:
                 cpu, memory, tasks = self.nodes[task.node]
                 self.nodes[task.node] = (cpu - sign * request.cpu_milli, memory - sign * request.memory, tasks - sign)
 
-    def take_devices(self, workload: Workload) -> None:
-        """Take the devices that a suspended notebook has lent, but none of the cores and memory that it keeps."""
-        for device in (device for task in workload.placement for device in task.devices if device in self.devices):
-            self.devices[device] -= workload.request.milli_per_device
+    def take_lent(
+        self,
+        lenders: Iterable[Workload],
+        staying: Iterable[tuple[Workload, Sequence[TaskPlacement]]],
+        gone: Sequence[Workload] = (),
+    ) -> None:
+        """Take what suspended notebooks have lent, as far as none of those who stay and could go again uses it."""
+        lent, used = Counter[str](), Counter[str]()
+        for notebook in lenders:
+            lent.update(_milli_of(notebook, notebook.placement))
+        for workload, place in staying:
+            if workload.preemptible and workload.kind is Kind.TRAINING:
+                used.update(_milli_of(workload, place))
+        for victim in gone:
+            if victim.preemptible and victim.kind is Kind.TRAINING:
+                used.subtract(_milli_of(victim, victim.placement))
+        for device in lent.keys() & self.devices.keys():
+            self.devices[device] -= max(0, lent[device] - used[device])
 
     def give_back(self, workload: Workload, place: Sequence[TaskPlacement]) -> None:
         """Undo `take`."""
@@ -415,6 +430,20 @@ class Free:
     def holds(self) -> bool:
         """Whether nothing is taken that is not there."""
         return min((*self.devices.values(), *(min(room) for room in self.nodes.values())), default=0) >= 0
+
+
+def _milli_of(workload: Workload, place: Sequence[TaskPlacement]) -> Counter[str]:
+    found = Counter[str]()
+    for task in place:
+        for device in task.devices:
+            found[device] += workload.request_of(task.group).milli_per_device
+    return found
+
+
+def staying_at(snapshot: Snapshot) -> list[tuple[Workload, Sequence[TaskPlacement]]]:
+    """What has devices and is not stopping, with its places."""
+    holding = (w for w in snapshot.workloads if w.holds and w.state not in {State.SUSPENDED, State.STOPPING})
+    return [(workload, workload.placement) for workload in holding]
 
 
 def free_soon(snapshot: Snapshot) -> Free:
@@ -461,8 +490,7 @@ def kept_places(snapshot: Snapshot, books: Books) -> list[tuple[Workload, tuple[
         left = Free({**free.devices}, {**free.nodes})
         left.take(workload, workload.reserved)
         beside = Free({**left.devices}, {**left.nodes})
-        for notebook in lenders_to(snapshot, workload):
-            beside.take_devices(notebook)
+        beside.take_lent(lenders_to(snapshot, workload), [*staying_at(snapshot), *found])
         known = devices <= free.devices.keys() and all(task.node in free.nodes for task in workload.reserved)
         if (
             asked

@@ -18,7 +18,7 @@ Rules
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from jupyter_gq.domain.workload import Request, TaskGroup, TaskPlacement, TopologyConstraint, Workload
+from jupyter_gq.domain.workload import Kind, Request, TaskGroup, TaskPlacement, TopologyConstraint, Workload
 from jupyter_gq.scheduling.workloads.gang import groups_of
 from jupyter_gq.scheduling.workloads.replicas import Replica
 
@@ -194,7 +194,14 @@ class _Assembly:
         placed: list[TaskPlacement] = []
         for group in sorted(groups, key=largest_first) if len(groups) > 1 else groups:
             for _ in range(group.min_members):
-                task = self.ledger.place(self.pool, group.request, self.view, group=group.name, within=within)
+                task = self.ledger.place(
+                    self.pool,
+                    group.request,
+                    self.view,
+                    group=group.name,
+                    within=within,
+                    borrows=self.workload.preemptible and self.workload.kind is Kind.TRAINING,
+                )
                 if task is None:
                     return None
                 placed.append(task)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from jupyter_gq.domain.cluster import Node, Topology
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Request, TaskPlacement, Workload
+from jupyter_gq.domain.workload import Kind, Request, TaskPlacement, Workload
 
 from .choice import FreeResources, FullnessPolicy, PlacementPolicy, Spot
 from .host_resources import (
@@ -24,8 +24,8 @@ from .scope import Domain, Filter, Index, Scope, filter_of, tasks_on_different
 from .topology import Domains
 
 #: A node, devices of it, what a task takes of each and of the node's room, and how many times that was added to what
-#: is free, to the future, and to what nominated work gets.
-_Entry = tuple[int, Sequence[int], int, HostResources, int, int, int]
+#: is free, to the future, to what nominated work gets, and to the firm future.
+_Entry = tuple[int, Sequence[int], int, HostResources, int, int, int, int]
 
 #: Devices of suspended workloads that are reserved together: a node, devices of it, and the same amount of each.
 Bundle = tuple[tuple[int, Sequence[int], int], ...]
@@ -66,6 +66,8 @@ class DeviceLedger:
         self._notified = [each for each in choices if not isinstance(each, FullnessPolicy)]
         self._free = [WHOLE if device.healthy else 0 for device in layout.devices]
         self._future = list(self._free)
+        #: The future without work that may borrow, and less what is lent: for work that may not borrow, both must suffice.
+        self._firm = list(self._free)
         #: Parts of the future that nominated work gets, for `undo_release`: milli-GPU by device, tasks by node.
         self._nominated = [0] * len(layout.devices)
         self._nominated_tasks = [0] * len(layout.nodes)
@@ -139,7 +141,14 @@ class DeviceLedger:
         self._shift_all(workload, placement, future=1, nominated=-1)
 
     def place(
-        self, pool: str, request: Request, view: View, *, group: str = "", within: tuple[Domain, ...] = ()
+        self,
+        pool: str,
+        request: Request,
+        view: View,
+        *,
+        group: str = "",
+        within: tuple[Domain, ...] = (),
+        borrows: bool = True,
     ) -> TaskPlacement | None:
         """Take a place for one task, as the placement policy chooses, and return it.
 
@@ -155,9 +164,9 @@ class DeviceLedger:
         node = self.layout.node_of_set[spot.device_set]
         milli, need = request.milli_per_device, host_request_of(request)
         if view is View.NOW:
-            self._shift((node, spot.ranks, milli, need, -1, -1, 0))
+            self._shift((node, spot.ranks, milli, need, -1, -1, 0, borrows - 1))
         else:
-            self._shift((node, spot.ranks, milli, need, 0, -1, 1))
+            self._shift((node, spot.ranks, milli, need, 0, -1, 1, borrows - 1))
         devices = self.layout.devices
         ids = tuple(devices[rank].id for rank in spot.ranks)
         return TaskPlacement(node=self.layout.nodes[node].name, devices=ids, group=group)
@@ -190,9 +199,11 @@ class DeviceLedger:
         self._reserve(workload, placement, 1)
 
     def _reserve(self, workload: Workload, placement: Iterable[TaskPlacement], future: int) -> None:
-        need = NO_RESOURCES if workload.state is State.SUSPENDED else None
         for task in placement:
-            self._shift_task(workload, task, future=future, need=need)
+            if workload.state is State.SUSPENDED:
+                self._shift_task(workload, task, firm=future, need=NO_RESOURCES)
+            else:
+                self._shift_task(workload, task, future=future)
 
     def bundle(self, workloads: Iterable[Workload]) -> Bundle:
         """Return the devices of suspended workloads as a bundle. Devices that do not exist any more are left out."""
@@ -208,7 +219,7 @@ class DeviceLedger:
     def reserve_bundle(self, bundle: Bundle, sign: int = 1) -> None:
         """Reserve the devices of a bundle, as `reserve_devices` would for its workloads (`sign` -1: unreserve them)."""
         for node, ranks, milli in bundle:
-            self._shift((node, ranks, milli, NO_RESOURCES, 0, -sign, 0))
+            self._shift((node, ranks, milli, NO_RESOURCES, 0, 0, 0, -sign))
 
     def exists(self, placement: Iterable[TaskPlacement], pool: str | None = None) -> bool:
         """Tell whether all nodes and devices of these places exist and take new work, in the pool if one is named.
@@ -399,6 +410,7 @@ class DeviceLedger:
         free: int = 0,
         future: int = 0,
         nominated: int = 0,
+        firm: int | None = None,
         need: HostResources | None = None,
     ) -> None:
         """Add `free`, `future` and `nominated` times what one task takes to the amounts at its place, and journal it.
@@ -411,7 +423,9 @@ class DeviceLedger:
             node = self.layout.node_of_set[self.layout.set_of_device[ranks[0]]]
         if node is not None:
             need = host_request_of(request) if need is None else need
-            self._shift((node, ranks, request.milli_per_device, need, free, future, nominated))
+            if firm is None:
+                firm = 0 if may_borrow(workload) else future
+            self._shift((node, ranks, request.milli_per_device, need, free, future, nominated, firm))
 
     def _shift(self, entry: _Entry) -> None:
         self._journal.append(entry)
@@ -420,11 +434,12 @@ class DeviceLedger:
 
     def _apply(self, entry: _Entry, sign: int) -> None:
         """Add one journal entry (`sign` -1: subtract it) to the amounts of its devices and its node."""
-        node, ranks, milli, need, free, future, nominated = entry
+        node, ranks, milli, need, free, future, nominated, firm = entry
         for rank in ranks:
             self._free[rank] += sign * free * milli
             self._future[rank] += sign * future * milli
             self._nominated[rank] += sign * nominated * milli
+            self._firm[rank] += sign * firm * milli
         if self.layout.room[node] is not UNLIMITED:
             self._nominated_tasks[node] += sign * nominated
             self._free_room[node] = with_tasks(self._free_room[node], need, sign * free)
@@ -436,7 +451,8 @@ class DeviceLedger:
         now: list[_Change] = []
         later: list[_Change] = []
         for rank in ranks:
-            future, free = self._future[rank], self._free[rank]
+            future, free, firm = self._future[rank], self._free[rank], self._firm[rank]
+            future = future if future < firm else firm
             future = future if future > 0 else 0  # not max: this is the innermost loop
             free = future if free >= future else free if free > 0 else 0
             if amount_later[rank] != future:
@@ -479,6 +495,10 @@ class DeviceLedger:
                 if allowed is not there or not self.layout.alone[device_set]:
                     mine = [change for change in changes if change[0] in allowed]
                 scope.views[which].update(device_set, room, allowed, mine)
+
+
+def may_borrow(workload: Workload) -> bool:
+    return workload.preemptible and workload.kind is Kind.TRAINING
 
 
 def _held_places(workload: Workload) -> Sequence[TaskPlacement]:
