@@ -122,7 +122,7 @@ class DeviceLedger:
         if workload.suspendable and workload.state is State.RUNNING:
             self.adjust_host_resources(workload, future=1)
         for task in _held_places(workload):
-            if self._is_taken(workload.request_of(task.group), task):
+            if self._is_taken(workload, task):
                 self.rollback(mark)
                 return False
             self._shift_task(workload, task, future=-1, nominated=int(nominated))
@@ -377,10 +377,11 @@ class DeviceLedger:
         left = self._future[rank] if view is View.FUTURE else min(self._free[rank], self._future[rank])
         return WHOLE + left
 
-    def _is_taken(self, request: Request, task: TaskPlacement) -> bool:
+    def _is_taken(self, workload: Workload, task: TaskPlacement) -> bool:
         """Tell whether other workloads are nominated for a place and leave too little of it for one task."""
-        node, ranks = self._where(task)
-        if any(self._nominated[rank] > 0 and self._future[rank] < request.milli_per_device for rank in ranks):
+        (node, ranks), request = self._where(task), workload.request_of(task.group)
+        left = self._future if may_borrow(workload) else list(map(min, self._future, self._firm))
+        if any(self._nominated[rank] > 0 and left[rank] < request.milli_per_device for rank in ranks):
             return True
         if node is None or not self._nominated_tasks[node]:
             return False
