@@ -16,6 +16,20 @@ STARTUP_FILE = Path(__file__).resolve().parent.parent / "notebook" / "kernel_sta
 SAVE_FILE = STARTUP_FILE.with_name("save_results.py")
 #: Run in a kernel to save or load the variables that a job takes along. Standard library and cloudpickle.
 CARRY_FILE = STARTUP_FILE.parent / "carrying" / "call.py"
+#: Sent to a job's kernel to watch its last cell. Standard library only.
+_WATCH_FILE = STARTUP_FILE.with_name("last_statement.py")
+#: The expression by which a kernel that was told to watch says what ran last.
+LAST_STATEMENT = "__import__('IPython').get_ipython()._jupyter_gq_last.tell()"
+
+
+def make_watch_code() -> str:
+    """Return the code that lets a kernel watch what runs last in its cells; it assigns no name of the user.
+
+    The code has the whole source in it, since a kernel in a container does not have our files.
+    """
+    source = _WATCH_FILE.read_text(encoding="utf-8")
+    names = "{'__name__': 'jupyter_gq_last_statement'}"
+    return f"(lambda names: (exec({source!r}, names), names['watch'](__import__('IPython').get_ipython())))({names})"
 
 
 def make_carry_call(module: str, request: JsonMapping) -> str:

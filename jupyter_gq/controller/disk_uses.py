@@ -49,16 +49,17 @@ class DiskUses:
         return job, used
 
     def describe_user(self, user: str, limit: MiB) -> str:
-        """Return a phrase such as "12 GiB of at most 500 GiB"; "" if nothing was measured. A `limit` of 0 is none."""
-        if not any(use.owner == user for use in self._jobs.values()):
+        """Return a phrase such as "12 GiB of at most 500 GiB"; "" below 1 MiB. A `limit` of 0 is none."""
+        used = self.of_user(user)
+        if not used:
             return ""
-        return format_memory(self.of_user(user)) + (f" of at most {format_memory(limit)}" if limit else "")
+        return format_memory(used) + (f" of at most {format_memory(limit)}" if limit else "")
 
     def describe_users(self, limit: MiB) -> str:
-        """Return a phrase with the users whose jobs take most, for admins; "" if nothing was measured."""
+        """Return a phrase with the users whose jobs take most, for admins; "" below 1 MiB."""
         totals: Counter[str] = Counter()
         for use in self._jobs.values():
-            if use.owner:
+            if use.owner and use.used:
                 totals[use.owner] += use.used
         ranked = sorted(totals, key=lambda user: (-totals[user], user))
         named = [f"{user} {format_memory(MiB(totals[user]))}" for user in ranked[:_MOST_NAMED]]

@@ -6,6 +6,8 @@ Rules
 - Only the literal is replaced, by its position in the syntax tree: formatting and comments of the cell stay.
 - `lr, depth = 0.1, 3` assigns a literal to each of the names.
 - A name varies in every cell that assigns a literal to it: the replayed cells then agree with the target.
+- Proposed are numbers, True, False, None, and texts that choose something, such as "adam" and "bert-base-uncased"; no
+  paths, addresses, sentences and secrets. A request may vary these as well.
 
 See docs/decisions/0136-vary-literals-by-their-position.md.
 """
@@ -16,9 +18,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from jupyter_gq.client.secret_names import holds_secret
+
 from . import cells
 from .bundle import Step
 from .parsing import MOST_CHARACTERS, compile_quietly
+from .path_texts import is_file_name, names_path
 from .refusal import RefusedRequest
 from .requests import PlannedAssignment
 
@@ -27,6 +32,11 @@ MAX_JOBS = 200
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 #: Lines that IPython reads as magics, commands or questions, and that Python does not know.
 _NO_PYTHON = re.compile(r"^([ \t]*)(?:[%!].*|[\w., \t]+=[ \t]*[%!].*|.*\?[ \t]*)$", re.MULTILINE)
+#: A text that may be one of several to choose from.
+_WORD = re.compile(r"\w[\w.+:@#-]{0,99}")
+#: Such a text with the name of an owner before it, as of models on a hub, and the names of variables that hold it.
+_HUB_NAME = re.compile(r"(?:\w[\w.-]{0,99}/)?\w[\w.+:@#-]{0,99}")
+_OF_HUB = re.compile("model|tokenizer|encoder|backbone|pretrained|dataset|repo", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,6 +91,11 @@ def is_literal(text: str) -> bool:
 
 
 def plan_assignments(steps: Iterable[Step]) -> list[PlannedAssignment]:
+    """Return what is proposed to vary in the cells that will run: each name once, as it is assigned last."""
+    return [each for each in _list_assignments(steps) if _is_choice(each.name, ast.literal_eval(each.value))]
+
+
+def _list_assignments(steps: Iterable[Step]) -> list[PlannedAssignment]:
     """Return what can vary in the cells that will run: each name once, as it is assigned last."""
     found: dict[str, PlannedAssignment] = {}
     for step in steps:
@@ -91,6 +106,18 @@ def plan_assignments(steps: Iterable[Step]) -> list[PlannedAssignment]:
     return list(found.values())
 
 
+def _is_choice(name: str, value: object) -> bool:
+    """Return whether the value of a name is one of several that a person may want to compare."""
+    if name.startswith("__"):
+        return False
+    if not isinstance(value, str):
+        return True
+    word = _HUB_NAME if _OF_HUB.search(name) else _WORD
+    return word.fullmatch(value) is not None and not (
+        is_file_name(value) or names_path(name) or holds_secret(name, value)
+    )
+
+
 def set_values(steps: Sequence[Step], values: Mapping[str, str]) -> list[Step]:
     """Return the steps with these literals in place of their own."""
     return [replace(step, source=replace_literals(step.source, values)) for step in steps]
@@ -98,7 +125,7 @@ def set_values(steps: Sequence[Step], values: Mapping[str, str]) -> list[Step]:
 
 def list_points(grid: Mapping[str, Sequence[str]], steps: Sequence[Step]) -> list[dict[str, str]]:
     """Return all combinations of the values in a grid; raise `RefusedRequest` if a name or a value cannot vary."""
-    known = {each.name for each in plan_assignments(steps)}
+    known = {each.name for each in _list_assignments(steps)}
     for name, values in grid.items():
         if name not in known:
             raise _refuse(f"{name} cannot vary: no cell assigns a number, a text, True, False or None to it.")

@@ -52,7 +52,8 @@ class _Reader:
         tree = parse_cell(source) if self._lost else None
         if tree is None:
             return []
-        inner = [each for call in list_calls(tree) if (magic := read_magic(call)) for each in magic.trees]
+        magics = [magic for call in list_calls(tree) if (magic := read_magic(call)) is not None]
+        inner = [each for magic in magics if magic.script is None for each in magic.trees]
         calls = [call for each in [tree, *inner] for call in list_calls(each)]
         if any(map(_makes_unseen, calls)):
             self._lost = set()
@@ -91,5 +92,5 @@ def _makes_unseen(call: ast.Call) -> bool:
     """Return whether a call may make names that are not seen in the code."""
     magic = read_magic(call)
     if magic is not None:
-        return magic.name in _MAKING_MAGICS
+        return magic.name in _MAKING_MAGICS and not magic.trees
     return isinstance(call.func, ast.Name) and call.func.id in _MAKING_CALLS

@@ -21,11 +21,12 @@ import re
 from collections.abc import Iterator, Sequence
 
 from .bundle import Step
-from .calls import Names, list_calls
+from .calls import list_calls
 from .cells import parse_cell
 from .failed_cells import find_partial_runs
+from .full_names import Names
 from .history import RanCell
-from .magics import read_magic
+from .magics import list_trees, read_magic
 from .names import find_free_names, find_made_names
 from .outside import find_ways_out
 from .parsing import list_nodes
@@ -72,21 +73,22 @@ def find_differences(
 
 def find_hidden_inputs(steps: Sequence[Step], *, searches: bool) -> Iterator[CellWarning]:
     """Yield warnings about the cells of a job, for Python; those about searches only if `searches` says so."""
-    trees = [parse_cell(step.source) for step in steps]
-    assigned = {name for tree in trees if tree is not None for name in _list_assigned(tree)}
-    for step, tree in zip(steps, trees, strict=True):
-        read = sorted(set(_find_history(tree)) - assigned) if tree is not None else []
+    parsed = [parse_cell(step.source) for step in steps]
+    trees = [list_trees(tree) if tree is not None else [] for tree in parsed]
+    assigned = {name for own in trees for tree in own for name in _list_assigned(tree)}
+    for step, own in zip(steps, trees, strict=True):
+        read = sorted({name for tree in own for name in _find_history(tree)} - assigned)
         if read:
             said = (
                 f"reads {', '.join(read)} by number, and the cells of a job have other numbers: name the value instead"
             )
             yield warn_about(step, "reads_history", said)
-        if tree is not None and _reads_store(tree):
+        if any(map(_reads_store, own)):
             yield warn_about(step, "reads_store", _STORED)
-    known = [tree for tree in trees if tree is not None]
+    known = [tree for own in trees for tree in own]
     if searches and any(_searches(tree) for tree in known):
         yield CellWarning(code="does_not_enter_links", message=_SEARCHES)
-    before = [tree for step, tree in zip(steps, trees, strict=True) if tree is not None and step.why != "target"]
+    before = [tree for step, own in zip(steps, trees, strict=True) if step.why != "target" for tree in own]
     if any(_imports_widgets(tree) for tree in before) and any(_reads_value(tree) for tree in known):
         yield CellWarning(code="widget_values", message=_WIDGETS)
 

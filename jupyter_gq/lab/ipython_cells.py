@@ -1,8 +1,15 @@
 """The source of cells as IPython's own transformer writes it: magics and commands as calls. Slow to import."""
 
 import re
+from typing import cast
 
-from IPython.core.inputtransformer2 import TRANSFORM_LOOP_LIMIT, TransformerManager
+from IPython.core.inputtransformer2 import (
+    TRANSFORM_LOOP_LIMIT,
+    TokenTransformBase,
+    TransformerManager,
+    find_end_of_continued_line,
+    make_tokens_by_line,
+)
 
 from .work_limit import TooMuchWork
 
@@ -17,6 +24,7 @@ _AUTOMAGICS = frozenset(
         *("timeit", "unload_ext", "uv", "who", "whos", "xdel", "xmode"),
     }
 )
+_BRACKETS = {**dict.fromkeys("([{", 1), **dict.fromkeys(")]}", -1)}
 _WORD_AND_REST = re.compile(r"\s*([a-z_]+)[ \t]+([^=,\s][^\n]*)\s*")
 
 
@@ -25,7 +33,7 @@ def transform(source: str, most: int) -> str:
 
     Raises `SyntaxError` if the transformer fails, such as on a wrong dedent or on more magics than IPython allows, and
     `RecursionError` if the source is nested too deeply. Raises `TooMuchWork` if the transformer would read more than
-    `most` characters: it reads the whole cell once more for each magic.
+    `most` characters: it reads the whole cell once more for each magic that hides other lines from Python.
     """
     try:
         code: str = _BoundedTransformer(most).transform_cell(source)
@@ -51,16 +59,63 @@ def read_automagic(code: str) -> str | None:
 
 
 class _BoundedTransformer(TransformerManager):
-    """IPython's transformer, which gives up when it has read a number of characters."""
+    """IPython's transformer, which transforms many lines at once, and gives up when it has read a number of characters.
+
+    IPython's own one reads the whole cell once more for each magic, since what follows a magic may be no Python.
+    """
 
     def __init__(self, most: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._left = most
 
-    def do_one_token_transform(self, lines: list[str]) -> tuple[bool, list[str]]:
-        """Transform the first magic in these lines; return whether there was one, and the lines."""
-        self._left -= sum(map(len, lines))
-        if self._left < 0:
-            raise TooMuchWork("the magics of this cell need too much work")
-        changed: tuple[bool, list[str]] = super().do_one_token_transform(lines)  # type: ignore[no-untyped-call]
-        return changed
+    def do_token_transforms(self, lines: list[str]) -> list[str]:
+        """Transform all magics and commands in these lines; raise `RuntimeError` for as many as IPython refuses."""
+        transformed = 0
+        while transformed < TRANSFORM_LOOP_LIMIT:
+            self._left -= sum(map(len, lines))
+            if self._left < 0:
+                raise TooMuchWork("the magics of this cell need too much work")
+            found = self._find_independent(lines)
+            if not found:
+                return lines
+            for each in reversed(found):  # the numbers of the lines above stay as they are
+                lines = each.transform(lines)
+            transformed += len(found)
+        raise RuntimeError("the cell has too many magics and commands")
+
+    def _find_independent(self, lines: list[str]) -> list[TokenTransformBase]:
+        """Return what can be transformed together: the first magic or command, and others up to one that hides lines.
+
+        A quote or bracket in a magic may hide the lines below it from Python's tokenizer, or lay open the inside of a
+        text.
+        """
+        found: list[TokenTransformBase] = []
+        kinds = cast(list[type[TokenTransformBase]], self.token_transformers)
+        for tokens in make_tokens_by_line(lines):
+            matches = [kind.find([tokens]) for kind in kinds]  # type: ignore[no-untyped-call]
+            candidates = [each for each in matches if each is not None]
+            if not candidates:
+                continue
+            first = next((each for each in sorted(candidates, key=_get_order) if _can_transform(each, lines)), None)
+            if first is None:
+                break
+            found.append(first)
+            end = find_end_of_continued_line(lines, first.start_line)
+            if tokens[-1].start[0] - 1 != end or sum(_BRACKETS.get(token.string, 0) for token in tokens):
+                break
+        return found
+
+
+def _get_order(transformer: TokenTransformBase) -> tuple[int, int]:
+    """Return the key by which IPython orders what can be transformed."""
+    order: tuple[int, int] = transformer.sortby()  # type: ignore[no-untyped-call]
+    return order
+
+
+def _can_transform(transformer: TokenTransformBase, lines: list[str]) -> bool:
+    """Return whether a magic or command is one: `f(x)?` is none."""
+    try:
+        transformer.transform(lines)
+    except SyntaxError:
+        return False
+    return True

@@ -22,6 +22,8 @@ from .parsing import list_children, list_nodes
 _PACKAGE = "jupyter_gq"
 _SENDS = frozenset(f"{_PACKAGE}.{name}" for name in ("submit", "sweep", "job", "find_sweep"))
 _TRAIN = "train"
+#: A part of each cell that runs a script, which may send jobs.
+_RUN = "run "
 #: What a cell is in the job in place of the statements that are left out.
 LEFT_OUT = "# What sends jobs, or needs such a job, is left out: a job cannot send jobs."
 
@@ -31,7 +33,7 @@ def leave_out_senders(sources: Sequence[str]) -> tuple[list[str], set[str]]:
 
     A source of which nothing is left out is returned as it is.
     """
-    if not any(word in source for source in sources for word in (_PACKAGE, _TRAIN)):
+    if not any(word in source for source in sources for word in (_PACKAGE, _TRAIN, _RUN)):
         return list(sources), set()
     reader = _Reader()
     return [reader.read_cell(source) for source in sources], reader.lost
@@ -74,13 +76,16 @@ class _Reader:
         self.lost -= made
         return False
 
-    def _read_imports(self, statement: ast.stmt) -> None:
-        """Note the names under which a statement imports the package or its functions."""
-        for node in list_nodes(statement):
+    def _read_imports(self, code: ast.AST) -> None:
+        """Note the names under which code imports the package or its functions."""
+        for node in list_nodes(code):
             if isinstance(node, ast.Import):
                 self._full_names |= {a.asname: a.name for a in node.names if a.asname and a.name == _PACKAGE}
             elif isinstance(node, ast.ImportFrom) and node.module == _PACKAGE:
                 self._full_names |= {a.asname or a.name: f"{_PACKAGE}.{a.name}" for a in node.names}
+            elif isinstance(node, ast.Call) and (magic := read_magic(node)) is not None:
+                for tree in magic.trees:
+                    self._read_imports(tree)
 
     def _sends(self, node: ast.AST) -> bool:
         """Return whether a part of a cell sends a job, or asks for one, when it runs."""

@@ -4,7 +4,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from .calls import list_calls, read_text
+from .calls import list_calls
+from .full_names import read_text
 from .magics import read_magic
 from .parsing import compile_quietly, list_nodes
 
@@ -42,7 +43,7 @@ def _find_in_call(call: ast.Call) -> Iterator[str]:
     if magic is not None:
         for tree in magic.trees:
             yield from find_lookups(tree)
-        if magic.name in _LISTING_MAGICS or (magic.name == "run" and "-i" in magic.line.split()):
+        if magic.name in _LISTING_MAGICS or (magic.name == "run" and not magic.trees and "-i" in magic.line.split()):
             yield f"%{magic.name}"
     elif isinstance(call.func, ast.Name) and call.func.id in _ALL_NAMES and not call.args:
         yield f"{call.func.id}()"

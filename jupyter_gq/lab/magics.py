@@ -4,6 +4,7 @@ Rules
 -----
 - Magics are calls such as `get_ipython().run_line_magic("time", "f()")`, as IPython's transformer writes them.
 - Code: the Python in `%%time`, `%timeit` and their like is what follows the options.
+- Scripts: the code of `%run` is that of its script; see `scripts`.
 - Expanded: IPython puts values into commands and into the lines of other magics. `{...}` holds an expression. A name
   after `$` is often one of the shell: if no variable has this name, IPython leaves the whole line as it is.
 
@@ -16,8 +17,10 @@ from dataclasses import dataclass, field
 from string import Formatter
 from typing import Literal
 
-from .calls import read_text
 from .cells import parse_cell
+from .full_names import read_text
+from .parsing import list_nodes
+from .scripts import Script, find_script
 
 Kind = Literal["python", "shell", "other"]
 
@@ -57,8 +60,16 @@ class Magic:
         return [source for source in [*of_line, self.body] if source.strip()]
 
     @property
+    def script(self) -> Script | None:
+        """The script that the magic runs, if it is known."""
+        return find_script(self.line) if self.name == "run" else None
+
+    @property
     def trees(self) -> list[ast.Module]:
-        """Syntax trees of the Python that runs, without what is no Python."""
+        """Syntax trees of the Python that runs in the kernel, without what is no Python."""
+        script = self.script
+        if script is not None:
+            return list(script.trees)
         return [tree for source in self.code if (tree := parse_cell(source)) is not None]
 
     @property
@@ -143,6 +154,15 @@ def read_magic(call: ast.Call) -> Magic | None:
     name, line, body = texts[:3]
     kind: Kind = "python" if name in _VALUED else "shell" if name in _SHELLS else "other"
     return Magic(kind=kind, name=name, line=line, body=body)
+
+
+def list_trees(tree: ast.Module) -> list[ast.Module]:
+    """Return a syntax tree and those of the Python that its magics run in the kernel, each before those within it."""
+    found = [tree]
+    for each in found:
+        calls = (node for node in list_nodes(each) if isinstance(node, ast.Call))
+        found += [code for call in calls if (magic := read_magic(call)) is not None for code in magic.trees]
+    return found
 
 
 def _list_fields(text: str) -> list[tuple[str, ast.expr | None]] | None:

@@ -9,6 +9,7 @@ Rules
 - Scopes are those of Python: methods do not see the names of their class, and a comprehension keeps its own.
 - Optional: names in annotations, which newer versions of Python may never read, and names after `$` in commands; names
   in the texts of `eval("x + 1")` and `df.query("a > @x")`.
+- Scripts: what the script of `%run` makes is made, and what it reads is needed only with the option `-i`.
 - Magics: the code in `%%time`, `%timeit` and their like counts, and what IPython puts into other lines.
 - A source that is no Python, such as one with a cell magic of another language, makes and needs nothing.
 
@@ -25,7 +26,10 @@ from .bindings import Comprehension, Function, find_bindings, list_bound_names
 from .cells import parse_cell
 from .lookups import find_names_in_text
 from .magics import read_magic
+from .scripts import Script
 
+#: Names that Python itself binds in each script.
+_OF_SCRIPTS = frozenset({"__name__", "__file__", "__builtins__"})
 #: Names that Python itself binds in each function of a class, and in each body of a class.
 _OF_FUNCTIONS, _OF_CLASSES = frozenset({"__class__"}), frozenset({"__module__", "__qualname__"})
 
@@ -155,12 +159,29 @@ class _Uses(ast.NodeVisitor):
         self._visit_all(*expansions.expressions)
         for name in expansions.names:
             self._note_read(name, self.optional)
-        if magic.name == "timeit":  # runs the code in a function
+        if magic.script is not None:
+            self._visit_script(magic.script)
+        elif magic.name == "timeit":  # runs the code in a function
             self._visit_function(magic.trees)
         else:
             self._visit_all(*magic.trees)
         if magic.output:
             self._bind(magic.output)
+
+    def _visit_script(self, script: Script) -> None:
+        """Bind the names that a script makes; what it reads counts only if it sees the names of the notebook."""
+        inner = type(self)()
+        inner._scopes[0].bound |= _OF_SCRIPTS
+        for tree in script.trees:
+            inner.visit(tree)
+        for name in inner.needed if script.shares_names else ():
+            self._note_read(name, self.needed)
+        for name in inner.optional if script.shares_names else ():
+            self._note_read(name, self.optional)
+        self.made |= inner.made
+        self.imported |= inner.imported
+        for name in inner.certain - _OF_SCRIPTS:
+            self._bind(name)
 
     def visit_Assign(self, node: ast.Assign) -> None:
         self._visit_all(node.value, *node.targets)

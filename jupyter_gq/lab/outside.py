@@ -12,9 +12,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from .bundle import Step
-from .calls import Names, list_calls, read_text
+from .calls import list_calls
 from .cells import parse_cell
-from .magics import read_magic
+from .full_names import Names, read_text
+from .magics import list_trees, read_magic
 from .parsing import list_nodes
 from .requests import CellWarning
 from .step_warnings import warn_about
@@ -38,10 +39,10 @@ def find_ways_out(steps: Sequence[Step]) -> Iterator[CellWarning]:
     names = Names()
     for step in steps:
         tree = parse_cell(step.source)
-        if tree is None:
-            continue
-        names.add(tree)
-        if _goes_up(tree, names):
+        trees = list_trees(tree) if tree is not None else []
+        for each in trees:
+            names.add(each)
+        if any(_goes_up(each, names) for each in trees):
             yield warn_about(step, "leaves_folder", _SAID)
 
 

@@ -3,7 +3,7 @@
 Rules
 -----
 - Python first: a cell without magics is read by Python alone. IPython's own transformer reads the others; it goes
-  through the whole cell once more for each magic.
+  through the whole cell once more for each magic that hides other lines from Python.
 - Once: the questions of one request, and of the next ones, share the tree of a cell and the list of its nodes.
 - Bounded: a cell that is too large, or whose magics need too much work, is not read.
 
@@ -22,8 +22,8 @@ from .work_limit import TooMuchWork
 
 #: Largest source that is read, in characters. A larger one holds data, and reading it takes seconds.
 MOST_CHARACTERS = 1024 * 1024
-#: Most characters that IPython's transformer reads for one cell. It reads a cell with ten magics eleven times.
-_MOST_TRANSFORMED = 8 * 1024 * 1024
+#: Most characters that IPython's transformer reads for one cell, in three seconds. It reads most cells twice.
+_MOST_TRANSFORMED = 3 * 1024 * 1024
 #: Most characters of all sources whose trees are kept. A tree takes up to a hundred bytes for each.
 _MOST_KEPT = 512 * 1024
 #: Longest part of a line that is shown in a message.

@@ -14,10 +14,10 @@ from jupyter_gq.client.models import Kernel
 from . import cells
 from .assignments import plan_assignments
 from .bundle import Origin, Step, is_python, read_cells, read_python_version
-from .calls import MODULES_BY_USUAL_NAMES
 from .changes import find_stored_names
 from .effects import Effect, find_effects_in_order
 from .environment import ServerEnvironment
+from .full_names import MODULES_BY_USUAL_NAMES
 from .job_senders import leave_out_senders
 from .names import find_free_names, find_imported_names, find_made_names, find_needed_names
 from .requests import (
@@ -139,7 +139,6 @@ def _find_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel)
     present = {cell.id: cell.source for cell in read_cells(request.notebook)[0].values()}
     is_newer = bool(request.software) or cells.is_newer_python(read_python_version(request.notebook))
     may_be_newer = python and is_newer
-    in_memory = any(":memory:" in step.source for step in steps)
     effects = find_effects_in_order(step.source for step in steps) if python else [[] for _ in steps]
     for step, acts in zip(steps, effects, strict=True):
         ran = request.prefix[step.index] if step.index is not None else None
@@ -149,8 +148,7 @@ def _find_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel)
             yield warn_about(step, "not_checked", _UNREAD)
         elif python:
             for effect in acts:
-                if not (in_memory and effect.kind == "writes_database"):
-                    yield from _describe_effect(effect, step, ran is not None and ran.ran)
+                yield from _describe_effect(effect, step, ran is not None and ran.ran)
         if may_be_newer:
             yield from _describe_syntax(step)
     yield from _describe_dependents(steps)

@@ -20,8 +20,9 @@ from collections.abc import Iterable, Iterator
 from weakref import WeakKeyDictionary
 
 from .bindings import Function, find_functions
-from .calls import Names, list_calls
+from .calls import list_calls
 from .cells import parse_cell
+from .full_names import Names
 from .magics import Magic, read_magic
 from .parsing import list_children, list_nodes
 
@@ -88,8 +89,10 @@ class _Reader:
     def read(self, source: str) -> Iterator[str]:
         """Yield what one cell sets; its own names are added to those of the cells before it."""
         tree = parse_cell(source)
-        if tree is None:
-            return
+        if tree is not None:
+            yield from self._read_tree(tree)
+
+    def _read_tree(self, tree: ast.Module) -> Iterator[str]:
         self._names.add(tree)
         self._functions |= find_functions(tree.body)
         for node in list_nodes(tree):
@@ -122,8 +125,8 @@ class _Reader:
                 yield name
 
     def _find_in_magic(self, magic: Magic) -> Iterator[str]:
-        for source in magic.code:
-            yield from self.read(source)
+        for tree in magic.trees:
+            yield from self._read_tree(tree)
         argument = magic.line.strip()
         if (magic.name in _SETTING_MAGICS and argument and argument not in _HARMLESS) or magic.name == "pprint":
             yield f"%{magic.name}"

@@ -60,6 +60,7 @@ from .requests import (
     parse,
 )
 from .results import save_result
+from .scripts import reading_scripts
 from .share import ShareNotice
 from .software import list_kernels
 from .watch import KernelWatch
@@ -165,8 +166,9 @@ class ServiceConnection:
         """
         request = parse(CaptureRequest, body)
         source = await self._find_origin(request)
-        steps = await _plan_steps(request, source)
-        return await self._captures.take(self.service, request, steps, source)
+        with reading_scripts(Path(source.cwd)):
+            steps = await _plan_steps(request, source)
+            return await self._captures.take(self.service, request, steps, source)
 
     async def send(self, body: object) -> tuple[JobView, bool]:
         """Make the bundle and submit the job; return it, and whether it is new (False = its key was sent before).
@@ -189,7 +191,8 @@ class ServiceConnection:
         """
         request = parse(SweepRequest, body)
         source = await self._find_origin(request)
-        steps = await _plan_steps(request, source)
+        with reading_scripts(Path(source.cwd)):
+            steps = await _plan_steps(request, source)
         points = list_points(request.grid, steps)
         group = _name_group(request, steps)
         request = request.model_copy(update={"group": group})
@@ -215,14 +218,15 @@ class ServiceConnection:
     async def _prepare(self, request: SendRequest) -> SendPoint:
         """Return a function that submits the job of a checked request; its files have been sent to the service."""
         source = await self._find_origin(request)
-        steps = await _plan_steps(request, source)
-        here = self._environment_for(source)
-        variables = here.choose(list_python_sources(steps, source.kernel), request.variables)
+        with reading_scripts(Path(source.cwd)):
+            steps = await _plan_steps(request, source)
+            here = self._environment_for(source)
+            variables = here.choose(list_python_sources(steps, source.kernel), request.variables)
+            project = await self._find_project(request, steps, source)
         source = replace(source, environment=variables, secrets=request.secrets)
         name, asked = self._name_job(request), request.model_dump(include=set(JOB_FIELDS))
         asked["software"] = source.software.name
         parse(JobRequest, {**asked, "name": name})  # a wrong request is refused before files are sent
-        project = await self._find_project(request, steps, source)
         files = await project.send(self.service)
         carried = await self._captures.send(self.service, request, source.software)
 
@@ -230,7 +234,7 @@ class ServiceConnection:
             said = ", ".join(f"{each}={value}" for each, value in values.items())
             varied = set_values(steps, values) if values else steps
             made = bundle.make_bundle(request, varied, source, returns=request.returns, files=files, carried=carried)
-            made.manifest.written = project.written
+            made.manifest.written, made.manifest.folders = project.written, project.folders
             fields = {**asked, "name": f"{name} {said}".strip()[:MAX_NAME], "bundle": made}
             return await self._submit_once(parse(JobSubmission, fields), key)
 
@@ -275,13 +279,14 @@ class ServiceConnection:
     async def describe(self, request: CellsRequest) -> Plan:
         """Return the cells that would run for a checked request, with warnings; for the rest see `check`."""
         source = await self._find_origin(request)
-        steps = await _plan_steps(request, source)
-        project = await self._find_project(request, steps, source)
-        here, files = self._environment_for(source), project.describe()
-        history = self._watch.get_history(request.kernel_id or "")
-        ran = () if history is None else history.cells
-        differences = find_differences(steps, project.going, ran, carries=request.capture is not None)
-        return await asyncio.to_thread(describe_plan, request, steps, source, here, files, differences)
+        with reading_scripts(Path(source.cwd)):
+            steps = await _plan_steps(request, source)
+            project = await self._find_project(request, steps, source)
+            here, files = self._environment_for(source), project.describe()
+            history = self._watch.get_history(request.kernel_id or "")
+            ran = () if history is None else history.cells
+            differences = find_differences(steps, project.going, ran, carries=request.capture is not None)
+            return await asyncio.to_thread(describe_plan, request, steps, source, here, files, differences)
 
     async def find_notebook(self, kernel_id: str) -> str:
         """Return the path of the notebook or console that has this kernel; `NO_NOTEBOOK` if there is none."""

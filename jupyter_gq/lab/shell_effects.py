@@ -47,6 +47,8 @@ def find_command_effects(command: str) -> Iterator[tuple[Kind, str]]:
         redirected = _REDIRECTION.search(part)
         if redirected:
             yield "writes_files", redirected[1].strip("'\"")
+        elif words[0] == "tee":
+            yield from (("writes_files", word.strip("'\"")) for word in words[1:] if not word.startswith("-"))
         elif not _only_reads(words, part):
             yield "runs_commands", words[0]
 

@@ -121,11 +121,11 @@ def read_version(spec: importlib.machinery.ModuleSpec | None) -> tuple[int, ...]
     if spec is None or not spec.origin:
         return None
     try:
-        with open(os.path.join(os.path.dirname(spec.origin), "version.py"), encoding="utf-8") as file:
+        with open(os.path.join(os.path.dirname(spec.origin), "version.py"), encoding="utf-8", errors="replace") as file:
             found = re.search(r"^(?:__)?_?version(?:__)?[^=\n]*=\s*['\"](\d+(?:\.\d+)*)", file.read(), re.MULTILINE)
-    except OSError:
+        return tuple(map(int, found[1].split("."))) if found else None
+    except (OSError, ValueError):  # a path with a null byte, or a number with more digits than Python converts
         return None
-    return tuple(map(int, found[1].split("."))) if found else None
 
 
 def cap_imported_torch(torch: ModuleType, environ: MutableMapping[str, str]) -> None:

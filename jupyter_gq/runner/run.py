@@ -356,10 +356,13 @@ class Run:
         outside.
         """
         self.kernel.memory.restart()
+        is_judged = cell is self._job.bundle.cells[-1] and self._job.bundle.language == "python"
         try:
+            if is_judged:
+                cells.watch_end()
             await cells.run_cell(cell)
-            if cell is self._job.bundle.cells[-1]:
-                await cells.check_end(cell)
+            if is_judged:
+                await cells.check_end()
         except CellFailed as failure:
             kill = self.kernel.memory.find_kill()
             said = (failure.ename, failure.evalue)

@@ -333,7 +333,7 @@ export interface components {
             jobs: components["schemas"]["JobSummary"][];
             /** @description Value of `before` for the next page; None = last page. */
             next: string | null;
-            /** @description Disk space of the files of all jobs of the listed owners, such as "12 GiB of at most 500 GiB"; "" = not measured. */
+            /** @description Disk space of the files of all jobs of the listed owners, such as "12 GiB of at most 500 GiB"; "" = not measured, or below 1 MiB. */
             disk: string;
         };
         /** @description The log of a job's last run: what is kept of it, and what is not. */
@@ -532,7 +532,7 @@ export interface components {
             /** @description Present while the job has used no GPU for longer than the administrator allows. */
             unused_gpu: components["schemas"]["UnusedGpuView"] | null;
             last_seq: number;
-            /** @description Disk space that the files of a running job take; None = not measured. */
+            /** @description Disk space that the files of a running job take; None = not measured, or below 1 MiB. */
             disk: string | null;
             eviction: components["schemas"]["Eviction"] | null;
             error: components["schemas"]["JobError"] | null;
@@ -639,7 +639,7 @@ export interface components {
             /** @description Present while the job has used no GPU for longer than the administrator allows. */
             unused_gpu: components["schemas"]["UnusedGpuView"] | null;
             last_seq: number;
-            /** @description Disk space that the files of a running job take; None = not measured. */
+            /** @description Disk space that the files of a running job take; None = not measured, or below 1 MiB. */
             disk: string | null;
             eviction: components["schemas"]["Eviction"] | null;
             error: components["schemas"]["JobError"] | null;

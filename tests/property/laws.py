@@ -330,6 +330,8 @@ def queues_above_their_share_give_first(snapshot: Snapshot, decision: Decision, 
     takers = {i.by for i in gone}
     if any(not isinstance(i, Evict | Reserve) for i in decision.instructions) or len(takers) != 1:
         return
+    if any(i.nominated and i.workload not in takers for i in decision.instructions if isinstance(i, Reserve)):
+        return  # others may have been served before, by victims that went on to go as a whole
     if any(i.reason is not EvictReason.RECLAIMED for i in gone) or any(w.reserved for w in snapshot.workloads):
         return
     (taker,) = (w for w in snapshot.workloads if w.id in takers)

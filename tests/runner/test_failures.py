@@ -103,7 +103,11 @@ def test_exit_of_a_replayed_cell_is_a_failure(job: Job) -> None:
         ("!ls \\\n  /no/such", "!ls    /no/such", 2),
         ("%time !exit 4", "!exit 4", 4),
         ("%pip install --no-index no-such-package", "%pip install --no-index no-such-package", 1),
-        ("pip install --no-index no-such-package", "pip install --no-index no-such-package", 1),
+        ("pip install --no-index no-such-package", "%pip install --no-index no-such-package", 1),
+        ("if True:\n    !exit 3\nelse:\n    print('never')", "!exit 3", 3),
+        ("for number in [0, 3]:\n    pass\n    !exit {number}", "!exit {number}", 3),
+        ("try:\n    with open('a', 'w'):\n        !exit 3\nexcept OSError:\n    raise", "!exit 3", 3),
+        ("%%capture\nif True:\n    !exit 3", "!exit 3", 3),
     ],
 )
 def test_failing_command_at_the_end_is_a_failure(job: Job, code: str, command: str, status: int) -> None:
@@ -126,6 +130,14 @@ def test_failing_command_at_the_end_is_a_failure(job: Job, code: str, command: s
             "The cell raised IndexError: list index out of range. Correct the cell and send it again.",
         ),
         ("%run exit.py", "The cell ended the job with exit status 3. Correct the cell and send it again."),
+        (
+            "if True:\n    %run part.py",
+            "The cell raised ZeroDivisionError: division by zero. Correct the cell and send it again.",
+        ),
+        (
+            "%%capture shown\n!true\n[][1]",
+            "The cell raised IndexError: list index out of range. Correct the cell and send it again.",
+        ),
     ],
 )
 def test_an_error_that_a_magic_shows_at_the_end_is_a_failure(job: Job, code: str, said: str) -> None:
@@ -137,14 +149,33 @@ def test_an_error_that_a_magic_shows_at_the_end_is_a_failure(job: Job, code: str
     assert (result["outcome"], result["sentence"]) == ("FAILED", said)
 
 
-@pytest.mark.parametrize("code", ["%run part.py\nprint('went on')", "%run -e exit.py", "%tb"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "%run part.py\nprint('went on')",
+        "%run -e exit.py",
+        "%tb",
+        "%run part.py\n!true",
+        "%run part.py\n%run fine.py",
+        "for name in ['part', 'fine']:\n    %run {name}.py",
+    ],
+)
 def test_errors_that_a_magic_shows_earlier_do_not_matter(job: Job, code: str) -> None:
     job.prefix("%%writefile part.py\n1 / 0", "one").prefix("%%writefile exit.py\nraise SystemExit(3)", "two")
+    job.prefix("%%writefile fine.py\nprint(1)", "zero")
     job.prefix("%run part.py", "three").target(code)
     assert job.run()["outcome"] == "SUCCEEDED"
 
 
-@pytest.mark.parametrize("code", ["!false\n!true", "!false\nprint('went on')", "!true", "x = !false", "!!true"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        *("!false\n!true", "!false\nprint('went on')", "!true", "x = !false", "!!true"),
+        *("if False:\n    !false", "!false\nif False:\n    !false", "for x in 'ab':\n    !false\n    print(x)"),
+        *("try:\n    !false\nfinally:\n    print('done')", "if True:\n    !true", 'print("""\n!false\n""")'),
+        *("%%time\n!false\nprint('went on')", "for number in [3, 0]:\n    !exit {number}"),
+    ],
+)
 def test_commands_before_the_end_do_not_matter(job: Job, code: str) -> None:
     job.prefix("!false").target(code)
     assert job.run()["outcome"] == "SUCCEEDED"

@@ -59,6 +59,26 @@ def test_a_written_file_of_an_earlier_run_is_a_result_and_stays_as_it_was_in_the
     assert {(job.cwd / path).read_text() for path in ("out.csv", "plots/loss.txt")} == {"earlier"}
 
 
+def test_a_folder_into_which_the_job_writes_is_its_own_with_links_to_the_files_in_it(job: Job) -> None:
+    (job.cwd / "ckpt").mkdir(parents=True)
+    (job.cwd / "ckpt" / "0.pt").write_text("earlier")
+    (job.cwd / "data" / "plots").mkdir(parents=True)
+    for number in range(project.MOST_LINKED + 1):
+        (job.cwd / "data" / f"{number}.txt").touch()
+    job.files = {"model.py": b"WIDTH = 7\n"}
+    job.manifest = {"folders": ["ckpt", "elsewhere/plots", "model.py/x", "../out", "data/plots"]}
+    job.target(
+        "print(open('ckpt/0.pt').read())\n"
+        "for path in ('ckpt/1.pt', 'elsewhere/plots/a.txt'):\n"
+        "    open(path, 'w').write('new')\n"
+        "import os; assert os.path.islink('data')"
+    )
+    assert job.run()["outcome"] == "SUCCEEDED", job.log()
+    listed = json.loads((job.folder / "results.json").read_text())["files"]
+    assert [file["path"] for file in listed] == ["ckpt/1.pt", "elsewhere/plots/a.txt"]
+    assert [path.name for path in (job.cwd / "ckpt").iterdir()] == ["0.pt"]
+
+
 def test_links_that_are_too_many_are_told_in_the_log(job: Job) -> None:
     job.cwd.mkdir()
     for number in range(project.MOST_LINKS + 2):

@@ -277,6 +277,17 @@ async def test_a_file_that_the_cells_only_write_is_named_and_stays(on_hub, servi
     for number, (choice, written) in enumerate((({}, [f"{folder}/out.csv"]), ({"live_folder": True}, []))):
         assert (await fetch("POST", "send", body={**request, **choice, "key": f"k{number}"}))[0] == 201
         assert service.bodies[-1]["bundle"]["manifest"]["written"] == written
+    assert [each["bundle"]["manifest"]["folders"] for each in service.bodies] == [[folder], []]
+
+
+async def test_the_script_of_a_cell_is_read_and_goes_along(on_hub, service, fetch, jp_root_dir):
+    (jp_root_dir / "work").mkdir(exist_ok=True)
+    (jp_root_dir / "work" / "train.py").write_text("name = input()\nmodel = open(f'ckpt/{name}.pt', 'w')")
+    request = a_request(notebook=a_notebook(code("train", "%run train.py"), code("show", "print(model)")), prefix=[])
+    _, plan = await fetch("POST", "check", body=request)
+    assert [each["code"] for each in plan["warnings"]] == ["asks_for_input"]
+    assert [each["path"] for each in plan["files"]["going"]] == ["train.py"]
+    assert (plan["makes"], plan["returns"]) == (["model", "name"], ["model"])
 
 
 async def test_an_older_service_gets_nothing_that_it_does_not_know(on_hub, service, fetch, jp_root_dir):

@@ -110,6 +110,13 @@ class Manifest(StrictModel):
         "them, so that what it writes there is its own.",
     )
 
+    folders: list[Line] = Field(
+        default_factory=list,
+        max_length=MOST_FILES,
+        description="Folders below `cwd` that were there when the job was sent, and into which the cells write. With "
+        "`files`, the job has such folders of its own.",
+    )
+
     carried: Carried | None = Field(
         default=None, description="Variables that the kernel of the job has before its first cell. Python only."
     )

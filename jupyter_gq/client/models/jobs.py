@@ -266,7 +266,8 @@ class JobSummary(BaseModel):
     )
     last_seq: int = 0
     disk: str | None = Field(
-        default=None, description="Disk space that the files of a running job take; None = not measured."
+        default=None,
+        description="Disk space that the files of a running job take; None = not measured, or below 1 MiB.",
     )
     eviction: Eviction | None = None
     error: JobError | None = None
@@ -300,7 +301,7 @@ class JobList(BaseModel):
     disk: str = Field(
         default="",
         description='Disk space of the files of all jobs of the listed owners, such as "12 GiB of at most 500 GiB"; '
-        '"" = not measured.',
+        '"" = not measured, or below 1 MiB.',
     )
 
 

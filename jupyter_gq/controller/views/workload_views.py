@@ -171,7 +171,7 @@ def job_summary(record: Record, context: ViewContext) -> JobSummary:
         gpu_memory_limit_mib=memory_limit(workload, context.devices),
         unused_gpu=context.unused,
         last_seq=context.last_seq,
-        disk=None if context.disk is None else format_memory(context.disk),
+        disk=format_memory(context.disk) if context.disk else None,
         eviction=eviction_view(detail.eviction),
         error=_error_view(detail.error) if phase == "failed" else None,
         returns=list(detail.returns),

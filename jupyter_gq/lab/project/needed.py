@@ -13,11 +13,13 @@ Rules
 
 import ast
 import os
+import re
 import stat
-from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -27,7 +29,8 @@ from jupyter_gq.lab.clock import monotonic
 
 from .ignored import Ignored, is_usable, match_patterns
 from .modules import ReadModules
-from .references import Import, References, find_references
+from .references import UNKNOWN, Import, References, Variables, find_references
+from .written import find_written
 
 Why = Literal["imported", "opened", "pattern"]
 _SECONDS = 2.0
@@ -77,6 +80,8 @@ class Needed:
     staying: dict[str, StayingFile] = field(default_factory=dict)
     #: Paths that the cells write and do not read, and that do not go along.
     written: list[str] = field(default_factory=list)
+    #: Folders that are there, and into which the code writes.
+    folders: list[str] = field(default_factory=list)
     #: Patterns of the user that name no file; unknown, and so empty, if the search ended early.
     unmatched: list[str] = field(default_factory=list)
     #: Patterns of the user that cannot be used.
@@ -100,8 +105,8 @@ class Code:
     """The code of a job."""
 
     #: Syntax trees of its cells.
-    trees: Sequence[ast.AST] = ()
-    #: Paths that the cells write, once for each cell that does. One goes along only if the code names it once more.
+    trees: Sequence[ast.Module] = ()
+    #: Paths that the cells write through functions and statements of SQL, beside those that the trees show.
     written: Sequence[str] = ()
 
 
@@ -112,28 +117,17 @@ def find_needed(folder: Path, code: Code, patterns: Sequence[str], caps: Caps) -
     """
     search = _Search(folder, caps)
     try:
-        paths: dict[str, str] = {}
-        found = [find_references(tree, paths) for tree in code.trees]
-        writes = Counter(code.written)
-        for path in [each for each in writes if _count_mentions(found, each) <= writes[each]]:
-            for references in found:
-                references.texts.pop(path, None)
-        named = set().union(*(references.texts for references in found))
-        search.found.written = [path for path in dict.fromkeys(code.written) if path not in named]
-        for references in found:
-            search.add_references(references, package=())
+        variables, written = Variables(), find_written(code.trees)
+        for tree in code.trees:
+            search.add_references(find_references(tree, variables, written), package=())
         search.follow_modules()
         search.add_matching()
         search.add_patterns(patterns)  # after what the code names: a pattern may look at more files than there is time
         search.follow_modules()
     except _Enough:
         search.found.cut_short = True
+    search.note_written(code.written)
     return search.found
-
-
-def _count_mentions(found: Sequence[References], path: str) -> int:
-    """Return how often the code names a path: one cell may read what another one writes."""
-    return sum(references.texts.get(path, 0) for references in found)
 
 
 _READ = ReadModules()
@@ -163,6 +157,9 @@ class _Search:
         #: What was found at a path, and where the folder of a path is without links; asked for many times.
         self._stats: dict[str, os.stat_result | None] = {}
         self._real_folders: dict[str, str] = {}
+        #: What the code names otherwise than to write or remove it, and what else it names.
+        self._named: set[str] = set()
+        self._others = References()
         self.found = Needed(ignore_problem=self._ignored.problem)
 
     def add_references(self, references: References, package: tuple[str, ...]) -> None:
@@ -172,6 +169,40 @@ class _Search:
         for text in references.texts:
             self._add_text(text, text in references.arguments, "/".join(package))
         self._patterns |= references.patterns
+        self._named.update(references.texts)
+        self._others.written |= references.written
+        self._others.removed |= references.removed
+        self._others.folders |= references.folders
+        self._others.computed |= references.computed
+
+    def note_written(self, others: Sequence[str]) -> None:
+        """Note the paths that are only written, `others` among them, and the folders that the job needs for that.
+
+        What is removed must be there first: a link to a file, or a folder of the job's own.
+        """
+        removed = self._others.removed
+        written = self._others.written.union(others, self._list_computed())
+        self.found.written = sorted(written - self._named - removed)[:MOST_FILES]
+        made = set(map(os.path.normpath, self.found.written))
+        into = set(map(os.path.normpath, filter(None, self._others.folders))) - made
+        folders = into.union(map(os.path.normpath, removed))
+        self.found.folders = sorted(each for each in folders if os.path.isdir(os.path.join(self._folder, each)))
+
+    def _list_computed(self) -> Iterator[str]:
+        """Yield the files that the code may write by a computed path, and that nothing else names.
+
+        They lie in a folder that the path names. What code reads by a computed path is named by a pattern or a folder.
+        """
+        for sketch in self._others.computed:
+            folder = os.path.normpath(sketch.partition(UNKNOWN)[0].rpartition("/")[0] or ".")
+            if folder == "." or os.path.isabs(folder) or folder.startswith("..") or folder in self._folders:
+                continue
+            pattern = re.compile(".*".join(map(re.escape, os.path.normpath(sketch).split(UNKNOWN))))
+            with suppress(OSError), os.scandir(self._folder / folder) as entries:
+                for entry in islice(entries, MOST_FILES):
+                    path = f"{folder}/{entry.name}"
+                    if pattern.fullmatch(path) and path not in self.found.going and path not in self.found.staying:
+                        yield path
 
     def follow_modules(self) -> None:
         """Add what the modules that go along need in turn."""

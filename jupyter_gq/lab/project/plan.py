@@ -2,7 +2,7 @@
 
 import asyncio
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,8 +48,17 @@ class Project:
     @property
     def written(self) -> list[str]:
         """The paths below the folder to which the job has no links, since it writes them."""
-        paths = (posixpath.normpath(path) for path in self.needed.written)
-        safe = [path for path in paths if path not in self.needed.going and not explain_unsafe_path(path)]
+        return self._list_safe(self.needed.written)
+
+    @property
+    def folders(self) -> list[str]:
+        """The folders below the folder that the job has as its own, since it writes into them."""
+        return self._list_safe(self.needed.folders)
+
+    def _list_safe(self, paths: Iterable[str]) -> list[str]:
+        """Return those of these paths that a bundle can hold beside files that go along; none without such files."""
+        normal = dict.fromkeys(map(posixpath.normpath, paths))
+        safe = [path for path in normal if path not in self.needed.going and not explain_unsafe_path(path)]
         return safe[:MOST_FILES] if self.going else []
 
     def describe(self) -> FilesPlan:

@@ -11,6 +11,7 @@ Rules
   such as `"data/{}.csv".format(n)`, name the files that match.
 - Commands: each word of a magic or `!` command, or of a text that is given to `os.system` and its like, may be a path.
   The code in `%%time` and the like is read as Python.
+- Written: what the code only writes, makes or removes is no reference, but is listed; see `written`.
 - Paths that are computed otherwise are not seen.
 
 See docs/decisions/0177-visit-each-module-once-and-measure-its-depth-only-if-it-is-too-deep.md.
@@ -25,7 +26,12 @@ from itertools import pairwise
 from jupyter_gq.lab.cells import parse_cell
 from jupyter_gq.lab.magics import Magic, read_magic
 from jupyter_gq.lab.parsing import list_children
+from jupyter_gq.lab.shell_effects import find_command_effects
 
+from .written import Written, find_written
+
+#: What stands for a part of a path that is computed; no path has this character.
+UNKNOWN = "\0"
 #: Longest text that may be a path.
 _LONGEST = 1000
 #: The kinds of nodes with references of their own: a quick look, since modules have many other nodes.
@@ -73,16 +79,33 @@ class References:
     arguments: set[str] = field(default_factory=set)
     #: Texts that are patterns of paths, as `glob` reads them.
     patterns: set[str] = field(default_factory=set)
+    #: Texts that may be paths of files which the code only writes.
+    written: set[str] = field(default_factory=set)
+    #: Texts that may be paths of what the code only removes.
+    removed: set[str] = field(default_factory=set)
+    #: Folders into which the code writes, or that it makes if they are not there.
+    folders: set[str] = field(default_factory=set)
+    #: Paths of files which the code only writes, with `UNKNOWN` for each part that is computed.
+    computed: set[str] = field(default_factory=set)
 
 
-def find_references(tree: ast.AST, paths: dict[str, str] | None = None) -> References:
+@dataclass(slots=True)
+class Variables:
+    """The variables of code that hold texts."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    #: Texts of which parts are not known, with `UNKNOWN` in place of these.
+    sketches: dict[str, str] = field(default_factory=dict)
+
+
+def find_references(tree: ast.Module, variables: Variables | None = None, written: Written | None = None) -> References:
     """Return the modules and paths that the code of this syntax tree names.
 
-    `paths` are the texts of variables that code before it has assigned; those that this code assigns are added.
-    Raises `RecursionError` if an expression is too deep.
+    `variables` are those that code before it has assigned; those that this code assigns are added. `written` is what
+    this code and the code around it only write. Raises `RecursionError` if an expression is too deep.
     """
-    finder = _Finder({} if paths is None else paths)
-    ahead = [tree]
+    finder = _Finder(variables or Variables(), find_written([tree]) if written is None else written)
+    ahead: list[ast.AST] = [tree]
     while ahead:
         node = ahead.pop()
         finder.note(node)
@@ -95,14 +118,17 @@ def find_references(tree: ast.AST, paths: dict[str, str] | None = None) -> Refer
 class _Finder:
     """A collector of the references in nodes, which remembers the literal paths in variables."""
 
-    def __init__(self, paths: dict[str, str]) -> None:
+    def __init__(self, variables: Variables, written: Written) -> None:
         self.found = References()
-        self._paths = paths
+        self._variables, self._written = variables, written
         #: Texts of the expressions that were read, by identity: each is asked for once more as a part of a larger one.
         self._texts: dict[int, str | None] = {}
 
     def note(self, node: ast.AST) -> None:
         """Add the references of a node, without those of the nodes below it."""
+        if id(node) in self._written.parts:
+            self.note_written(node)
+            return
         if type(node) not in _NOTED:
             return
         match node:
@@ -121,6 +147,24 @@ class _Finder:
             case ast.ImportFrom():
                 self.note_import_from(node)
 
+    def note_written(self, node: ast.AST) -> None:
+        """Add what the code writes if a node names it as a whole, or the folder of it as far as that is known."""
+        destination = self._written.whole.get(id(node))
+        if destination is None or destination.node is None:
+            return
+        text = self._read(destination.node)
+        if text is None:
+            sketch = self._read_sketch(destination.node)
+            self.found.folders.add(sketch.partition(UNKNOWN)[0].rpartition("/")[0])
+            if destination.is_changed and not destination.is_removed:
+                self.found.computed.add(sketch)
+        elif destination.is_removed:
+            self.found.removed.add(text)
+        elif destination.is_changed:
+            self._add_written(text)
+        else:
+            self.found.folders.add(text)
+
     def note_import(self, node: ast.Import) -> None:
         self.found.imports.update(Import(alias.name) for alias in node.names)
 
@@ -136,9 +180,10 @@ class _Finder:
         text = self._read(value)
         for target in targets:
             if isinstance(target, ast.Name):
-                self._paths.pop(target.id, None)
+                self._variables.texts.pop(target.id, None)
+                self._variables.sketches[target.id] = self._read_sketch(value)
                 if text is not None:
-                    self._paths[target.id] = text
+                    self._variables.texts[target.id] = text
 
     def note_constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, str):
@@ -149,7 +194,8 @@ class _Finder:
         if magic is not None:
             self.note_magic(magic)
         name = _get_name(node)
-        texts = [self._read(argument) for argument in (*node.args, *(keyword.value for keyword in node.keywords))]
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        texts = [self._read(each) if id(each) not in self._written.parts else None for each in given]
         known = [text for text in texts if text is not None]
         if name in _GLOBS:
             above = self._read(node.func.value) if isinstance(node.func, ast.Attribute) else None
@@ -159,23 +205,24 @@ class _Finder:
             self.found.patterns.update(text for text in known if _PATTERN.fullmatch(text))
         if name in _IMPORTERS and known:
             self._add_module(known[0])
-        elif name in _RUNS and node.args:
+        elif name in _RUNS and node.args and magic is None:
             self.note_command(node.args[0])
-        elif name == "format" and isinstance(node.func, ast.Attribute):
-            self.note_template(node.func.value)
         self.note_expression(node)
 
     def note_magic(self, magic: Magic) -> None:
         """Add the paths and modules that a magic or command names."""
         if magic.kind == "python":
             return
-        self._add_words(f"{magic.line} {magic.body}")
+        written = magic.line.split()[-1:] if magic.name in {"writefile", "file"} else []
+        text = f"{magic.line}\n{magic.body}"
+        self._add_words(text, written or (_list_written(text) if magic.kind == "shell" else []))
         if magic.name in _IMPORTING_MAGICS:
             for word in magic.line.replace(",", " ").split():
                 self._add_module(word)
         elif magic.name == "run":
-            for word in magic.line.split():
-                self._add(f"{word}.py")  # `%run script` runs script.py
+            words = [f"{word}.py" for word in magic.line.split()]  # `%run script` runs script.py
+            for path in words if magic.script is None else [magic.script.path]:
+                self._add(path)
 
     def note_command(self, node: ast.expr) -> None:
         """Add what the words of a command name: those of a text, or the texts of a list."""
@@ -183,7 +230,8 @@ class _Finder:
             words = [self._read(part) or "" for part in node.elts]
             self._add_modules_of(words)
         else:
-            self._add_words(self._read(node) or "")
+            command = self._read(node) or ""
+            self._add_words(command, _list_written(command))
 
     def note_template(self, node: ast.expr) -> None:
         """Add the pattern of a text in which `format` or `%` fills places."""
@@ -192,9 +240,10 @@ class _Finder:
             self.found.patterns.add(pattern)
 
     def note_expression(self, node: ast.expr) -> None:
-        """Add the whole path of an expression if it is known."""
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
-            self.note_template(node.left)
+        """Add the whole path of an expression if it is known, or the pattern of a text into which values are put."""
+        template = _get_template(node)
+        if template is not None:
+            self.note_template(template)
         text = self._read(node)
         if text is not None:
             if not any(self._read(part) == text for part in _list_parts(node)):  # `Path("a.csv")` names a file once
@@ -205,9 +254,21 @@ class _Finder:
         if 0 < len(text) <= _LONGEST and text.isprintable():
             self.found.texts[text] = self.found.texts.get(text, 0) + 1
 
-    def _add_words(self, text: str) -> None:
-        """Add each word of a command or of the line and the body of a magic, and the value in `--option=value`."""
+    def _add_written(self, text: str) -> None:
+        """Add a file that the code writes, and its folder."""
+        self.found.written.add(text)
+        self.found.folders.add(text.rpartition("/")[0])
+
+    def _add_words(self, text: str, written: Sequence[str] = ()) -> None:
+        """Add each word of a command or of the line and the body of a magic, and the value in `--option=value`.
+
+        The files that are `written` are left out once for each time that they are.
+        """
         words = [word.strip("'\",") for word in _BETWEEN_WORDS.split(text)]
+        for word in written:
+            self._add_written(word)
+            if word in words:
+                words.remove(word)
         for word in words:
             self._add(word)
             self._add(word.partition("=")[2].strip("'\""))
@@ -233,39 +294,31 @@ class _Finder:
         if isinstance(node, ast.Constant):
             return node.value if isinstance(node.value, str) else None
         if isinstance(node, ast.Name):
-            return self._paths.get(node.id)
+            return self._variables.texts.get(node.id)
         if id(node) not in self._texts:
             self._texts[id(node)] = self._read_parts(node)
         return self._texts[id(node)]
 
+    def _read_sketch(self, node: ast.expr) -> str:
+        """Return the text or path of an expression, with `UNKNOWN` for each part that is not known."""
+        text = self._read(node)
+        if text is not None:
+            return text
+        if isinstance(node, ast.Name):
+            return self._variables.sketches.get(node.id, UNKNOWN)
+        template = _get_template(node)
+        if template is not None:
+            return _PLACES.sub(UNKNOWN, self._read_sketch(template))
+        separator, parts = _split(node)
+        sketches = [self._read_sketch(part) for part in parts]
+        return separator.join(each.rstrip("/") if separator else each for each in sketches) if parts else UNKNOWN
+
     def _read_parts(self, node: ast.expr) -> str | None:
         """Return the text or path of an expression that is put together from others."""
-        if isinstance(node, ast.BinOp):
-            return self._read_operation(node)
-        if isinstance(node, ast.Call):
-            return self._read_call(node)
-        if isinstance(node, ast.JoinedStr):
-            parts = [self._read(part.value if isinstance(part, ast.FormattedValue) else part) for part in node.values]
-            return _join("", parts)
-        return None
-
-    def _read_operation(self, node: ast.BinOp) -> str | None:
-        parts = [self._read(node.left), self._read(node.right)]
-        if isinstance(node.op, ast.Div):
-            return _join("/", parts)
-        return _join("", parts) if isinstance(node.op, ast.Add) else None
-
-    def _read_call(self, node: ast.Call) -> str | None:
-        """Return the path in a call such as `Path("a", "b")`, `os.path.join("a", "b")` or `folder.joinpath("b")`."""
-        name = _get_name(node)
-        if name in _HERE and not node.args and not node.keywords:
+        if isinstance(node, ast.Call) and _get_name(node) in _HERE and not node.args and not node.keywords:
             return "."
-        parts = [self._read(argument) for argument in node.args]
-        if name == "joinpath" and isinstance(node.func, ast.Attribute):
-            parts.insert(0, self._read(node.func.value))
-        elif name in _PATHS and isinstance(node.func, ast.Attribute) and not node.args:
-            parts = [self._read(node.func.value)]
-        return _join("/", parts) if parts and name in _JOINS | _PATHS else None
+        separator, parts = _split(node)
+        return _join(separator, [self._read(part) for part in parts]) if parts else None
 
 
 def _list_trees(magic: Magic) -> list[ast.Module]:
@@ -274,9 +327,35 @@ def _list_trees(magic: Magic) -> list[ast.Module]:
     return magic.trees if body is None else [body]
 
 
+def _list_written(command: str) -> list[str]:
+    """Return the files that a command or script writes, as far as their names stand in it."""
+    return [what for kind, what in find_command_effects(command) if kind == "writes_files"]
+
+
 def _get_name(call: ast.Call) -> str:
     """Return the last name of what is called."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else str(getattr(call.func, "id", ""))
+
+
+def _get_template(node: ast.expr) -> ast.expr | None:
+    """Return the text into which `format` or `%` puts values; None for any other expression."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        return node.left
+    func = node.func if isinstance(node, ast.Call) else None
+    return func.value if isinstance(func, ast.Attribute) and func.attr == "format" else None
+
+
+def _split(node: ast.expr) -> tuple[str, list[ast.expr]]:
+    """Return the separator and the parts, in order, of an expression that puts together a text or path."""
+    if isinstance(node, ast.JoinedStr):
+        return "", [part.value if isinstance(part, ast.FormattedValue) else part for part in node.values]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.Add):
+        return "/" if isinstance(node.op, ast.Div) else "", [node.left, node.right]
+    if isinstance(node, ast.Call) and _get_name(node) in _JOINS | _PATHS:
+        of = node.func.value if isinstance(node.func, ast.Attribute) else None
+        before = [of] if of is not None and (_get_name(node) == "joinpath" or not node.args) else []
+        return "/", [*before, *node.args]
+    return "", []
 
 
 def _list_parts(node: ast.expr) -> list[ast.expr]:

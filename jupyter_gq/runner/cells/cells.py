@@ -12,6 +12,7 @@ from nbclient.exceptions import CellExecutionComplete, CellExecutionError, DeadK
 from nbformat import NotebookNode, from_dict
 
 from jupyter_gq.client.bundle import CellToRun
+from jupyter_gq.client.kernel import LAST_STATEMENT, make_watch_code
 from jupyter_gq.client.outputs import make_notice
 from jupyter_gq.domain.errors import UserError
 from jupyter_gq.domain.json_types import JsonObject
@@ -20,15 +21,7 @@ from jupyter_gq.runner.output.cell_output import CellOutput
 from jupyter_gq.runner.output.messages import read_content
 from jupyter_gq.runner.output.recorder import Recorder
 
-from .exits import (
-    EXIT_STATUS_EXPRESSION,
-    Exit,
-    ends_with_magic,
-    find_last_command,
-    read_error_exit,
-    read_exit,
-    read_exit_status,
-)
+from .exits import Exit, LastThing, read_error_exit, read_exit, read_last_thing
 from .kernel import KernelProcess
 
 log = logging.getLogger(__name__)
@@ -43,8 +36,8 @@ _LIFE_INTERVAL = 1.0
 #: suspended has none.
 _REPLY_LOOKS = 10
 LATE_OUTPUT_LOST = "Output at the end of this cell may be missing here: the kernel did not say that it sent all of it."
-#: Seconds to wait until an idle kernel tells the exit status of the last command.
-LAST_STATUS_TIMEOUT = 10
+#: Seconds to wait until an idle kernel tells what ran last.
+LAST_STATEMENT_TIMEOUT = 10
 
 
 class CellFailed(UserError):
@@ -122,37 +115,38 @@ class CellClient(NotebookClient):
         self._send_captured_outputs()
         return self.execution_count(cell)
 
-    async def check_end(self, cell: CellToRun) -> None:
-        """Raise an error if the last thing of the cell, which has just run, failed without an error of the cell.
+    def watch_end(self) -> None:
+        """Let the kernel watch what the last thing is that runs in the next cell; for Python kernels."""
+        cast(AsyncKernelClient, self.kc).execute(make_watch_code(), silent=True, store_history=False)
+
+    async def check_end(self) -> None:
+        """Raise an error if the last thing that ran in the watched cell failed without an error of the cell.
 
         Raises `CommandFailed` if that was a shell command, and `CellFailed` or `CellExited` if a magic has shown the
-        error of the code that it ran. See docs/decisions/0280-let-a-magic-that-shows-an-error-fail-its-cell.md.
+        error of the code that it ran. See docs/decisions/0280-let-a-magic-that-shows-an-error-fail-its-cell.md and
+        docs/decisions/0295-judge-the-end-of-a-job-by-what-ran-last.md.
         """
-        source = self.nb.cells[cell.index]["source"]
-        if self._shown_error is not None and ends_with_magic(source):
+        last = await self._ask_last_thing()
+        if last.has_shown_error and self._shown_error is not None:
             end = read_error_exit(self._shown_error)
             if end is not None:
                 raise CellExited(end)
             raise CellFailed(str(self._shown_error.get("ename")), str(self._shown_error.get("evalue")))
-        command = find_last_command(source)
-        if command is not None:
-            await self._check_command(command)
+        if last.kind == "command" and last.status:
+            raise CommandFailed(last.text, last.status)
 
-    async def _check_command(self, command: str) -> None:
-        """Raise `CommandFailed` if the last command that the kernel ran has failed."""
+    async def _ask_last_thing(self) -> LastThing:
+        """Return what the kernel says ran last; any other code than a command or magic if it does not answer."""
         kernel = cast(AsyncKernelClient, self.kc)
-        asked = {"status": EXIT_STATUS_EXPRESSION}
-        request = kernel.execute("", silent=True, store_history=False, user_expressions=asked)
+        request = kernel.execute("", silent=True, store_history=False, user_expressions={"last": LAST_STATEMENT})
         try:
-            async with asyncio.timeout(LAST_STATUS_TIMEOUT):
+            async with asyncio.timeout(LAST_STATEMENT_TIMEOUT):
                 reply = await kernel.get_shell_msg()
                 while reply["parent_header"].get("msg_id") != request:
                     reply = await kernel.get_shell_msg()
         except TimeoutError:
-            return
-        status = read_exit_status(reply["content"], "status")
-        if status:
-            raise CommandFailed(command, status)
+            return LastThing()
+        return read_last_thing(reply["content"], "last")
 
     def execution_count(self, cell: CellToRun) -> int | None:
         """Return the kernel's execution count of the cell; None if the cell has not run or the kernel gave none."""

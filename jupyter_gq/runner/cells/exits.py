@@ -2,26 +2,18 @@
 
 A kernel answers `ok` in all these cases. `exit(1)` leaves a trace in the payload of the reply: IPython puts the
 argument into `keepkernel`. A failing command leaves its status in the variable `_exit_code`. Magics that run code by
-themselves, such as `%run` and `%%capture`, show the error of that code and go on.
+themselves, such as `%run` and `%%capture`, show the error of that code and go on. So a watch in the kernel tells what
+the last thing was that ran.
 """
 
+import ast
+import json
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 from jupyter_gq.domain.json_types import JsonMapping
 
-#: The expression that tells the exit status of the last command in the kernel.
-EXIT_STATUS_EXPRESSION = "_exit_code"
-#: Magics that run a command and leave its status as `!` does.
-_COMMAND_MAGICS = "pip|conda|mamba|micromamba|uv"
-#: One of those magics without its `%`, such as `pip install a`, but no Python such as `uv in a`.
-_AUTOMAGIC = rf"(?:{_COMMAND_MAGICS})\s+(?!(?:and|if|in|is|not|or)\b)\w.*"
-#: A command in the last line of a cell: after `!`, also if timed, or as one of those magics. `!!` leaves no status.
-_COMMAND = re.compile(
-    rf"(?:%time\s+)?(?:!(?!!)\s*(?P<shell>.*)|(?P<magic>%(?:{_COMMAND_MAGICS})\b.*))|(?P<automagic>{_AUTOMAGIC})"
-)
-#: A line that runs code by a magic, also by `run` without its `%`. `%tb` only shows an earlier error once more.
-_RUNS_CODE = re.compile(r"%(?!tb\b)|run\s+[\w./~\"'-]")
 #: Values of `exit(...)` and `SystemExit` that mean success.
 _SUCCESS = frozenset({"", "0", "None", "False"})
 
@@ -60,27 +52,29 @@ def read_error_exit(content: JsonMapping) -> Exit | None:
     return make_exit(content.get("evalue", "")) if content.get("ename") == "SystemExit" else None
 
 
-def find_last_command(source: str) -> str | None:
-    """Return the command in the last line of a cell, such as "!ls"; None if the cell ends with other code."""
-    found = _COMMAND.fullmatch(_find_last_line(source))
-    if found is None:
-        return None
-    return (found["magic"] or found["automagic"] or f"!{found['shell']}").strip()
+@dataclass(frozen=True, slots=True)
+class LastThing:
+    """The last thing that ran in a cell: a command, a magic, or, with an empty kind, any other code."""
+
+    kind: Literal["command", "magic", ""] = ""
+    #: The command or magic, such as "!ls" or "%run part.py".
+    text: str = ""
+    #: Exit status of the command.
+    status: int = 0
+    #: Whether a magic has shown an error of the code that it ran.
+    has_shown_error: bool = False
 
 
-def ends_with_magic(source: str) -> bool:
-    """Return whether a cell is one cell magic, or ends with a line magic other than `%tb` or with `run file`."""
-    return source.lstrip().startswith("%%") or _RUNS_CODE.match(_find_last_line(source)) is not None
-
-
-def _find_last_line(source: str) -> str:
-    """Return the last line of a cell that is neither empty nor a comment, with its continuations; "" if none is."""
-    lines = source.replace("\\\n", " ").splitlines()
-    return next((line for line in reversed(lines) if line.strip() and not line.lstrip().startswith("#")), "")
-
-
-def read_exit_status(content: JsonMapping, name: str) -> int:
-    """Return the exit status that the user expression `name` has in a reply; 0 if the kernel does not know it."""
+def read_last_thing(content: JsonMapping, name: str) -> LastThing:
+    """Return what the user expression `name` tells in a reply; any other code if the kernel cannot tell it."""
     found = (content.get("user_expressions") or {}).get(name) or {}
     text = str((found.get("data") or {}).get("text/plain", ""))
-    return int(text) if re.fullmatch("-?[0-9]{1,9}", text) else 0
+    try:
+        told = json.loads(ast.literal_eval(text))
+        kind, shown, status, failed = told["kind"], str(told["text"]), str(told["status"]), told["has_shown_error"]
+    except (ValueError, SyntaxError, TypeError, KeyError):
+        return LastThing()
+    if kind not in ("command", "magic"):
+        return LastThing()
+    number = int(status) if re.fullmatch("-?[0-9]{1,9}", status) else 0
+    return LastThing(kind=kind, text=shown, status=number, has_shown_error=bool(failed))

@@ -65,6 +65,8 @@ class Bundle:
     files: tuple[ProjectFile, ...] = ()
     #: Paths that the cells write and do not read: the folder of the job has no links to them.
     written: tuple[str, ...] = ()
+    #: Folders that the job has as its own, since the cells write into them.
+    folders: tuple[str, ...] = ()
     #: Variables that the kernel has before its first cell, with the minor version of Python that made them, and the
     #: versions of the packages that they need.
     carried: tuple[CarriedPickle, ...] = ()
@@ -105,6 +107,7 @@ def read_bundle(path: Path) -> Bundle:
             max_result_bytes=int(document.get("max_result_bytes", DEFAULT_RESULT_BYTES)),
             files=tuple(_read_file(file) for file in manifest.get("files", ())),
             written=tuple(map(str, manifest.get("written", ()))),
+            folders=tuple(map(str, manifest.get("folders", ()))),
             carried=tuple(_read_pickle(entry) for entry in carried.get("pickles", ())),
             carried_python=str(carried.get("python", "")),
             carried_packages=dict(carried.get("packages", {})),

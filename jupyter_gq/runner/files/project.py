@@ -7,7 +7,10 @@ Rules
 - Own folder: the job runs in its folder of results. So what it writes there comes back, and no other job sees that.
 - Frozen: each file is as it was when the job was sent, in every run, with its time of change. The SHA-256 of each part
   is checked.
-- Written: what the cells are known to write and not to read is not linked. So each job of a sweep writes its own file.
+- Written: what the cells are known to write and not to read is not linked, also files that a computed path may name. So
+  each job of a sweep writes its own file, and none of the user.
+- Folders: a folder into which the cells write, and that was there when the job was sent, is the job's own, unless more
+  than `MOST_LINKED` files and folders are in it.
 - The rest: whatever else lies in the notebook's folder, if this machine has that folder, is there as a link. Files that
   come into the notebook's folder later are not.
 - Once: the files are written before the first cell of the first run on this disk; later runs find what the job left.
@@ -20,9 +23,10 @@ import fcntl
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from io import BufferedReader
+from itertools import islice
 from pathlib import Path
 
 from jupyter_gq.client.frozen_files import PACK, PART_SIZE, explain_unsafe_path
@@ -35,6 +39,8 @@ from .folder import RunFolder
 CACHES = frozenset({"__pycache__", ".ipynb_checkpoints", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
 #: Most links into the notebook's folder.
 MOST_LINKS = 10_000
+#: Most links in the place of a link to one folder, so that the cells write into a folder of the job's own.
+MOST_LINKED = 1000
 _TOO_MANY = (
     f"The job has links to {MOST_LINKS:,} files and folders of {{folder}}. It lacks {{left:,}} more: put them into a "
     "folder of their own, which is one link, or name those that it needs as patterns."
@@ -56,6 +62,7 @@ def prepare_project(folder: RunFolder, bundle: Bundle) -> Bundle:
         if not done.exists():
             _unpack(folder, root, bundle)
             if bundle.files:
+                _make_folders(Path(bundle.cwd), root, bundle.folders)
                 left = _link_rest(Path(bundle.cwd), root, bundle.written)
                 if left:
                     print(_TOO_MANY.format(left=left, folder=bundle.cwd), flush=True)  # noqa: T201 - this is the run's log
@@ -116,12 +123,33 @@ def _write(place: Path, content: ProjectFile | CarriedPickle, contents: Buffered
             left -= len(part)
 
 
+def _make_folders(source: Path, root: Path, folders: Iterable[str]) -> None:
+    """Make the folders into which the cells write; a link in the place of one would lead to the user's own.
+
+    What is in such a folder and in those above it is linked one by one, so a folder with too much in it is left out.
+    """
+    for folder in folders:
+        above = [source / each for each in (Path(folder), *Path(folder).parents) if each != Path()]
+        if not explain_unsafe_path(folder) and all(map(_is_small, above)):
+            with suppress(FileExistsError, NotADirectoryError):  # a file that goes along is in its place
+                (root / folder).mkdir(parents=True, exist_ok=True)
+
+
+def _is_small(folder: Path) -> bool:
+    """Return whether few things are in a folder; True if this machine lacks it."""
+    try:
+        with os.scandir(folder) as entries:
+            return sum(1 for _ in islice(entries, MOST_LINKED + 1)) <= MOST_LINKED
+    except OSError:
+        return True
+
+
 def _link_rest(source: Path, root: Path, written: Iterable[str]) -> int:
     """Link everything in the notebook's folder that is not in the job's; do nothing if this machine lacks the folder.
 
     Returns how many links were left out, since there were too many.
 
-    The `written` paths are not linked. In a folder with frozen files or such paths, the others are linked one by one.
+    The `written` paths are not linked. In a folder of the job's own or with such paths, others are linked one by one.
     """
     own = {root / path for path in written if not explain_unsafe_path(path)}
     for path in own:

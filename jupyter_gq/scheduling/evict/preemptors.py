@@ -50,7 +50,7 @@ def name_preemptors(index: ClusterIndex, allocations: Allocations, evictions: Ev
         nominee = _senior_nominee(nominees, victim)
         sentence = None if nominee is None else _sentence(allocations, evictions, instruction.reason, victim, nominee)
         if nominee is not None and sentence is not None:
-            evictions.evicted[victim.id] = replace(instruction, by=nominee.id, sentence=sentence)
+            evictions.evicted[victim.id] = replace(instruction, by=whole_workload(nominee).id, sentence=sentence)
     for eviction in list(evictions.replicas.values()):
         if eviction.by is not None and eviction.by not in served:
             _change_preemptor(allocations, evictions, eviction, _senior_nominee(nominees, eviction.replica))
@@ -71,7 +71,7 @@ def record_nominations(
 
 
 def _find_heirs(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> set[str]:
-    """Return the nominees that get devices of victims of this cycle whose preemptors got no place."""
+    """Return the ids of the pending nominees that get devices of victims whose preemptors got no place."""
     if not evictions.evicted and not evictions.replicas:
         return set()
     served = served_workloads(index, allocations)
@@ -81,7 +81,8 @@ def _find_heirs(index: ClusterIndex, allocations: Allocations, evictions: Evicti
     if not victims:
         return set()
     nominees = _nominees_by_device(allocations)
-    return {heir.id for victim in victims if (heir := _senior_nominee(nominees, victim)) is not None}
+    heirs = {heir.id for victim in victims if (heir := _senior_nominee(nominees, victim)) is not None}
+    return heirs & allocations.pending.keys()
 
 
 def served_workloads(index: ClusterIndex, allocations: Allocations) -> set[str]:
@@ -92,10 +93,9 @@ def served_workloads(index: ClusterIndex, allocations: Allocations) -> set[str]:
 
 
 def _nominees_by_device(allocations: Allocations) -> dict[str, Workload]:
-    """Return, for each device, the pending workload with the highest seniority that is nominated for it."""
+    """Return, for each device, the workload or replica with the highest seniority that is nominated for it."""
     found: dict[str, Workload] = {}
-    nominees = (allocations.pending[name] for name in allocations.nominated if name in allocations.pending)
-    for nominee in by_seniority(nominees):
+    for nominee in by_seniority(map(allocations.nominee, allocations.nominated)):
         for task in allocations.nominated[nominee.id]:
             for device in task.devices:
                 found.setdefault(device, nominee)
@@ -103,7 +103,7 @@ def _nominees_by_device(allocations: Allocations) -> dict[str, Workload]:
 
 
 def _senior_nominee(nominees: Mapping[str, Workload], victim: Workload) -> Workload | None:
-    """Return the workload with the highest seniority that gets a device of the victim; None if there is none."""
+    """Return the nominee with the highest seniority that gets a device of the victim; None if there is none."""
     found = [nominees[device] for task in victim.placement for device in task.devices if device in nominees]
     return next(by_seniority(found), None)
 
@@ -119,7 +119,8 @@ def _change_preemptor(
         return
     writer = _writer(allocations, eviction.reason, eviction.replica, nominee)
     if writer is not None:
-        changed = replace(eviction, by=nominee.id, sentence=lambda replica: writer(replica, nominee))
+        by = whole_workload(nominee).id
+        changed = replace(eviction, by=by, sentence=lambda replica: writer(replica, nominee))
         evictions.replicas[eviction.replica.id] = changed
 
 

@@ -9,7 +9,7 @@ from jupyter_gq.client.models import Bundle, FrozenFile, JobSubmission, Manifest
 from jupyter_gq.client.older_service import list_known_fields, write_submission
 from jupyter_gq.client.problems import ServiceError
 
-HINTS = {"Manifest.written", "FrozenFile.modified_at"}
+HINTS = {"Manifest.written", "Manifest.folders", "FrozenFile.modified_at"}
 
 
 def a_submission(**fields: Any) -> JobSubmission:

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_gq.lab.assignments import MAX_JOBS, find_assignments, is_literal, list_points, replace_literals
+from jupyter_gq.lab.assignments import (
+    MAX_JOBS,
+    find_assignments,
+    is_literal,
+    list_points,
+    plan_assignments,
+    replace_literals,
+)
 from jupyter_gq.lab.bundle import Step
 from jupyter_gq.lab.refusal import RefusedRequest
 
@@ -136,6 +143,43 @@ def comments(source):
 )
 def test_what_is_more_than_a_literal_takes_no_part(text) -> None:
     assert not is_literal(text)
+
+
+@pytest.mark.parametrize(
+    ("source", "proposed"),
+    [
+        ("optimizer = 'adam'", True),
+        ("model_name = 'google/bert-base-uncased'", True),
+        ("backbone = 'resnet50.a1_in1k'", True),
+        ("output_layer = 'softmax'", True),
+        ("size = 'größer'", True),
+        ("flag = None", True),
+        ("data_path = 5", True),
+        ("DATA = 'data/train.csv'", False),
+        ("DATA = 'train.csv'", False),
+        ("DATA = 'data/train'", False),
+        ("DATA = '/data'", False),
+        ("DATA = '../data'", False),
+        ("DATA = '.'", False),
+        ("DATA = 'C:\\\\data'", False),
+        ("data_dir = 'images'", False),
+        ("OUT = 'results'", False),
+        ("model_path = 'best'", False),
+        ("model = './checkpoints/last'", False),
+        ("url = 'https://example.org/a'", False),
+        ("api_key = 'abc'", False),
+        ("title = 'Loss of each epoch'", False),
+        ("fmt = '{:.3f}'", False),
+        ("empty = ''", False),
+        ("__version__ = '1.0'", False),
+    ],
+)
+def test_texts_are_proposed_if_they_choose_something(source, proposed) -> None:
+    """A request may vary each of them."""
+    steps = [Step(id="a", cell_id="a", source=source, seconds=None, why="target")]
+    assert bool(plan_assignments(steps)) == proposed
+    [[name, *_]] = found(source)
+    assert len(list_points({name: ["1", "2"]}, steps)) == 2
 
 
 STEPS = [Step(id="a", cell_id="a", source="lr = 0.1\ndepth = 2", seconds=None, why="target")]

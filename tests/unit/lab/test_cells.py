@@ -3,9 +3,13 @@
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from IPython.core.inputtransformer2 import TransformerManager
 
 from jupyter_gq.lab import cells, parsing
 from jupyter_gq.lab.effects import find_effects
+from jupyter_gq.lab.ipython_cells import transform
 from jupyter_gq.lab.names import find_free_names, find_made_names
 from jupyter_gq.lab.project.references import find_references
 from jupyter_gq.lab.variable_reads import find_read_variables
@@ -138,12 +142,79 @@ def test_a_cell_with_a_megabyte_of_data_is_not_read_and_its_user_is_told():
 
 
 def test_python_is_read_in_one_pass_and_magics_in_as_many_as_there_is_time_for(monkeypatch):
-    """IPython's transformer goes through the whole cell once more for each magic."""
-    monkeypatch.setattr(parsing, "_MOST_TRANSFORMED", 5000)
-    plain = "x = 1\n" * 1000
+    """IPython's transformer goes through the whole cell once more for each magic that hides lines below it."""
+    monkeypatch.setattr(parsing, "_MOST_TRANSFORMED", 10_000)
+    plain = "x = 1\n" * 2000
     assert not cells.is_unread(plain)
-    assert not cells.is_unread("!echo a\n" * 10)
-    assert cells.is_unread("!echo b\n" * 100)
+    assert not cells.is_unread("!echo (\n" * 10)
+    assert cells.is_unread("!echo [\n" * 100)
+
+
+def test_hundreds_of_magics_are_read_together(monkeypatch):
+    """IPython itself would read the cell once more for each of them, in nine seconds."""
+    monkeypatch.setattr(parsing, "_MOST_TRANSFORMED", 100_000)
+    assert not cells.is_unread("if True:\n" + "    !echo 'hello world'\n    %time x = 1\n" * 240)
+
+
+LINES = [
+    *(
+        "x = 1",
+        "if x:",
+        "    y = 2",
+        "    !ls -l",
+        "!echo 'a' {x}",
+        "!echo it's",
+        "!echo (",
+        "!echo )",
+        "%time f(",
+        ")",
+    ),
+    *(
+        '!echo """',
+        'text = """',
+        '"""',
+        "files = !ls \\",
+        "  -a",
+        "x?",
+        "x = %pwd",
+        "def f():",
+        "    %cd ..",
+        "?x",
+        "/f 1",
+    ),
+    *(
+        "!ls \\",
+        "[",
+        "]",
+        "",
+        "# !ls",
+        "x = [1,",
+        "  2]",
+        "!!ls",
+        ",f a b",
+        "a = b = !ls",
+        "%%time",
+        "f(x)?",
+        "else:",
+        "/",
+    ),
+]
+
+
+@given(st.lists(st.sampled_from(LINES), max_size=12))
+def test_magics_that_are_read_together_become_what_ipython_makes_of_them(lines):
+    source = "\n".join(lines)
+    assert in_python(lambda: transform(source, 10**9)) == in_python(lambda: TransformerManager().transform_cell(source))
+
+
+def in_python(transformed):
+    """Return the Python of a cell; "" if it has a syntax error."""
+    try:
+        code = transformed()
+        compile(code, "<cell>", "exec")
+    except SyntaxError:
+        return ""
+    return code
 
 
 def test_a_cell_with_more_commands_than_ipython_runs_is_refused():

@@ -22,7 +22,19 @@ def codes(*sources, searches=True):
     return [(each.code, each.index) for each in find_hidden_inputs(steps(*sources), searches=searches)]
 
 
-@pytest.mark.parametrize("source", ["print(Out[3])", "x = _3 * 2", "exec(In[2])", "%rerun 4", "y = _i5", "%recall 2"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "print(Out[3])",
+        "%%time\nprint(Out[3])",
+        "%time x = _3",
+        "x = _3 * 2",
+        "exec(In[2])",
+        "%rerun 4",
+        "y = _i5",
+        "%recall 2",
+    ],
+)
 def test_the_numbered_history_is_told_beside_the_cell(source):
     assert codes(source, "1") == [("reads_history", 0)]
     assert codes("1", source) == [("reads_history", None)]
@@ -48,7 +60,13 @@ def test_other_uses_of_the_store_read_nothing(source):
 
 
 @pytest.mark.parametrize(
-    "source", ["list(Path('.').rglob('*.csv'))", "import os\nfor x in os.walk('.'): pass", "!find . -name '*.csv'"]
+    "source",
+    [
+        "list(Path('.').rglob('*.csv'))",
+        "%%capture\nlist(Path('.').rglob('*.csv'))",
+        "import os\nfor x in os.walk('.'): pass",
+        "!find . -name '*.csv'",
+    ],
 )
 def test_a_search_that_does_not_enter_links_is_told_if_files_go_along(source):
     assert codes(source) == [("does_not_enter_links", None)]
@@ -68,6 +86,7 @@ def test_a_search_is_told_beside_one_that_enters_links():
 def test_values_that_were_set_on_the_page_are_told():
     slider = "import ipywidgets as w\ns = w.IntSlider(value=5)"
     assert codes(slider, "print(s.value)") == [("widget_values", None)]
+    assert codes(f"%%capture\n{slider}", "%time print(s.value)") == [("widget_values", None)]
     assert codes(slider, "print(s)") == []
     assert codes("s = read()", "print(s.value)") == []
 

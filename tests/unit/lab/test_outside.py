@@ -20,6 +20,7 @@ def told(*sources, going=(FILE,)):
     [
         "import os\nos.chdir('..')",
         "%cd ../..",
+        "%%time\nimport os\nos.chdir('..')",
         "from glob import glob\nglob('../data/*.csv')",
         "from pathlib import Path\ndata = Path('..') / 'data'",
         "from pathlib import Path\nroot = Path.cwd().parent",

@@ -6,9 +6,10 @@ import weakref
 
 import pytest
 
-from jupyter_gq.lab import calls, parsing
-from jupyter_gq.lab.calls import Names, list_calls
+from jupyter_gq.lab import bodies, parsing
+from jupyter_gq.lab.calls import list_calls
 from jupyter_gq.lab.effects import find_effects
+from jupyter_gq.lab.full_names import Names
 from jupyter_gq.lab.hidden_inputs import find_hidden_inputs
 from jupyter_gq.lab.parsing import list_nodes
 from jupyter_gq.lab.process_state import find_process_state
@@ -30,7 +31,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[ast.AST]:
         nodes.append(node)
         return look(node)
 
-    for module in (parsing, calls):
+    for module in (parsing, bodies):
         monkeypatch.setattr(module, "list_children", watched)
     return nodes
 

@@ -92,6 +92,13 @@ def test_new_torch_is_capped_by_its_key(tmp_path: Path) -> None:
     assert said.strip() == "per_process_memory_fraction:0.2458 []"
 
 
+@pytest.mark.parametrize("text", [b"# \xe9\n__version__ = '1.0'\n", b"__version__ = '" + b"9" * 10_000 + b"'\n"])
+def test_a_version_that_cannot_be_read_keeps_no_kernel_from_starting(tmp_path: Path, text: bytes) -> None:
+    fake_torch(tmp_path, OLD_TORCH)
+    (tmp_path / "torch" / "version.py").write_bytes(text)
+    assert in_kernel(tmp_path, "import os; print('started')", CAPPED).strip() == "started"
+
+
 def test_new_torch_in_a_child_process_is_capped_too(tmp_path: Path) -> None:
     fake_torch(tmp_path, NEW_TORCH)
     assert "0.2458" in in_kernel(tmp_path, "print(os.environ['PYTORCH_ALLOC_CONF'])", CAPPED)

@@ -39,3 +39,16 @@ def test_work_that_goes_on_in_a_part_of_its_own_place_stops_for_whoever_gets_the
     )
     decision = run_cycle(cluster.snapshot(), Policy(), NOW)
     assert [(i.workload, i.by) for i in decision.instructions if isinstance(i, Evict)] == [("moves", "fixed")]
+
+
+def test_growth_that_gets_the_place_of_work_that_does_not_start_is_named():
+    """`borrows` gets a place by a move, and loses it at once to a job that may grow within its fair share."""
+    cluster = Cluster().node("m", 2).node("n", 2).queue("own", 4).queue("none", 0, over_quota_weight=0)
+    cluster.add(running(a_job("half", "own", 0.5), "m-0", since=330))
+    cluster.add(running(a_job("other-half", "own", 0.5, submitted=1, priority=1), "n-0", since=120))
+    elastic = a_job("grows", "own", tasks=3, min_members=1, elastic=True, submitted=2, priority=1)
+    cluster.add(running(elastic, "m-1", "n-1", since=80), a_job("borrows", "none", submitted=3))
+    decision = run_cycle(cluster.snapshot(), Policy(per_user=True), NOW)
+    (moved,) = (each for each in decision.instructions if isinstance(each, Evict))
+    assert (moved.workload, moved.reason, moved.by) == ("half", EvictReason.CONSOLIDATED, "grows")
+    assert "grows" in moved.sentence

@@ -1,0 +1,47 @@
+"""The parts of a call in a syntax tree: arguments, the object of a method, and the literal texts in these."""
+
+import ast
+
+from .full_names import read_text
+
+
+def get_argument(call: ast.Call, place: int, keyword: str = "") -> ast.expr | None:
+    """Return the argument at this place, or the one of this name; None if it is not given or not known."""
+    for given in call.keywords:
+        if keyword and given.arg == keyword:
+            return given.value
+    known = call.args[: place + 1]
+    return known[place] if len(known) > place and not any(isinstance(a, ast.Starred) for a in known) else None
+
+
+def get_method(call: ast.Call) -> str:
+    """Return the name of the method that a call calls; "" for a function."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
+def get_receiver(call: ast.Call) -> ast.expr | None:
+    """Return the object of which a call calls a method; None for a function."""
+    return call.func.value if isinstance(call.func, ast.Attribute) else None
+
+
+def list_receivers(call: ast.Call) -> list[ast.expr]:
+    """Return the object of a method, the object of which that one is an attribute or a result, and so on."""
+    found: list[ast.expr] = []
+    node: ast.expr | None = call
+    while node is not None:
+        node = get_receiver(node) if isinstance(node, ast.Call) else getattr(node, "value", None)
+        if isinstance(node, ast.Attribute | ast.Call):
+            found.append(node)
+        else:
+            break
+    return found
+
+
+def is_text(node: ast.expr | None) -> bool:
+    """Return whether an expression is a text or an f-string."""
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def read_path(node: ast.expr | None) -> str:
+    """Return the literal path in an expression such as `"a.csv"` or `Path("a.csv")`; otherwise ""."""
+    return "" if isinstance(node, ast.JoinedStr) else read_text(node)
