@@ -18,7 +18,8 @@ Rules
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from jupyter_gq.domain.workload import Kind, Request, TaskGroup, TaskPlacement, TopologyConstraint, Workload
+from jupyter_gq.domain.workload import Request, TaskGroup, TaskPlacement, TopologyConstraint, Workload
+from jupyter_gq.scheduling.workloads.borrowers import may_borrow
 from jupyter_gq.scheduling.workloads.gang import groups_of
 from jupyter_gq.scheduling.workloads.replicas import Replica
 
@@ -200,7 +201,7 @@ class _Assembly:
                     self.view,
                     group=group.name,
                     within=within,
-                    borrows=self.workload.preemptible and self.workload.kind is Kind.TRAINING,
+                    borrows=may_borrow(self.workload),
                 )
                 if task is None:
                     return None
