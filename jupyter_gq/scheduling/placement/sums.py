@@ -36,11 +36,19 @@ class Sums:
     def add(self, entry: Entry, sign: int) -> None:
         """Add one entry (`sign` -1: subtract it) to the sums of its devices and its node."""
         node, ranks, milli, need, free, future, nominated, firm = entry
-        for rank in ranks:
-            self.free[rank] += sign * free * milli
-            self.future[rank] += sign * future * milli
-            self.nominated[rank] += sign * nominated * milli
-            self.firm[rank] += sign * firm * milli
+        milli *= sign
+        if free:  # not one loop for all sums: most entries change one or two, and this is called often
+            for rank in ranks:
+                self.free[rank] += free * milli
+        if future:
+            for rank in ranks:
+                self.future[rank] += future * milli
+        if nominated:
+            for rank in ranks:
+                self.nominated[rank] += nominated * milli
+        if firm:
+            for rank in ranks:
+                self.firm[rank] += firm * milli
         if self._layout.room[node] is not UNLIMITED:
             self.nominated_tasks[node] += sign * nominated
             self.free_room[node] = with_tasks(self.free_room[node], need, sign * free)
