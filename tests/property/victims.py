@@ -13,7 +13,8 @@ from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Request, TaskGroup, TopologyConstraint, Workload
 from tests.builders import groups_of
-from tests.property.arithmetic import Books, Free, free_soon, held, lenders_to, smallest, staying_at
+from tests.property.arithmetic import Books, held, smallest
+from tests.property.free import Free, free_soon, lenders_to, staying_at
 
 #: The search for victims tries sets of up to so many.
 MOST_VICTIMS = 4

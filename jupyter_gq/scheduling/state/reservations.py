@@ -35,7 +35,7 @@ from jupyter_gq.scheduling.workloads.replicas import is_surplus
 
 
 class Use(IntEnum):
-    """What work may use of all that suspended notebooks have lent."""
+    """The part of all that suspended notebooks have lent that work may use."""
 
     NOTHING = 0
     #: What borrowers use anyway counts once, so that work which may not borrow has all the rest.
