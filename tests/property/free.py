@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
+from jupyter_gq.domain.workload import Kind, Request, TaskPlacement, Workload
 
 GPU = 1000
 #: More of a resource than any node has: it is not counted there.
