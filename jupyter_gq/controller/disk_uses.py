@@ -43,7 +43,10 @@ class DiskUses:
         return MiB(sum(use.used for use in self._jobs.values() if use.owner == user))
 
     def largest_job(self, user: str) -> tuple[str, MiB]:
-        """Return the id and the space of the user's job with the most files; raise `ValueError` if there is none."""
+        """Return the id of the user's job whose files take most space, and that space.
+
+        Raises `ValueError` if no job of the user was measured.
+        """
         own = [(use.used, job) for job, use in self._jobs.items() if use.owner == user]
         used, job = max(own)
         return job, used

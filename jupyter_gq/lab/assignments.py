@@ -124,7 +124,11 @@ def set_values(steps: Sequence[Step], values: Mapping[str, str]) -> list[Step]:
 
 
 def list_points(grid: Mapping[str, Sequence[str]], steps: Sequence[Step]) -> list[dict[str, str]]:
-    """Return all combinations of the values in a grid; raise `RefusedRequest` if a name or a value cannot vary."""
+    """Return all combinations of the values in a grid.
+
+    Raises `RefusedRequest` if a name cannot vary, a value is no literal or is given twice, or the number of jobs is 0
+    or above `MAX_JOBS`.
+    """
     known = {each.name for each in _list_assignments(steps)}
     for name, values in grid.items():
         if name not in known:

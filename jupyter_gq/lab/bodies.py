@@ -114,7 +114,10 @@ def _find_switches(scope: ast.AST, body: Sequence[ast.AST]) -> list[str]:
 
 
 def list_given(call: ast.Call, called: Function | ast.Lambda, of: str) -> list[str]:
-    """Return the optional parameters of a function, or of a method of the class `of`, that a call gives it."""
+    """Return the switches of a function (see `Body`) to which a call gives more than None, False or an empty value.
+
+    Returns all of them if the call has `*` or `**`. `of` is the class of a method, "" for a function.
+    """
     switches = list(read_body(called).switches)
     if (
         not switches

@@ -6,7 +6,7 @@ from .full_names import read_text
 
 
 def get_argument(call: ast.Call, place: int, keyword: str = "") -> ast.expr | None:
-    """Return the argument at this place, or the one of this name; None if it is not given or not known."""
+    """Return the argument named `keyword`, or else the one at `place`, from 0; None if not given or behind a `*`."""
     for given in call.keywords:
         if keyword and given.arg == keyword:
             return given.value
@@ -15,17 +15,20 @@ def get_argument(call: ast.Call, place: int, keyword: str = "") -> ast.expr | No
 
 
 def get_method(call: ast.Call) -> str:
-    """Return the name of the method that a call calls; "" for a function."""
+    """Return the last name of a dotted call, such as "save" for `np.save(x)` and `df.save(x)`; "" for a plain name."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
 def get_receiver(call: ast.Call) -> ast.expr | None:
-    """Return the object of which a call calls a method; None for a function."""
+    """Return what stands before the last name of a dotted call, such as `np` for `np.save(x)`; None if nothing does."""
     return call.func.value if isinstance(call.func, ast.Attribute) else None
 
 
 def list_receivers(call: ast.Call) -> list[ast.expr]:
-    """Return the object of a method, the object of which that one is an attribute or a result, and so on."""
+    """Return the calls and attributes before a method, the nearest first.
+
+    For `df.write.mode("x").csv("a")` these are `df.write.mode("x")` and `df.write`.
+    """
     found: list[ast.expr] = []
     node: ast.expr | None = call
     while node is not None:

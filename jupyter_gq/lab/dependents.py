@@ -7,8 +7,8 @@ Rules
 -----
 - A dependent cell reads, when it runs, a name that only the chosen cells make. Functions that it calls count too.
 - A cell that reads a name made by a dependent cell is dependent too, unless an earlier cell that runs made the name.
-- After code whose names cannot be seen, such as `%run`, no cell counts as dependent. `from library import *` may have
-  made what the chosen cells import.
+- After code whose names cannot be seen, such as a `%run` whose script is not found, no cell counts as dependent. `from
+  library import *` may have made what the chosen cells import.
 
 See docs/decisions/0226-leave-out-cells-that-need-the-chosen-ones.md.
 """

@@ -122,7 +122,10 @@ class Names:
         return isinstance(func, ast.Name) and func.id in self.own
 
     def are_in_memory(self, nodes: Iterable[ast.expr]) -> bool:
-        """Return whether one of these is a database in memory, or if none is known, whether the cells open no other."""
+        """Return whether one of these is a database in memory.
+
+        If none of them is known, returns whether all databases that the cells open, at least one, are in memory.
+        """
         return any(map(self._is_in_memory, nodes)) or (bool(self.memory_databases) and not self.other_databases)
 
     def is_no_file(self, node: ast.expr | None) -> bool:

@@ -41,7 +41,7 @@ def transform(source: str, most: int) -> str:
         raise
     except RuntimeError as error:
         raise SyntaxError(
-            f"the cell has more than {TRANSFORM_LOOP_LIMIT} magics and commands, and IPython runs no such cell"
+            f"the cell has {TRANSFORM_LOOP_LIMIT} or more magics and commands, and IPython runs no such cell"
         ) from error
     return code
 

@@ -35,7 +35,7 @@ _OF_FUNCTIONS, _OF_CLASSES = frozenset({"__class__"}), frozenset({"__module__", 
 
 
 def find_made_names(sources: Iterable[str]) -> list[str]:
-    """Return the names that these cells make, sorted."""
+    """Return the names that these cells make, sorted; without imported ones and those that begin with an underscore."""
     uses = _read(sources)
     return sorted(name for name in uses.made - uses.imported if not name.startswith("_"))
 

@@ -15,7 +15,10 @@ _PATH_NAME = re.compile(
 
 
 def is_file_name(text: str) -> bool:
-    """Return whether a text is a name or path with the ending of a file; a number of a version is none."""
+    """Return whether a text ends like a file name: a dot, a letter, then letters of one case or digits.
+
+    False for URLs, patterns and versions.
+    """
     return _FILE_NAME.fullmatch(text) is not None and _VERSION.fullmatch(text) is None
 
 

@@ -3,7 +3,7 @@
 Rules
 -----
 - A script is read like the code of its cell: Python, the cells of a notebook, or a file of IPython.
-- Found as `%run` finds it: below the working folder of the kernel, also without `.py`, or as a module after `-m`.
+- Found as `%run` finds it: relative to the working folder of the kernel, also without `.py`, or as a module after `-m`.
 - Bounded: at most `_MOST_SCRIPTS` scripts for one request, none of them larger than a cell that is read.
 - A script that a script runs is not read, so that scripts may run each other.
 
@@ -74,7 +74,7 @@ def reading_scripts(folder: Path) -> Iterator[None]:
 
 
 def find_script(line: str) -> Script | None:
-    """Return the script that `%run` with this line runs; None if it is not found, or outside of `reading_scripts`."""
+    """Return the script that `%run` with this text runs; None if not found, or outside of `reading_scripts`."""
     folder = _FOLDER.get()
     try:
         options, rest = getopt.getopt(shlex.split(line), _OPTIONS)

@@ -57,7 +57,7 @@ _SQL_CHANGES = frozenset({"insert", "update", "delete"})
 
 
 def find_changes(call: ast.Call, names: Names) -> Iterator[tuple[Kind, str]]:
-    """Yield kind and name of what a call changes: a database, or a file that a statement of SQL writes."""
+    """Yield the kind of each change by a call, and the path of a file that SQL writes; "" for a database."""
     method = get_method(call)
     if method in _DATABASE_METHODS or (method == "commit" and not call.args and not call.keywords):
         changes: list[tuple[Kind, str]] = [("writes_database", "")]
@@ -72,7 +72,7 @@ def find_changes(call: ast.Call, names: Names) -> Iterator[tuple[Kind, str]]:
 
 
 def judge_sql(statement: str) -> Iterator[tuple[Kind, str]]:
-    """Yield kind and name of what a statement of SQL changes."""
+    """Yield the kind of each change by a statement of SQL, and the path of a written file; "" for a database."""
     begun = _SQL_COMMENTS.match(statement)
     bare = statement[begun.end() :] if begun else statement
     exported = _SQL_EXPORTS.match(bare)

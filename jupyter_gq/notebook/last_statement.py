@@ -56,7 +56,7 @@ def watch(shell: Shell) -> None:
 
 
 class LastStatement:
-    """The last thing that ran in a cell, if that was a command or a magic."""
+    """A transformer of syntax trees that records which command, magic or other code ran last in a cell."""
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell

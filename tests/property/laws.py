@@ -123,8 +123,9 @@ def accounts_are_the_sum_of_allocations(state: CycleState, books: Books) -> None
 def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy) -> None:
     """Each victim in its turn: reclaimed from a queue above its quota, or preempted by a higher priority.
 
-    A decision does not tell the turns. If there is any order of victims that is lawful, it is so when those that give
-    fewest GPUs are first: each leaves most to the next ones. A victim that goes on elsewhere gives nothing.
+    A decision does not tell the turns. If there is any order of victims that is lawful, it is so when those that are
+    reclaimed are first, and of these those that give fewest GPUs: each leaves most to the next ones. A victim that goes
+    on elsewhere gives nothing.
 
     What the same decision admits or nominates brings a queue above its quota only if it is not preemptible. All else
     would go first.
@@ -136,7 +137,11 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
     places = {i.workload: i.placement for i in decision.instructions if isinstance(i, Reserve) and i.nominated}
     by_id = {workload.id: workload for workload in snapshot.workloads}
     _count_what_is_fixed(books, by_id, decision)
-    for instruction in sorted(told, key=lambda each: _left_with_others(by_id, each, places)):
+    turns = {
+        each.workload: (each.reason is not EvictReason.RECLAIMED, _left_with_others(by_id, each, places))
+        for each in told
+    }
+    for instruction in sorted(told, key=lambda each: turns[each.workload]):
         victim, gives = by_id[instruction.workload], _given_by(by_id, instruction)
         if instruction.reason is EvictReason.IDLE:
             assert victim.kind is Kind.NOTEBOOK

@@ -124,7 +124,8 @@ class CellClient(NotebookClient):
 
         Raises `CommandFailed` if that was a shell command, and `CellFailed` or `CellExited` if a magic has shown the
         error of the code that it ran. See docs/decisions/0280-let-a-magic-that-shows-an-error-fail-its-cell.md and
-        docs/decisions/0295-judge-the-end-of-a-job-by-what-ran-last.md.
+        docs/decisions/0295-judge-the-end-of-a-job-by-what-ran-last.md. A kernel that does not answer in time counts as
+        success.
         """
         last = await self._ask_last_thing()
         if last.has_shown_error and self._shown_error is not None:

@@ -32,7 +32,10 @@ class Exit:
 
 
 def make_exit(argument: object) -> Exit:
-    """Return the end of a job by `exit(argument)`, as Python reads the argument: None, 0 and False mean success."""
+    """Return the end of a job by `exit(argument)`.
+
+    None, 0, False and the same as texts mean success, as does an empty text: a reply of the kernel has only texts.
+    """
     text = str(argument)
     return Exit("" if text in _SUCCESS else "1" if text == "True" else text)
 

@@ -49,10 +49,11 @@ _DONE = "files.done"
 
 
 def prepare_project(folder: RunFolder, bundle: Bundle) -> Bundle:
-    """Write the files that a job takes along into its own folder; return the bundle with that working folder.
+    """Fill the job's own folder, once for a job and disk, and return the bundle with that working folder.
 
-    Also writes the pickles of the job. A bundle without files is returned unchanged. Raises `BundleError` if something
-    is incomplete, and `OSError` if the disk refuses.
+    Writes the files that go along, folders into which the cells write, links to the rest, and the pickles. A bundle
+    without files is returned unchanged. Raises `BundleError` if something is incomplete, and `OSError` if the disk
+    refuses.
     """
     if not bundle.files and not bundle.carried:
         return bundle
@@ -72,7 +73,10 @@ def prepare_project(folder: RunFolder, bundle: Bundle) -> Bundle:
 
 
 def is_unchanged(path: Path, file: ProjectFile) -> bool:
-    """Return whether the file at this path is still the frozen one."""
+    """Return whether the file at this path is still the frozen one; False for a link.
+
+    Raises `OSError` if there is no file, or it cannot be read.
+    """
     if path.is_symlink() or path.stat().st_size != file.bytes:
         return False
     with path.open("rb") as content:

@@ -15,7 +15,8 @@ lift a queue above both of them above its fair share.
 
 Lost preemptors: if the preemptor of a victim got no place, the victim does not go for work that has itself no right to
 its place, such as later work of its own queue or work that only fitted into the room of several victims. The victim
-could take the place back as soon as it has stopped, again and again.
+could take the place back as soon as it has stopped, again and again. Work of the preemptor's queue that comes before
+the preemptor in the job order inherits its right.
 
 Start at once: a preemptor that fits now without its reprieved victims is admitted.
 """
@@ -33,6 +34,7 @@ from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions, ReplicaEviction
 from jupyter_gq.scheduling.state.reservations import Reservations
+from jupyter_gq.scheduling.workloads.seniority import seniority
 
 from .preemptors import served_workloads
 from .rights import Rights
@@ -105,7 +107,7 @@ def _take_back_from_guests(inputs: CycleInputs, allocations: Allocations, victim
 
     Guests that still fit beside the victim keep their nominations, and all do if that does not help.
     """
-    guests = _guests_of(inputs, allocations, victim)
+    guests = _guests_of(inputs, allocations, victim, inputs.index.workloads[preemptor])
     places = {guest.id: allocations.withdraw(guest) for guest in guests}
     stays = _take_back(inputs.index, allocations, victim, preemptor)
     for guest in guests:
@@ -116,15 +118,21 @@ def _take_back_from_guests(inputs: CycleInputs, allocations: Allocations, victim
     return stays
 
 
-def _guests_of(inputs: CycleInputs, allocations: Allocations, victim: Workload) -> list[Workload]:
+def _guests_of(inputs: CycleInputs, allocations: Allocations, victim: Workload, preemptor: Workload) -> list[Workload]:
     """Return the work that is nominated for a node of the victim, without the right that the victim goes for it.
 
-    Work whose place earlier cycles recorded is left out.
+    Work whose place earlier cycles recorded is left out, and so is work that inherits the right of the `preemptor`.
     """
     nodes = {task.node for task in victim.placement}
     there = [name for name, place in allocations.nominated.items() if any(task.node in nodes for task in place)]
     nominees = [allocations.nominee(name) for name in there]
-    return [each for each in nominees if not each.reserved and not _may_evict(inputs, allocations, each, victim)]
+    others = [each for each in nominees if not (each.reserved or _inherits(each, preemptor))]
+    return [each for each in others if not _may_evict(inputs, allocations, each, victim)]
+
+
+def _inherits(nominee: Workload, preemptor: Workload) -> bool:
+    """Tell whether a nominee may have what its queue got for the preemptor, since it comes before it in its queue."""
+    return nominee.queue == preemptor.queue and seniority(nominee) < seniority(preemptor)
 
 
 def _may_evict(inputs: CycleInputs, allocations: Allocations, nominee: Workload, victim: Workload) -> bool:

@@ -70,10 +70,10 @@ class Limits:
 def make_room(
     allocations: Allocations, workload: Workload, candidates: Candidates, limits: Limits | None = None
 ) -> list[Workload] | None:
-    """Nominate the workload by releasing as few candidates as possible, and return the released ones.
+    """Nominate the workload by releasing few candidates, none of them needlessly, and return the released ones.
 
-    None means that this is not possible, and then nothing has changed. `candidates` is called again for each kind of
-    search. `limits`: which candidates may be evicted; None: all may.
+    None means that the search has found no such candidates, and then nothing has changed. `candidates` is called again
+    for each kind of search. `limits`: which candidates may be evicted; None: all may.
     """
     for search in _searches(allocations, workload, limited=limits is not None):
         trial = _Trial(allocations, limits)

@@ -124,7 +124,7 @@ class Reservations:
         self._ledger.unreserve_devices(cancelled.workload, cancelled.place)
 
     def forget_place(self, name: str) -> None:
-        """Do not record the place for which the workload of that id was nominated in vain."""
+        """Remove the workload of that id from those whose place is recorded, since it was nominated in vain."""
         self.recorded.discard(name)
         self.nominated.discard(name)
 

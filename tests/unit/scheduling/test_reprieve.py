@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from jupyter_gq.domain.workload import Request, TaskPlacement
 from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.decision import Evict, Shrink
+from jupyter_gq.scheduling.decision import Evict, Reserve, Shrink
 from jupyter_gq.scheduling.policy import Policy
 from tests.builders import NOW, Cluster, a_job, evicted, running
 
@@ -39,7 +39,7 @@ def test_nobody_is_stopped_for_work_that_lost_its_place_nor_for_what_only_fits_i
     only = replace(a_job("host-only", "e", submitted=4, **fixed), request=Request(devices=0, cpu_milli=2000))
     cluster.add(only, cores(a_job("narrow", "e", submitted=5, **fixed)))
     cluster.add(cores(a_job("wide", "e", 4, submitted=6, priority=1)))
-    told = [each for each in run_cycle(cluster.snapshot(), Policy(consolidate=False), NOW).instructions]
+    told = run_cycle(cluster.snapshot(), Policy(consolidate=False), NOW).instructions
     assert [(each.workload, each.by) for each in told if isinstance(each, Evict | Shrink)] == [("late", "narrow")]
 
 
@@ -50,3 +50,16 @@ def test_a_larger_run_does_not_stay_beside_what_its_smaller_one_left_room_for_un
     cluster.add(running(a_job("wide", "d/a", "0.7", tasks=2, min_members=1, priority=1), "m-0", "n-0"))
     cluster.add(a_job("junior", "d/a", submitted=1), a_job("entitled", "d/b", 2, submitted=2))
     assert evicted(run_cycle(cluster.snapshot(), Policy(), NOW)) == ["wide"]
+
+
+def test_earlier_work_of_the_queue_inherits_the_place_of_a_lost_preemptor():
+    """`narrow` may reclaim; `tasks`, of a higher priority, need too many processors for that, and get the place."""
+    cluster = Cluster().node("m", 4).queue("own", 4, cpu_quota=2000).queue("other", 0)
+    cluster.nodes = [replace(node, cpu_milli=5000) for node in cluster.nodes]
+    borrows = a_job("borrows", "other", tasks=2, min_members=1, elastic=True)
+    cluster.add(running(cores(borrows), "m-3", "m-2", since=62), running(cores(a_job("runs", "own")), "m-1", since=11))
+    cluster.add(cores(a_job("tasks", "own", tasks=3, submitted=5, priority=1)))
+    cluster.add(cores(a_job("narrow", "own", 3, submitted=6)))
+    told = run_cycle(cluster.snapshot(), Policy(consolidate=False), NOW).instructions
+    assert [each.workload for each in told if isinstance(each, Evict | Shrink)] == ["borrows"]
+    assert [each.workload for each in told if isinstance(each, Reserve) and each.nominated] == ["tasks"]
