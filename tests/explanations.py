@@ -24,7 +24,8 @@ from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Pending, Shrink, Suspend
 from jupyter_gq.scheduling.policy import Policy
 from tests.builders import NOW, apply, groups_of, without
-from tests.property.arithmetic import GPU, held, smallest
+from tests.property.arithmetic import held, smallest
+from tests.property.free import GPU
 
 #: A limit may hide a quota, and that a lack of devices; never more than that many in a row.
 STEPS = 8

@@ -10,7 +10,7 @@ lasting: what they will hold when all that was told to stop has stopped and all 
 fixed: the part that is not preemptible.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import log
@@ -18,16 +18,14 @@ from math import log
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Kind, Request, TaskPlacement, Workload
+from jupyter_gq.domain.workload import Request, TaskPlacement, Workload
 from jupyter_gq.scheduling.policy import MinRuntimeMethod, Policy, UsageRule
 from tests.builders import NOW, groups_of
+from tests.property.free import GPU, Free, free_soon, lenders_to, staying_at
 
 #: GPUs in thousandths, processors in thousandths of a core, memory of nodes in MiB.
 Amounts = tuple[int, int, int]
 NOTHING: Amounts = (0, 0, 0)
-GPU = 1000
-#: More of a resource than any node has: it is not counted there.
-UNCOUNTED = 10**15
 _MILLION = 10**6
 
 
@@ -369,78 +367,6 @@ def _is_within_host_quota(tally: Tally, which: int, more: int) -> bool:
     return quota is None or tally.lasting[1 + which] + more <= quota
 
 
-@dataclass(frozen=True, slots=True)
-class Free:
-    """What is free of each healthy device in milli-GPU, and of each node in processors, memory and tasks."""
-
-    devices: dict[str, int]
-    nodes: dict[str, tuple[int, int, int]]
-
-    def take(self, workload: Workload, place: Sequence[TaskPlacement], sign: int = 1) -> None:
-        """Take the place of these tasks. Devices and nodes that are not there any more are left out."""
-        for task in place:
-            request = workload.request_of(task.group)
-            for device in task.devices:
-                if device in self.devices:
-                    self.devices[device] -= sign * request.milli_per_device
-            if task.node in self.nodes:
-                cpu, memory, tasks = self.nodes[task.node]
-                self.nodes[task.node] = (cpu - sign * request.cpu_milli, memory - sign * request.memory, tasks - sign)
-
-    def take_devices(self, workload: Workload) -> None:
-        """Take the devices that a suspended notebook has lent, but none of the cores and memory that it keeps."""
-        for device in (device for task in workload.placement for device in task.devices if device in self.devices):
-            self.devices[device] -= workload.request.milli_per_device
-
-    def give_back(self, workload: Workload, place: Sequence[TaskPlacement]) -> None:
-        """Undo `take`."""
-        self.take(workload, place, sign=-1)
-
-    def has_room(self, node: str, request: Request) -> bool:
-        """Whether the node has processors and memory for one more task of this kind."""
-        cpu, memory, tasks = self.nodes.get(node, (0, 0, 0))
-        return cpu >= request.cpu_milli and memory >= request.memory and tasks > 0
-
-    def without(self, node: str, devices: Sequence[str], request: Request) -> "Free":
-        """What is left when one more task takes these devices of the node."""
-        cpu, memory, tasks = self.nodes[node]
-        left = {device: self.devices[device] - request.milli_per_device for device in devices}
-        room = (cpu - request.cpu_milli, memory - request.memory, tasks - 1)
-        return Free({**self.devices, **left}, {**self.nodes, node: room})
-
-    def has_all(self, devices: Iterable[str]) -> bool:
-        """Whether no more is taken of these devices than is there."""
-        return all(self.devices.get(device, 0) >= 0 for device in devices)
-
-    def holds(self) -> bool:
-        """Whether nothing is taken that is not there."""
-        return min((*self.devices.values(), *(min(room) for room in self.nodes.values())), default=0) >= 0
-
-
-def free_soon(snapshot: Snapshot) -> Free:
-    """What is free once everything that is stopping has stopped."""
-    counted = [(n.name, (n.cpu_milli, n.memory, n.max_tasks)) for n in snapshot.nodes if not n.closed]
-    free = Free(
-        {device.id: GPU for node in snapshot.nodes for device in node.devices if device.healthy},
-        {name: tuple(UNCOUNTED if has is None else has for has in room) for name, room in counted},
-    )
-    for workload in snapshot.workloads:
-        if workload.state is State.SUSPENDED:  # it keeps its cores and memory
-            free.take(workload, [replace(task, devices=()) for task in workload.placement])
-        elif workload.holds and workload.state is not State.STOPPING:
-            free.take(workload, workload.placement)
-    return free
-
-
-def lenders_to(snapshot: Snapshot, taker: Workload) -> Iterator[Workload]:
-    """The suspended notebooks whose devices the taker may not have: they are used again, or it could not go again."""
-    borrows = taker.preemptible and taker.kind is Kind.TRAINING
-    for workload in snapshot.workloads:
-        is_used = workload.activity is not None and workload.activity.busy is True
-        if workload.state is State.SUSPENDED and (is_used or not borrows):
-            yield workload
-
-
 def kept_places(snapshot: Snapshot, books: Books) -> list[tuple[Workload, tuple[TaskPlacement, ...]]]:
     """The places that were written down for workloads and are, or will be, free.
 
@@ -461,8 +387,7 @@ def kept_places(snapshot: Snapshot, books: Books) -> list[tuple[Workload, tuple[
         left = Free({**free.devices}, {**free.nodes})
         left.take(workload, workload.reserved)
         beside = Free({**left.devices}, {**left.nodes})
-        for notebook in lenders_to(snapshot, workload):
-            beside.take_devices(notebook)
+        beside.take_lent(lenders_to(snapshot, workload), [*staying_at(snapshot), *found])
         known = devices <= free.devices.keys() and all(task.node in free.nodes for task in workload.reserved)
         if (
             asked

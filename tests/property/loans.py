@@ -17,7 +17,8 @@ from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Reserve, Resume, Shrink, Suspend
 from jupyter_gq.scheduling.policy import Policy
 from tests.builders import NOW, admitted, without
-from tests.property.arithmetic import GPU, Books
+from tests.property.arithmetic import Books
+from tests.property.free import GPU
 from tests.property.victims import fits_soon
 
 

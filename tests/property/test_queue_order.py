@@ -14,8 +14,8 @@ from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit
 from jupyter_gq.scheduling.policy import Policy
 from tests.builders import NOW, a_job, a_node, running
-from tests.property.arithmetic import GPU
 from tests.property.contention import leaves_of, quota_trees
+from tests.property.free import GPU
 from tests.property.histories import random_worlds
 
 DEVICES = 8

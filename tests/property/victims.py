@@ -13,7 +13,8 @@ from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Request, TaskGroup, TopologyConstraint, Workload
 from tests.builders import groups_of
-from tests.property.arithmetic import Books, Free, free_soon, held, lenders_to, smallest
+from tests.property.arithmetic import Books, held, smallest
+from tests.property.free import Free, free_soon, lenders_to, staying_at
 
 #: The search for victims tries sets of up to so many.
 MOST_VICTIMS = 4
@@ -37,8 +38,8 @@ def has_place_without(snapshot: Snapshot, books: Books, taker: Workload, gone: S
             free.take(other, place)
     for victim in gone:
         free.give_back(victim, victim.placement)
-    for notebook in lenders_to(snapshot, taker):
-        free.take_devices(notebook)
+    others = ((other, place) for other, place in books.kept if other.id != taker.id)
+    free.take_lent(lenders_to(snapshot, taker), [*staying_at(snapshot), *others], gone)
     tasks = [group for group in groups_of(taker) for _ in range(group.min_members)]
     pool = books.tallies[taker.queue].queue.pool
     return any(_place_all(nodes, free, pool, tasks) for nodes in _where_it_may_stand(snapshot, taker, pool))

@@ -22,7 +22,7 @@ JUDGED = {
     "tests/property/test_fragmentation.py": {"placement"},
 }
 #: Modules that compute what is right: they do not run the core either.
-ARITHMETIC = ("tests/property/arithmetic.py", "tests/property/victims.py")
+ARITHMETIC = ("tests/property/arithmetic.py", "tests/property/free.py", "tests/property/victims.py")
 JUDGES = [*(name for name in tracked(["tests/property"]) if name.endswith(".py")), "tests/builders.py"]
 
 

@@ -33,8 +33,8 @@ from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.state.findings import Findings
-from jupyter_gq.scheduling.state.lender_index import may_borrow
 from jupyter_gq.scheduling.state.reservations import Reservations
+from jupyter_gq.scheduling.workloads.borrowers import may_borrow
 from jupyter_gq.scheduling.workloads.disruption import by_disruption, loss
 from jupyter_gq.scheduling.workloads.request_class import ClassKey
 

@@ -20,7 +20,7 @@ from functools import partial
 
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Kind, Workload, devices_of
+from jupyter_gq.domain.workload import Workload, devices_of
 from jupyter_gq.scheduling.admit.job_order import job_order
 from jupyter_gq.scheduling.decision import Resume
 from jupyter_gq.scheduling.evict import notices
@@ -32,9 +32,9 @@ from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
-from jupyter_gq.scheduling.state.lender_index import may_borrow
 from jupyter_gq.scheduling.state.reservations import Reservations
 from jupyter_gq.scheduling.workloads import gang
+from jupyter_gq.scheduling.workloads.borrowers import may_borrow
 from jupyter_gq.scheduling.workloads.disruption import by_disruption
 from jupyter_gq.scheduling.workloads.seniority import by_seniority
 
@@ -105,7 +105,7 @@ def _suspend_for(
     False changes nothing. Only preemptible training work within its guarantees is helped.
     """
     account = allocations.account(workload)
-    if not account.known or not workload.preemptible or workload.kind is not Kind.TRAINING or not idle:
+    if not account.known or not may_borrow(workload) or not idle:
         return False
     if not is_guaranteed(account, workload):
         return False

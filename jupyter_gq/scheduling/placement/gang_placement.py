@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from jupyter_gq.domain.workload import Request, TaskGroup, TaskPlacement, TopologyConstraint, Workload
+from jupyter_gq.scheduling.workloads.borrowers import may_borrow
 from jupyter_gq.scheduling.workloads.gang import groups_of
 from jupyter_gq.scheduling.workloads.replicas import Replica
 
@@ -194,7 +195,14 @@ class _Assembly:
         placed: list[TaskPlacement] = []
         for group in sorted(groups, key=largest_first) if len(groups) > 1 else groups:
             for _ in range(group.min_members):
-                task = self.ledger.place(self.pool, group.request, self.view, group=group.name, within=within)
+                task = self.ledger.place(
+                    self.pool,
+                    group.request,
+                    self.view,
+                    group=group.name,
+                    within=within,
+                    borrows=may_borrow(self.workload),
+                )
                 if task is None:
                     return None
                 placed.append(task)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from jupyter_gq.domain.cluster import Node, Topology
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Request, TaskPlacement, Workload
+from jupyter_gq.scheduling.workloads.borrowers import may_borrow
 
 from .choice import FreeResources, FullnessPolicy, PlacementPolicy, Spot
 from .host_resources import (
@@ -21,11 +22,8 @@ from .host_resources import (
 )
 from .layout import Layout
 from .scope import Domain, Filter, Index, Scope, filter_of, tasks_on_different
+from .sums import Entry, Sums
 from .topology import Domains
-
-#: A node, devices of it, what a task takes of each and of the node's room, and how many times that was added to what
-#: is free, to the future, and to what nominated work gets.
-_Entry = tuple[int, Sequence[int], int, HostResources, int, int, int]
 
 #: Devices of suspended workloads that are reserved together: a node, devices of it, and the same amount of each.
 Bundle = tuple[tuple[int, Sequence[int], int], ...]
@@ -64,20 +62,14 @@ class DeviceLedger:
         choices = [self._choice] if self._choice is self._fractions else [self._choice, self._fractions]
         #: The policies that are told of changed nodes; `FullnessPolicy` reads the scopes instead.
         self._notified = [each for each in choices if not isinstance(each, FullnessPolicy)]
-        self._free = [WHOLE if device.healthy else 0 for device in layout.devices]
-        self._future = list(self._free)
-        #: Parts of the future that nominated work gets, for `undo_release`: milli-GPU by device, tasks by node.
-        self._nominated = [0] * len(layout.devices)
-        self._nominated_tasks = [0] * len(layout.nodes)
-        self._free_room: list[HostResources] = list(layout.room)
-        self._future_room: list[HostResources] = list(layout.room)
+        self._sums = Sums(layout)
         self._amounts = (self.resources.amount(View.NOW), self.resources.amount(View.FUTURE))
         self._rooms = (self.resources.room(View.NOW), self.resources.room(View.FUTURE))
         for amount in self._amounts:
-            amount[:] = self._free
+            amount[:] = self._sums.free
         #: How often what is free, as `slots` and `place` see it, has changed.
         self.changes = 0
-        self._journal: list[_Entry] = []
+        self._journal: list[Entry] = []
         self._scopes: dict[Filter, Scope] = {}
         self._scopes_of: list[list[Scope]] = [[] for _ in layout.node_of_set]
         for each in choices:
@@ -120,7 +112,7 @@ class DeviceLedger:
         if workload.suspendable and workload.state is State.RUNNING:
             self.adjust_host_resources(workload, future=1)
         for task in _held_places(workload):
-            if self._is_taken(workload.request_of(task.group), task):
+            if self._is_taken(workload, task):
                 self.rollback(mark)
                 return False
             self._shift_task(workload, task, future=-1, nominated=int(nominated))
@@ -139,13 +131,20 @@ class DeviceLedger:
         self._shift_all(workload, placement, future=1, nominated=-1)
 
     def place(
-        self, pool: str, request: Request, view: View, *, group: str = "", within: tuple[Domain, ...] = ()
+        self,
+        pool: str,
+        request: Request,
+        view: View,
+        *,
+        group: str = "",
+        within: tuple[Domain, ...] = (),
+        borrows: bool = True,
     ) -> TaskPlacement | None:
         """Take a place for one task, as the placement policy chooses, and return it.
 
         Returns None if none fits, and nothing changes. In the view FUTURE the task is nominated for the place. `group`
-        is the name of the task group; `within` allows only nodes that lie in all these domains. A cluster without nodes
-        still takes tasks that need no device.
+        is the name of the task group; `within` allows only nodes that lie in all these domains; `borrows` tells whether
+        the task may use what is lent (see `may_borrow`). A cluster without nodes takes tasks that need no device.
         """
         if not request.devices and not self.layout.nodes:
             return TaskPlacement(node="", group=group)
@@ -155,9 +154,9 @@ class DeviceLedger:
         node = self.layout.node_of_set[spot.device_set]
         milli, need = request.milli_per_device, host_request_of(request)
         if view is View.NOW:
-            self._shift((node, spot.ranks, milli, need, -1, -1, 0))
+            self._shift((node, spot.ranks, milli, need, -1, -1, 0, borrows - 1))
         else:
-            self._shift((node, spot.ranks, milli, need, 0, -1, 1))
+            self._shift((node, spot.ranks, milli, need, 0, -1, 1, borrows - 1))
         devices = self.layout.devices
         ids = tuple(devices[rank].id for rank in spot.ranks)
         return TaskPlacement(node=self.layout.nodes[node].name, devices=ids, group=group)
@@ -181,7 +180,8 @@ class DeviceLedger:
     def reserve_devices(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
         """Take what the workload needs at these places out of the future, so that no other work is placed there.
 
-        The places need not be free. A suspended workload has kept its CPU and memory, and needs only the devices.
+        The places need not be free. A suspended workload has kept its CPU and memory, and needs only the devices. What
+        borrowers use of them is not taken a second time.
         """
         self._reserve(workload, placement, -1)
 
@@ -190,9 +190,11 @@ class DeviceLedger:
         self._reserve(workload, placement, 1)
 
     def _reserve(self, workload: Workload, placement: Iterable[TaskPlacement], future: int) -> None:
-        need = NO_RESOURCES if workload.state is State.SUSPENDED else None
-        for task in placement:
-            self._shift_task(workload, task, future=future, need=need)
+        if workload.state is State.SUSPENDED:
+            there = replace(workload, placement=tuple(placement))
+            self.shift_bundle(self.bundle([there]), future=0, firm=future)
+        else:
+            self._shift_all(workload, placement, future=future)
 
     def bundle(self, workloads: Iterable[Workload]) -> Bundle:
         """Return the devices of suspended workloads as a bundle. Devices that do not exist any more are left out."""
@@ -205,10 +207,13 @@ class DeviceLedger:
                     found.setdefault((there, workload.request_of(task.group).milli_per_device), []).append(rank)
         return tuple((node, ranks, milli) for (node, milli), ranks in found.items())
 
-    def reserve_bundle(self, bundle: Bundle, sign: int = 1) -> None:
-        """Reserve the devices of a bundle, as `reserve_devices` would for its workloads (`sign` -1: unreserve them)."""
+    def shift_bundle(self, bundle: Bundle, *, future: int, firm: int) -> None:
+        """Add `future` and `firm` times the devices of a bundle to the two futures (see `sums`).
+
+        -1 for both reserves them against all work, and -1 for `firm` alone as `reserve_devices` does.
+        """
         for node, ranks, milli in bundle:
-            self._shift((node, ranks, milli, NO_RESOURCES, 0, -sign, 0))
+            self._shift((node, ranks, milli, NO_RESOURCES, 0, future, 0, firm))
 
     def exists(self, placement: Iterable[TaskPlacement], pool: str | None = None) -> bool:
         """Tell whether all nodes and devices of these places exist and take new work, in the pool if one is named.
@@ -232,7 +237,7 @@ class DeviceLedger:
         touched: dict[int, set[int]] = {}
         while len(self._journal) > mark:
             entry = self._journal.pop()
-            self._apply(entry, -1)
+            self._sums.add(entry, -1)
             touched.setdefault(entry[0], set()).update(entry[1])
         for node, devices in touched.items():
             self._refresh(node, devices)
@@ -363,17 +368,20 @@ class DeviceLedger:
         """Return what a workload may take of a device in one view; see `allocate_at` for one that `returns`."""
         if not returns or not self.layout.devices[rank].withheld:
             return self.resources.amount(view)[rank]
-        left = self._future[rank] if view is View.FUTURE else min(self._free[rank], self._future[rank])
+        sums = self._sums
+        left = sums.future[rank] if view is View.FUTURE else min(sums.free[rank], sums.future[rank])
         return WHOLE + left
 
-    def _is_taken(self, request: Request, task: TaskPlacement) -> bool:
+    def _is_taken(self, workload: Workload, task: TaskPlacement) -> bool:
         """Tell whether other workloads are nominated for a place and leave too little of it for one task."""
-        node, ranks = self._where(task)
-        if any(self._nominated[rank] > 0 and self._future[rank] < request.milli_per_device for rank in ranks):
-            return True
-        if node is None or not self._nominated_tasks[node]:
+        (node, ranks), request, sums = self._where(task), workload.request_of(task.group), self._sums
+        futures = (sums.future,) if may_borrow(workload) else (sums.future, sums.firm)
+        for rank in ranks:
+            if sums.nominated[rank] > 0 and any(left[rank] < request.milli_per_device for left in futures):
+                return True
+        if node is None or not sums.nominated_tasks[node]:
             return False
-        return min(with_tasks(self._future_room[node], host_request_of(request), -1)) < 0
+        return min(with_tasks(sums.future_room[node], host_request_of(request), -1)) < 0
 
     def _where(self, task: TaskPlacement) -> tuple[int | None, list[int]]:
         rank_of = self.layout.rank_of
@@ -401,7 +409,7 @@ class DeviceLedger:
         nominated: int = 0,
         need: HostResources | None = None,
     ) -> None:
-        """Add `free`, `future` and `nominated` times what one task takes to the amounts at its place, and journal it.
+        """Add `free`, `future` and `nominated` times what one task takes to the sums at its place, and journal it.
 
         Devices that do not exist any more are left out. `need` is what the task takes of its node; None = its request.
         """
@@ -411,32 +419,23 @@ class DeviceLedger:
             node = self.layout.node_of_set[self.layout.set_of_device[ranks[0]]]
         if node is not None:
             need = host_request_of(request) if need is None else need
-            self._shift((node, ranks, request.milli_per_device, need, free, future, nominated))
+            firm = 0 if may_borrow(workload) else future
+            self._shift((node, ranks, request.milli_per_device, need, free, future, nominated, firm))
 
-    def _shift(self, entry: _Entry) -> None:
+    def _shift(self, entry: Entry) -> None:
         self._journal.append(entry)
-        self._apply(entry, 1)
+        self._sums.add(entry, 1)
         self._refresh(entry[0], entry[1])
-
-    def _apply(self, entry: _Entry, sign: int) -> None:
-        """Add one journal entry (`sign` -1: subtract it) to the amounts of its devices and its node."""
-        node, ranks, milli, need, free, future, nominated = entry
-        for rank in ranks:
-            self._free[rank] += sign * free * milli
-            self._future[rank] += sign * future * milli
-            self._nominated[rank] += sign * nominated * milli
-        if self.layout.room[node] is not UNLIMITED:
-            self._nominated_tasks[node] += sign * nominated
-            self._free_room[node] = with_tasks(self._free_room[node], need, sign * free)
-            self._future_room[node] = with_tasks(self._future_room[node], need, sign * future)
 
     def _refresh(self, node: int, ranks: Iterable[int]) -> None:
         """Copy the amounts of these devices of a node to the free resources and all scopes, and notify the policies."""
         amount_now, amount_later = self._amounts
+        sums = self._sums
         now: list[_Change] = []
         later: list[_Change] = []
         for rank in ranks:
-            future, free = self._future[rank], self._free[rank]
+            future, free, firm = sums.future[rank], sums.free[rank], sums.firm[rank]
+            future = future if future < firm else firm
             future = future if future > 0 else 0  # not max: this is the innermost loop
             free = future if free >= future else free if free > 0 else 0
             if amount_later[rank] != future:
@@ -458,7 +457,7 @@ class DeviceLedger:
 
     def _refresh_room(self, node: int, now: list[_Change], later: list[_Change]) -> None:
         """Update the free host resources of a node in both views, and the scopes that contain the node."""
-        room, least = self._future_room[node], self._free_room[node]
+        room, least = self._sums.future_room[node], self._sums.free_room[node]
         least = (min(room[0], least[0]), min(room[1], least[1]), min(room[2], least[2]))
         for which, new, changes in ((FUTURE, room, later), (NOW, least, now)):
             rooms = self._rooms[which]

@@ -16,13 +16,13 @@ from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.workload import Workload, devices_of
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.quota import min_runtime
+from jupyter_gq.scheduling.workloads.borrowers import may_borrow
 from jupyter_gq.scheduling.workloads.seniority import longest_wait
 
 from .allocations import Allocations
 from .cluster_index import ClusterIndex
 from .evictions import Evictions
 from .findings import Findings
-from .lender_index import may_borrow
 from .reservations import Reservations
 
 

@@ -6,17 +6,10 @@ See docs/decisions/0293-ask-first-whether-lent-shares-leave-room.md.
 from collections.abc import Sequence
 
 from jupyter_gq.domain.cluster import Node, Topology
-from jupyter_gq.domain.workload import Kind, Workload, devices_of
+from jupyter_gq.domain.workload import Workload, devices_of
 from jupyter_gq.scheduling.placement import DeviceLedger, View, empty_ledger
 from jupyter_gq.scheduling.placement import gang_placement as assemble
-
-
-def may_borrow(workload: Workload) -> bool:
-    """Tell whether a workload may use what a suspended notebook has lent: preemptible training work can give it back.
-
-    See the rule on borrowers in `idle.lending`.
-    """
-    return workload.preemptible and workload.kind is Kind.TRAINING
+from jupyter_gq.scheduling.workloads.borrowers import may_borrow
 
 
 class LenderIndex:

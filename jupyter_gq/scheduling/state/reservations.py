@@ -4,8 +4,9 @@ Rules
 -----
 Owners: a reservation is made for a workload that has waited long (see `admit.reservations`). What idle notebooks have
 lent is reserved as well, against workloads that could not give it back (see `idle.lending`). A workload may pass all
-that is lent, or nothing, so all of it is reserved and lifted together. See
-docs/decisions/0293-ask-first-whether-lent-shares-leave-room.md.
+that is lent, or what borrowers use of it anyway, so all of it is reserved and lifted together. See
+docs/decisions/0293-ask-first-whether-lent-shares-leave-room.md and
+docs/decisions/0294-count-what-is-lent-and-what-borrowers-use-once.md.
 
 Bound work: no other workload starts on reserved devices or is nominated there, except one that may pass
 (`may_pass`): a higher priority of the same queue; work of another queue, if the owner would borrow anyway or if that
@@ -20,17 +21,26 @@ Served owners: a workload that has got a place loses its reservation.
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
 from jupyter_gq.domain.amount import Instant
-from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
+from jupyter_gq.domain.workload import TaskPlacement, Workload
 from jupyter_gq.scheduling.placement import Bundle, DeviceLedger
 from jupyter_gq.scheduling.quota.accounts import Account, Accounts, add_usage
 from jupyter_gq.scheduling.quota.min_runtime import MinRuntimes
 from jupyter_gq.scheduling.quota.reclaim_rights import is_guaranteed, may_reclaim, stays_within_host_quotas
 from jupyter_gq.scheduling.workloads import gang
+from jupyter_gq.scheduling.workloads.borrowers import may_borrow
 from jupyter_gq.scheduling.workloads.replicas import is_surplus
 
-from .lender_index import may_borrow
+
+class Use(IntEnum):
+    """The part of all that suspended notebooks have lent that work may use."""
+
+    NOTHING = 0
+    #: What borrowers use anyway counts once, so that work which may not borrow has all the rest.
+    BORROWED = 1
+    ALL = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,11 +58,12 @@ class Lifted:
     """The reservations that one call of `Reservations.lift` has lifted."""
 
     reservations: Sequence[Reservation]
-    #: Whether what notebooks have lent was lifted.
-    lent: bool
+    #: What of the lent shares was in use before and during the call.
+    before: Use
+    during: Use
 
     def __bool__(self) -> bool:
-        return self.lent or bool(self.reservations)
+        return self.before != self.during or bool(self.reservations)
 
 
 class Reservations:
@@ -74,8 +85,8 @@ class Reservations:
         self._bundle: Bundle = ()
         #: Owners whose reservations bind no workload at this moment.
         self._lifted: set[str] = set()
-        #: Whether what notebooks have lent binds no workload at this moment.
-        self._lent_is_lifted = False
+        #: What workloads may use at this moment of what notebooks have lent.
+        self._use = Use.NOTHING
 
     def __bool__(self) -> bool:
         """Whether there are reservations, lifted or not."""
@@ -101,7 +112,7 @@ class Reservations:
         """
         self.lent = {notebook.id: notebook for notebook in notebooks}
         self._bundle = self._ledger.bundle(notebooks)
-        self._ledger.reserve_bundle(self._bundle)
+        self._ledger.shift_bundle(self._bundle, future=-1, firm=-1)
 
     def cancel(self, owner: str) -> None:
         """Remove the reservation of the workload of that id, and do not record its place any more.
@@ -128,9 +139,7 @@ class Reservations:
         for each in lifted.reservations:
             self._lifted.add(each.workload.id)
             self._ledger.unreserve_devices(each.workload, each.place)
-        if lifted.lent:
-            self._lent_is_lifted = True
-            self._ledger.reserve_bundle(self._bundle, -1)
+        self._let_use(lifted.during)
         return lifted
 
     def put_back(self, lifted: Lifted, is_served: Callable[[str], bool]) -> None:
@@ -142,18 +151,17 @@ class Reservations:
                 del self.by_owner[owner]
             else:
                 self._ledger.reserve_devices(each.workload, each.place)
-        if lifted.lent:
-            self._lent_is_lifted = False
-            self._ledger.reserve_bundle(self._bundle)
+        self._let_use(lifted.before)
 
     def lifted_for(self, workload: Workload | None = None) -> Hashable:
         """Return a key that is the same whenever the same reservations are lifted now.
 
         With a workload, the key counts what `lift(workload)` would lift as lifted.
         """
-        more = Lifted(reservations=(), lent=False) if workload is None else self._liftable(workload)
-        owners = frozenset(self._lifted).union(each.workload.id for each in more.reservations)
-        return owners, self._lent_is_lifted or more.lent
+        if workload is None:
+            return frozenset(self._lifted), self._use
+        more = self._liftable(workload)
+        return frozenset(self._lifted).union(each.workload.id for each in more.reservations), more.during
 
     def _liftable(self, workload: Workload | None) -> Lifted:
         found = [
@@ -161,8 +169,17 @@ class Reservations:
             for owner, each in self.by_owner.items()
             if owner not in self._lifted and (workload is None or self.may_pass(workload, each))
         ]
-        lent = bool(self.lent) and not self._lent_is_lifted and (workload is None or may_borrow(workload))
-        return Lifted(reservations=found, lent=lent)
+        wanted = Use.ALL if workload is None or may_borrow(workload) else Use.BORROWED
+        during = max(self._use, wanted) if self.lent else self._use
+        return Lifted(reservations=found, before=self._use, during=during)
+
+    def _let_use(self, use: Use) -> None:
+        """Lift or restore the reservation of lent shares, so that work may use no more and no less of them."""
+        future = (use >= Use.BORROWED) - (self._use >= Use.BORROWED)
+        firm = (use >= Use.ALL) - (self._use >= Use.ALL)
+        if future or firm:
+            self._ledger.shift_bundle(self._bundle, future=future, firm=firm)
+        self._use = use
 
     def may_pass(self, workload: Workload, reservation: Reservation) -> bool:
         """Tell whether `workload` may use devices that are reserved for a pending workload: always if it is the owner.
@@ -190,7 +207,7 @@ class Reservations:
         accounts change on trial only.
         """
         giver, taker = self._account(workload), self._account(owner)
-        if not workload.preemptible or workload.kind is not Kind.TRAINING or giver is taker:
+        if not may_borrow(workload) or giver is taker:
             return False
         milli = gang.smallest(workload)
         if self._min_runtimes.of(giver, taker) or not self._is_entitled(owner):

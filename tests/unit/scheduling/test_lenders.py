@@ -64,7 +64,7 @@ def test_a_bundle_reserves_what_its_workloads_would_reserve_one_by_one(cores):
     ]
     together, apart = empty_ledger(nodes), empty_ledger(nodes)
     bundle = together.bundle(notebooks)
-    together.reserve_bundle(bundle)
+    together.shift_bundle(bundle, future=0, firm=-1)
     for notebook in notebooks:
         apart.reserve_devices(notebook, notebook.placement)
 
@@ -73,5 +73,5 @@ def test_a_bundle_reserves_what_its_workloads_would_reserve_one_by_one(cores):
         return amounts, list(ledger.resources.room(View.FUTURE))
 
     assert free(together) == free(apart) == ([0, 0, 0, 500], free(empty_ledger(nodes))[1])
-    together.reserve_bundle(bundle, -1)
+    together.shift_bundle(bundle, future=0, firm=1)
     assert free(together) == free(empty_ledger(nodes))
