@@ -230,6 +230,16 @@ def test_the_users_limit_for_cupy_stays_if_it_is_smaller(theirs: str, kept: str)
     assert environ["CUPY_GPU_MEMORY_LIMIT"] == kept
 
 
+def test_a_limit_that_is_no_number_is_told_and_replaced(capsys: pytest.CaptureFixture[str]) -> None:
+    environ = {**CAPPED, "XLA_CLIENT_MEM_FRACTION": "tenth", "CUPY_GPU_MEMORY_LIMIT": "1 GB"}
+    cap_jax(environ)
+    cap_cupy(environ)
+    assert (environ["XLA_CLIENT_MEM_FRACTION"], environ["CUPY_GPU_MEMORY_LIMIT"]) == ("0.2458", "24.58%")
+    said = "jupyter-gq: {} is no number, so the limit of the share is used.\n"
+    told = [said.format(each) for each in ("XLA_CLIENT_MEM_FRACTION='tenth'", "CUPY_GPU_MEMORY_LIMIT='1 GB'")]
+    assert capsys.readouterr().err == "".join(told)
+
+
 @pytest.mark.parametrize("version", ["0.4.30", "0.4.33", "0.10.2"])
 @pytest.mark.parametrize("name", ["XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION"])
 @pytest.mark.parametrize(("theirs", "kept"), [(".9", "0.2458"), (".1", "0.1")])
