@@ -172,6 +172,7 @@ def cap_imported_jax(xla_client: ModuleType, environ: MutableMapping[str, str]) 
 
 
 _AFTER_IMPORT: dict[str, Callable[[ModuleType, MutableMapping[str, str]], None]] = {
+    "jax": lambda _, environ: cap_jax(environ),  # a cell may have set a variable, which child processes get
     "jaxlib.xla_client": cap_imported_jax,
     "torch": cap_imported_torch,
     "tensorflow": cap_imported_tensorflow,

@@ -255,6 +255,21 @@ def test_jax_finds_one_fraction_of_the_name_that_its_version_knows(
     assert said.split("\n")[:2] == ["{'memory_fraction': 0.2458}", f"{{'memory_fraction': {kept}}}"]
 
 
+@pytest.mark.parametrize(("version", "left"), [("0.4.30", "XLA_PYTHON_CLIENT"), ("0.10.2", "XLA_CLIENT")])
+def test_a_fraction_that_a_cell_sets_before_the_import_is_left_under_one_name(
+    tmp_path: Path, version: str, left: str
+) -> None:
+    """A child process gets the variables too, and a JAX in it refuses both together."""
+    fake_jax(tmp_path, version)
+    (tmp_path / "jax.py").touch()
+    code = (
+        "os.environ['XLA_PYTHON_CLIENT_MEM_FRACTION'] = '0.1'\nimport jax\n"
+        "print({name: value for name, value in os.environ.items() if name.endswith('MEM_FRACTION')})"
+    )
+    said = in_kernel(tmp_path, code, {**CAPPED, "XLA_CLIENT_MEM_FRACTION": "0.2458"})
+    assert said.strip() == str({f"{left}_MEM_FRACTION": "0.1"})
+
+
 def test_a_jax_that_is_given_the_visible_devices_is_capped(tmp_path: Path) -> None:
     """As JAX 0.4.20 calls it."""
     fake_jax(tmp_path, "0.4.20")
