@@ -117,8 +117,7 @@ async def test_environment_and_files_of_a_job(local):
         "10240",
         "1",
     )
-    limits = (seen["XLA_CLIENT_MEM_FRACTION"], seen["CUPY_GPU_MEMORY_LIMIT"])
-    assert limits == ("0.1", str(9640 * 2**20)), "the smaller limit wins, of the user or of the share"
+    assert (seen["XLA_CLIENT_MEM_FRACTION"], seen["CUPY_GPU_MEMORY_LIMIT"]) == ("0.1", str(9640 * 2**20)), "the smaller"
     assert "RANK" not in seen
     token = local.task(workload) / "token"
     assert token.read_text() == "secret"
