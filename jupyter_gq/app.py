@@ -60,14 +60,15 @@ def _run_line(argv: list[str]) -> int:
 def _take_late_names(arguments: argparse.Namespace, rest: list[str]) -> bool:
     """Add what stands behind an option to the list before it, at which argparse stops; return whether that is right.
 
-    The list is that of the arguments of a script, behind "--", or else of files or of jobs.
+    The list is that of files or of jobs. A script takes as its arguments what stands behind "--" alone.
     """
-    is_script = rest[0] == "--"
-    late, lists = (rest[1:], ["script_arguments"]) if is_script else (rest, ["files", "jobs"])
-    name = next((each for each in lists if isinstance(getattr(arguments, each, None), list)), None)
-    if name is None or (not is_script and any(each.startswith("-") for each in late)):
+    end = rest.index("--") if "--" in rest else len(rest)
+    names, behind = rest[:end], rest[end + 1 :]
+    lists = ["files", "jobs"] if names else ["script_arguments", "files", "jobs"]
+    found = next((each for each in lists if isinstance(getattr(arguments, each, None), list)), None)
+    if found is None or any(each.startswith("-") for each in names):
         return False
-    setattr(arguments, name, [*getattr(arguments, name), *late])
+    setattr(arguments, found, [*getattr(arguments, found), *names, *behind])
     return True
 
 

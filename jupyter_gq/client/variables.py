@@ -3,14 +3,23 @@
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
+from jupyter_gq.domain.json_types import JsonObject
+
 #: Variables that only we set, whatever a manifest says.
 RESERVED = (
     *("JUPYTERHUB_*", "JPY_*", "GQ_*", "JUPYTER_GQ_*"),
     *("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_MPS_*"),
 )
 
+#: The variables of JAX, the present one first; later versions read both, but refuse both together.
+_JAX, _JAX_OLDER = "XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION"
+_CUPY = "CUPY_GPU_MEMORY_LIMIT"
+#: Fraction of a device that frameworks may take in a share; only shares of a part of a device have it.
+MEMORY_FRACTION = "JUPYTER_GQ_MEMORY_FRACTION"
 #: Variables by which a share of a GPU limits the memory of frameworks; a job has those of its own share.
-CAP_VARIABLES = ("XLA_CLIENT_MEM_FRACTION", "TF_FORCE_GPU_ALLOW_GROWTH", "CUPY_GPU_MEMORY_LIMIT")
+CAP_VARIABLES = (_JAX, "TF_FORCE_GPU_ALLOW_GROWTH", _CUPY)
+#: All variables of which `add_share_variables` lays those of a share on those of the user.
+LIMIT_VARIABLES = (*CAP_VARIABLES, _JAX_OLDER)
 
 #: Variables by which the tasks of a job find each other; the backends set them.
 GANG_VARIABLES = (
@@ -41,3 +50,45 @@ def matches(name: str, patterns: Iterable[str]) -> bool:
 
 def _possible(name: object, value: str) -> bool:
     return isinstance(name, str) and bool(name) and "=" not in name and "\0" not in name and "\0" not in value
+
+
+def add_share_variables(theirs: Mapping[str, str], share: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a user with those of a share, which win, except over a smaller limit of the user's.
+
+    A fraction for JAX that the user has under the older name only stays under that name. A limit that is no number
+    stays as it is: its framework refuses such a text, and a kernel replaces it and tells the user.
+    """
+    merged = {**theirs, **share}
+    if _JAX in share:
+        names = [name for name in (_JAX, _JAX_OLDER) if theirs.get(name)]
+        fraction = _choose_limit([theirs[name] for name in names], share[_JAX], {"": float(share[_JAX])})
+        merged = {name: value for name, value in merged.items() if name not in (_JAX, _JAX_OLDER)}
+        merged[(names or [_JAX])[0]] = fraction
+    if _CUPY in share:
+        most = {"": float(share[_CUPY]), "%": 100 * float(share.get(MEMORY_FRACTION, 1))}
+        merged[_CUPY] = _choose_limit([theirs.get(_CUPY, "")], share[_CUPY], most)
+    return merged
+
+
+def read_limits(variables: Iterable[JsonObject]) -> dict[str, str]:
+    """Return the values of `LIMIT_VARIABLES` among the variables of a container, for those that have a plain one."""
+    return {
+        each["name"]: each["value"] for each in variables if each.get("name") in LIMIT_VARIABLES and each.get("value")
+    }
+
+
+def _choose_limit(given: Iterable[str], ours: str, most: Mapping[str, float]) -> str:
+    """Return the smallest of the given limits that are at most that of their unit, or no number; `ours` without one.
+
+    `most` has the largest limit by unit, which is the end of the text: "" or "%".
+    """
+    kept = []
+    for text in filter(None, given):
+        unit = "%" if "%" in most and text.strip().endswith("%") else ""
+        try:
+            number = float(text.strip().removesuffix(unit))
+        except ValueError:
+            number = most[unit]
+        if 0 < number <= most[unit]:
+            kept.append((number, text))
+    return min(kept, default=(0, ours))[1]

@@ -14,7 +14,7 @@ Rules
 import json
 import os
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -109,9 +109,9 @@ def _choose_variables(file: FileToSend, here: ServerEnvironment, sources: list[s
             "invalid_variable", "Write --env NAME=VALUE, or --env NAME for the value that it has here."
         )
     written = dict(each.split("=", 1) for each in file.variables if "=" in each)
-    named = ServerEnvironment(environ={**here.environ, **written}, usual=())
     proposed = here.choose(sources, None) if file.folder is None else {}
-    return proposed | named.choose((), [each.partition("=")[0] for each in file.variables])
+    of_here = replace(here, usual=()).choose((), [each for each in file.variables if "=" not in each])
+    return proposed | of_here | ServerEnvironment(environ=written, usual=()).choose((), list(written))
 
 
 def _read(path: Path) -> str:

@@ -25,6 +25,7 @@ from traitlets import Float, Integer, List, Unicode, default
 from jupyter_gq.client.http import ServiceClient, ServiceUnavailable
 from jupyter_gq.client.models import ProcessReport
 from jupyter_gq.client.plain_output import log_own_records_plainly
+from jupyter_gq.client.variables import add_share_variables
 from jupyter_gq.domain.errors import AdminError, UserError
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
@@ -279,7 +280,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
     def get_env(self) -> dict[str, str]:
         """Return the spawner's environment with the service's address, the server's name and the share's variables.
 
-        Variables of these names that the administrator has set are overridden.
+        Variables of these names that the administrator has set are overridden, except smaller limits of GPU memory.
         """
         environment: dict[str, str] = super().get_env()
         environment["JUPYTER_GQ_URL"] = self.server_service_url or self.service_url
@@ -288,7 +289,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
             environment["JUPYTER_DEFAULT_PROVISIONER_NAME"] = self.kernel_provisioner
         if self._share is not None:
             environment["JUPYTER_GQ_TICKET"] = self._share.ticket
-            environment.update(self._share.environment)
+            environment = add_share_variables(environment, self._share.environment)
         return environment
 
     def get_state(self) -> JsonObject:

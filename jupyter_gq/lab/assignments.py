@@ -152,12 +152,12 @@ def _find_doubled(literals: Sequence[str]) -> str | None:
 
     See docs/decisions/0271-refuse-a-value-that-a-grid-has-twice.md.
     """
-    seen = set[tuple[type, object]]()
+    seen = set[str]()
     for literal in literals:
-        value = ast.literal_eval(literal)
-        if (type(value), value) in seen:
+        value = repr(ast.literal_eval(literal))  # 0.0 and -0.0 are equal, but differ in what a cell computes
+        if value in seen:
             return literal
-        seen.add((type(value), value))
+        seen.add(value)
     return None
 
 

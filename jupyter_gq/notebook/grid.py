@@ -58,12 +58,13 @@ def _check_differ(name: str, values: Sequence[object]) -> None:
     for value in values:
         if not isinstance(value, (str, bytes, numbers.Number, type(None))):
             continue
-        if (type(value), value) in seen:
+        key = (type(value), value, repr(value))  # 0.0 and -0.0 are equal, but make two jobs that differ
+        if key in seen:
             raise ValueError(
                 f"The grid has {value!r:.100} twice for {name}, and the jobs would be the same. Name each value once. "
                 "To call the function several times with the same arguments, give a list of dicts, one for each job."
             )
-        seen.add((type(value), value))
+        seen.add(key)
 
 
 def _read(values: object) -> list[object] | None:

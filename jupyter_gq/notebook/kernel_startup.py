@@ -95,7 +95,7 @@ def cap_jax(environ: MutableMapping[str, str]) -> None:
     """
     version = read_version(_spec_of("jaxlib"))
     is_older = version is not None and version < FIRST_JAX_WITH_FRACTION
-    named = [value for name in JAX_FRACTIONS if _number(value := environ.pop(name, "")) > 0]
+    named = [value for name in JAX_FRACTIONS if _read_limit(name, value := environ.pop(name, "")) > 0]
     environ[JAX_FRACTIONS[is_older]] = min([f"{_share_fraction(environ):g}", *named], key=_number)
 
 
@@ -103,9 +103,9 @@ def cap_cupy(environ: MutableMapping[str, str]) -> None:
     """Lower the limit of CuPy in `environ` to the cap of the share; a smaller one of the user's stays."""
     theirs, fraction = environ.get(CUPY_LIMIT, "").strip(), _share_fraction(environ)
     if theirs.endswith("%"):
-        is_smaller = 0 < _number(theirs[:-1]) / 100 <= fraction
+        is_smaller = 0 < _read_limit(CUPY_LIMIT, theirs, "%") / 100 <= fraction
     else:
-        is_smaller = 0 < _number(theirs) <= usable_bytes(environ)
+        is_smaller = 0 < _read_limit(CUPY_LIMIT, theirs) <= usable_bytes(environ)
     if not is_smaller:
         environ[CUPY_LIMIT] = f"{100 * fraction:g}%"
 
@@ -172,6 +172,7 @@ def cap_imported_jax(xla_client: ModuleType, environ: MutableMapping[str, str]) 
 
 
 _AFTER_IMPORT: dict[str, Callable[[ModuleType, MutableMapping[str, str]], None]] = {
+    "jax": lambda _, environ: cap_jax(environ),  # a cell may have set a variable, which child processes get
     "jaxlib.xla_client": cap_imported_jax,
     "torch": cap_imported_torch,
     "tensorflow": cap_imported_tensorflow,
@@ -261,6 +262,15 @@ def _share_fraction(environ: MutableMapping[str, str]) -> float:
     """Return the part of the device's memory that this process may use; 0 if there is no cap."""
     fraction = _number(environ.get(FRACTION, ""))
     return fraction if 0 < fraction < 1 else 0
+
+
+def _read_limit(name: str, text: str, unit: str = "") -> float:
+    """Return the limit that a variable of the user holds; 0 if it holds none, which is told if it is no number."""
+    try:
+        return float(text.strip().removesuffix(unit) or 0)
+    except ValueError:
+        sys.stderr.write(f"jupyter-gq: {name}={text[:60]!r} is no number, so the limit of the share is used.\n")
+        return 0
 
 
 def _number(text: str) -> float:

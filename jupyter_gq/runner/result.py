@@ -64,9 +64,17 @@ def describe_failure(sentence: str) -> RunResult:
 
 
 def describe_exception(
-    cells: tuple[CellToRun, ...], cell: CellToRun, ename: str, evalue: str, kill: MemoryKill | None = None
+    cells: tuple[CellToRun, ...],
+    cell: CellToRun,
+    ename: str,
+    evalue: str,
+    kill: MemoryKill | None = None,
+    *,
+    by_value: bool = False,
 ) -> RunResult:
     """Return the FAILED result of a run in which `cell` raised an exception.
+
+    With `by_value`, a value of the cell raised it while that was shown.
 
     `ename` and `evalue` are the exception's class and text. The sentence shows at most the first 300 characters of
     each, and the result has at most the first 4000 characters of the text. The sentence ends with what its owner can
@@ -77,7 +85,8 @@ def describe_exception(
         what = "asked for input, but nobody can answer a training job: put the value into the code instead."
     else:
         short = evalue if len(evalue) <= _LONGEST_VALUE else evalue[:_LONGEST_VALUE] + "..."
-        what = _end_sentence(f"raised {ename}: {short}" if short else f"raised {ename}")
+        raised = "ran, but one of its values cannot be shown: it raised" if by_value else "raised"
+        what = _end_sentence(f"{raised} {ename}: {short}" if short else f"{raised} {ename}")
         what = f"{what} {_find_remedy(cell, ename, evalue) if kill is None else _describe_kill(kill)}"
     return RunResult(outcome="FAILED", sentence=f"{_name_cell(cells, cell)} {what}", ename=ename, evalue=evalue)
 

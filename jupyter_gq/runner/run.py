@@ -366,7 +366,9 @@ class Run:
         except CellFailed as failure:
             kill = self.kernel.memory.find_kill()
             said = (failure.ename, failure.evalue)
-            result: RunResult | None = describe_exception(self._job.bundle.cells, cell, *said, kill)
+            result: RunResult | None = describe_exception(
+                self._job.bundle.cells, cell, *said, kill, by_value=failure.by_value
+            )
         except CellExited as exited:
             result = describe_exit_by_code(self._job.bundle.cells, cell, exited.end.argument)
         except CommandFailed as failure:

@@ -68,5 +68,9 @@ async def test_files_that_the_list_leaves_out_are_counted_and_copied_by_name(say
     code, out, err = await say("results", job.id, "--to", to, "model.pt")
     assert (code, out, err) == (0, f"{to}/model.pt\n", "")
     assert (tmp_path / "model.pt").read_bytes() == b"late"
+    world.bundles.contents[job.id, "files/--force"] = b"named like an option"
+    for words in (("--",), ("model.pt", "--")):  # argparse leaves these names over, which stand behind an option
+        assert (await say("results", job.id, "--to", to, *words, "--force"))[0] == 0
+        assert (tmp_path / "--force").read_bytes() == b"named like an option"
     code, _, err = await say("results", job.id, "gone", "--to", to)
     assert (code, "'gone': The job's list does not name it" in err) == (2, True)

@@ -95,10 +95,11 @@ async def test_environment_and_files_of_a_job(local):
     cwd = local.folder / "work"
     cwd.mkdir()
     given = {"COLOUR": "blue", "JUPYTERHUB_API_TOKEN": "stolen", "JUPYTER_GQ_GPUS": "4", "BAD": 3, "A=B": "c"}
+    given |= {"XLA_CLIENT_MEM_FRACTION": "0.1", "CUPY_GPU_MEMORY_LIMIT": "90%"}
     local.prepare(workload, {}, {"cwd": str(cwd), "environment": given})
     os.environ["JUPYTERHUB_API_TOKEN"] = "the service's own"
     try:
-        await local.launch(workload, environment={"FROM_LAUNCH": "1"})
+        await local.launch(workload, environment={"FROM_LAUNCH": "1", "XLA_CLIENT_MEM_FRACTION": "0.2353"})
     finally:
         del os.environ["JUPYTERHUB_API_TOKEN"]
     seen = environment(local, workload)
@@ -116,6 +117,7 @@ async def test_environment_and_files_of_a_job(local):
         "10240",
         "1",
     )
+    assert (seen["XLA_CLIENT_MEM_FRACTION"], seen["CUPY_GPU_MEMORY_LIMIT"]) == ("0.1", str(9640 * 2**20)), "the smaller"
     assert "RANK" not in seen
     token = local.task(workload) / "token"
     assert token.read_text() == "secret"

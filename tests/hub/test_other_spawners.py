@@ -115,9 +115,12 @@ async def test_over_kubespawner_it_gives_form_environment_and_state(monkeypatch)
     spawner = GQKube(_mock=True, config=config)
     assert spawner.options_form is options_form.render_page
     assert spawner.image == "mine"
-    spawner._share = HeldShare(ticket="nb-1", gpus="0.25", environment={"JUPYTER_GQ_GPUS": "0.25"})
+    limits = {"XLA_CLIENT_MEM_FRACTION": "0.2", "CUPY_GPU_MEMORY_LIMIT": "1000", "JUPYTER_GQ_MEMORY_FRACTION": "0.2"}
+    spawner._share = HeldShare(ticket="nb-1", gpus="0.25", environment={"JUPYTER_GQ_GPUS": "0.25", **limits})
+    spawner.environment = {"XLA_CLIENT_MEM_FRACTION": "0.9", "CUPY_GPU_MEMORY_LIMIT": "10%"}
     environment = spawner.get_env()
     assert environment["JUPYTER_GQ_URL"] == "http://gq/"
+    assert (environment["XLA_CLIENT_MEM_FRACTION"], environment["CUPY_GPU_MEMORY_LIMIT"]) == ("0.2", "10%")
     assert environment["JUPYTER_GQ_TICKET"] == "nb-1"
     state = spawner.get_state()
     spawner.clear_state()

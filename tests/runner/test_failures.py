@@ -53,6 +53,16 @@ def test_a_cell_that_the_kernel_gives_up_without_a_reply_is_a_failure(job: Job, 
     assert job.process.returncode == 1
 
 
+def test_a_value_that_cannot_be_shown_is_a_failure_that_names_its_exception(job: Job) -> None:
+    job.target("class Value:\n    def __repr__(self): raise ValueError('no text')\nValue()")
+    result = job.run()
+    assert (result["outcome"], result["ename"], result["evalue"]) == ("FAILED", "ValueError", "no text")
+    assert result["sentence"] == (
+        "The cell ran, but one of its values cannot be shown: it raised ValueError: no text. "
+        "Correct the cell and send it again."
+    )
+
+
 def test_input_is_refused_with_a_reason(job: Job) -> None:
     job.target("name = input('Your name? ')")
     assert "nobody can answer a training job" in job.run()["sentence"]

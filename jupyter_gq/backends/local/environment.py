@@ -8,7 +8,7 @@ service is passed on.
 import os
 from collections.abc import Mapping, Sequence
 
-from jupyter_gq.client.variables import matches, select_variables
+from jupyter_gq.client.variables import CAP_VARIABLES, matches, select_variables
 
 from .accounts import UnixAccount
 
@@ -29,10 +29,11 @@ def base_environment(
     """Return the variables that all tasks of a run share.
 
     `kept` are patterns for names of the service's variables; `manifest` and `launch` are the variables of these two. If
-    the service must become the account's user, HOME, USER, LOGNAME and SHELL are that user's.
+    the service must become the account's user, HOME, USER, LOGNAME and SHELL are that user's. The memory limits of the
+    share are left out: each task has its own.
     """
     environment = {name: value for name, value in os.environ.items() if matches(name, kept)}
     environment |= select_variables(manifest)
     if account.switch:
         environment |= {"HOME": account.home, "USER": account.name, "LOGNAME": account.name, "SHELL": account.shell}
-    return environment | dict(launch)
+    return environment | {name: value for name, value in launch.items() if name not in CAP_VARIABLES}

@@ -9,6 +9,7 @@ from jupyter_gq.backends.gang import Rendezvous, gang_environment
 from jupyter_gq.backends.mps import MpsDevices
 from jupyter_gq.backends.protocol import Launch
 from jupyter_gq.backends.run_size import SIZE_FILE
+from jupyter_gq.client.variables import add_share_variables
 from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.workload import TaskPlacement, Workload
@@ -80,8 +81,9 @@ class TaskLauncher:
             name=f"{run.job}-{run.number}",
         )
         devices = workload.request.devices if place is None else len(place.devices)
-        share = {} if place is None else self._share_environment(workload, place)
-        environment = {**prepared.environment, **gang_environment(number, devices, rendezvous), **share}
+        share = prepared.launch.environment if place is None else self._share_environment(workload, place)
+        own = {**prepared.environment, **gang_environment(number, devices, rendezvous)}
+        environment = add_share_variables(own, share)
         inputs = TaskInputs(environment=environment, token=prepared.launch.token, last_seq=prepared.launch.last_seq)
         return self._starter.start(run, number, prepared.account, prepared.cwd, inputs)
 

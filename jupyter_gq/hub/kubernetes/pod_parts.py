@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from jupyter_gq.client.counted_devices import VISIBLE, escape_variable, is_share_only
 from jupyter_gq.client.pinning import pinned_affinity
 from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.variables import add_share_variables, read_limits
 from jupyter_gq.domain.json_types import JsonObject
 
 #: Variables that name the devices of a container; values of other origin are dropped.
@@ -67,6 +68,8 @@ def read_parts(pod: JsonObject, container: str) -> PodParts:
 def add_share(parts: PodParts, additions: PodAdditions, *, share_only: Collection[str] = ()) -> PodParts:
     """Return the parts with the additions of a share; where both set the same name, the share's value wins.
 
+    A smaller limit of GPU memory wins over that of the share.
+
     Variables that name devices are kept only from the share. `share_only` are patterns of resources that only a share
     may add; other requests for them are removed.
     """
@@ -109,8 +112,11 @@ def list_withheld(parts: PodParts, additions: PodAdditions, share_only: Collecti
 
 
 def _merge_environment(present: Sequence[JsonObject], ours: Mapping[str, str]) -> list[JsonObject]:
-    others = [each for each in present if each["name"] not in ours and each["name"] not in VISIBILITY]
-    return [*others, *({"name": name, "value": escape_variable(value)} for name, value in ours.items())]
+    limits = read_limits(present)
+    replaced = {*limits, *ours, *VISIBILITY}
+    others = [each for each in present if each["name"] not in replaced]
+    added = add_share_variables(limits, ours)
+    return [*others, *({"name": name, "value": escape_variable(value)} for name, value in added.items())]
 
 
 def _merge_resources(

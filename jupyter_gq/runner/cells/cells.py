@@ -15,7 +15,7 @@ from jupyter_gq.client.bundle import CellToRun
 from jupyter_gq.client.kernel import LAST_STATEMENT, make_watch_code
 from jupyter_gq.client.outputs import make_notice
 from jupyter_gq.domain.errors import UserError
-from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.clock import monotonic
 from jupyter_gq.runner.output.cell_output import CellOutput
 from jupyter_gq.runner.output.messages import read_content
@@ -36,16 +36,23 @@ _LIFE_INTERVAL = 1.0
 #: suspended has none.
 _REPLY_LOOKS = 10
 LATE_OUTPUT_LOST = "Output at the end of this cell may be missing here: the kernel did not say that it sent all of it."
+#: Name of the exception in a reply of IPython that says "error" and has none.
+_NO_ERROR = "NoneType"
 #: Seconds to wait until an idle kernel tells what ran last.
 LAST_STATEMENT_TIMEOUT = 10
 
 
 class CellFailed(UserError):
-    """An exception that the user's code raised."""
+    """An exception that the user's code raised, or with `by_value` a value of its cell when it was shown."""
 
-    def __init__(self, ename: str, evalue: str) -> None:
+    def __init__(self, ename: str, evalue: str, *, by_value: bool = False) -> None:
         super().__init__(f"{ename}: {evalue}")
-        self.ename, self.evalue = ename, evalue
+        self.ename, self.evalue, self.by_value = ename, evalue, by_value
+
+
+def _read_failure(content: JsonMapping, *, by_value: bool = False) -> CellFailed:
+    """Return the failure that the content of an error output describes."""
+    return CellFailed(str(content.get("ename")), str(content.get("evalue")), by_value=by_value)
 
 
 class CellExited(UserError):
@@ -109,7 +116,7 @@ class CellClient(NotebookClient):
         try:
             await self.async_execute_cell(node, cell.index)
         except CellExecutionError as error:
-            raise CellFailed(str(error.ename), str(error.evalue)) from None
+            raise self._make_failure(str(error.ename), str(error.evalue)) from None
         except DeadKernelError:
             raise (KernelGaveNoReply if self._has_waited_enough() else KernelDied) from None
         self._send_captured_outputs()
@@ -134,9 +141,18 @@ class CellClient(NotebookClient):
             end = read_error_exit(self._shown_error)
             if end is not None:
                 raise CellExited(end)
-            raise CellFailed(str(self._shown_error.get("ename")), str(self._shown_error.get("evalue")))
+            raise _read_failure(self._shown_error)
         if last.kind == "command" and last.status:
             raise CommandFailed(last.text, last.status)
+
+    def _make_failure(self, ename: str, evalue: str) -> CellFailed:
+        """Return the failure of the running cell, whose reply has this error.
+
+        The reply of IPython has no error if a value of the cell cannot be shown: only the outputs have it.
+        """
+        if ename == _NO_ERROR and self._shown_error is not None:
+            return _read_failure(self._shown_error, by_value=True)
+        return CellFailed(ename, evalue)
 
     async def _ask_last_thing(self) -> LastThing:
         """Return what the kernel says ran last; any other code than a command or magic if it does not answer."""

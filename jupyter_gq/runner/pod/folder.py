@@ -12,7 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from jupyter_gq.client.frozen_files import PACK, list_part_sizes
-from jupyter_gq.client.variables import CAP_VARIABLES, GANG_VARIABLES, select_variables
+from jupyter_gq.client.variables import (
+    CAP_VARIABLES,
+    GANG_VARIABLES,
+    MEMORY_FRACTION,
+    add_share_variables,
+    select_variables,
+)
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.files.folder import RunFolder
 from jupyter_gq.runner.output.executed_notebook import write_notebook
@@ -24,11 +30,10 @@ log = logging.getLogger(__name__)
 
 #: Key of the executed notebook in the service's answer, beside the keys of the bundle.
 EXECUTED = "executed"
-#: Variables of the notebook server that the pod sets itself: its folders, its share, its rank in a gang.
+#: Variables of the notebook server that the pod sets itself: its folders, its rank in a gang.
 _POD_VARIABLES = (
     *("HOME", "USER", "LOGNAME", "TMPDIR", "HOSTNAME", "PYTHONUNBUFFERED", "KUBERNETES_*"),
     *GANG_VARIABLES,
-    *CAP_VARIABLES,
 )
 
 
@@ -85,8 +90,13 @@ def write_files(folder: RunFolder, document: JsonMapping, fetch: Callable[[int],
 
 
 def read_variables(document: JsonMapping) -> dict[str, str]:
-    """Return the notebook server's variables for the runner, without those that the pod sets itself."""
-    return select_variables(document["manifest"].get("environment"), _POD_VARIABLES)
+    """Return the notebook server's variables for the runner, without those that the pod sets itself.
+
+    Of the memory limits of frameworks, the smaller ones of the user and of this pod's share are returned.
+    """
+    given = select_variables(document["manifest"].get("environment"), _POD_VARIABLES)
+    of_share = (*CAP_VARIABLES, MEMORY_FRACTION)
+    return add_share_variables(given, {name: os.environ[name] for name in of_share if name in os.environ})
 
 
 def read_secret_values(document: JsonMapping) -> list[str]:

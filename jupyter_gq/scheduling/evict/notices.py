@@ -136,12 +136,13 @@ def describe_idle_eviction(notebook: Workload, by: Workload | None, idle_for: fl
 def describe_suspension(notebook: Workload, by: Workload | None, idle_for: float) -> str:
     """Return the sentence for a notebook that is suspended after `idle_for` idle seconds.
 
-    `by` is the work that waited for the devices; None if none did. Other work may borrow them first, or later.
+    `by` is the work that waited for the devices; None if none did. Other work may borrow them first, or later. The
+    sentence stays true if a kernel ends meanwhile, whose variables are gone.
     """
     waiting = "" if by is None else f", and {describe_with_amount(by, gang.smallest(by))} waited for a GPU"
     return (
         f"Suspended: your {describe_gpus(gang.held(notebook))} was idle for {describe_duration(idle_for)}{waiting}. "
-        "Nothing is lost: the next cell that you run brings it back."
+        "The next cell that you run brings it back, with the variables of kernels that still run."
     )
 
 

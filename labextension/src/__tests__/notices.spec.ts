@@ -210,7 +210,7 @@ describe('a share that is lent while its notebook is idle', () => {
   const why = 'Suspended: your 0.5 GPU was idle for 45 min, and vision waited for a GPU.';
   const suspension = {
     since: 1000,
-    sentence: `${why} Nothing is lost; the next cell waits a few seconds and goes on.`,
+    sentence: `${why} The next cell waits a few seconds and goes on.`,
     memory_mib: null,
     expected_seconds: 8,
     back_within: null

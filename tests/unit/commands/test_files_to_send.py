@@ -236,6 +236,15 @@ def test_named_variables_go_along_with_the_usual_ones_and_those_that_are_read(fi
     assert elsewhere.manifest.environment == {"SIZE": "3"}
 
 
+def test_a_memory_limit_that_is_written_goes_along_also_from_a_server_with_a_share(file, monkeypatch):
+    for name, value in {"JUPYTER_GQ_MEMORY_FRACTION": "0.2", "CUPY_GPU_MEMORY_LIMIT": "9"}.items():
+        monkeypatch.setenv(name, value)
+    sent = make_file_bundle(file("a.py", "1", variables=("CUPY_GPU_MEMORY_LIMIT=10%",))).manifest.environment
+    assert sent["CUPY_GPU_MEMORY_LIMIT"] == "10%"
+    with pytest.raises(CommandRefused, match="the job's own share sets it"):
+        make_file_bundle(file("a.py", "1", variables=("CUPY_GPU_MEMORY_LIMIT",)))
+
+
 @pytest.mark.parametrize(
     ("variable", "sentence"), [("HF_TOKEN=x", "looks like a secret"), ("GONE", "has no variable"), ("=x", "NAME=VALUE")]
 )

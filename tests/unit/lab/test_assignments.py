@@ -188,7 +188,7 @@ STEPS = [Step(id="a", cell_id="a", source="lr = 0.1\ndepth = 2", seconds=None, w
 def test_a_grid_is_all_combinations_in_order() -> None:
     points = list_points({"lr": ["0.1", "0.2"], "depth": ["1", "2"]}, STEPS)
     assert points == [{"lr": lr, "depth": depth} for lr in ("0.1", "0.2") for depth in ("1", "2")]
-    assert len(list_points({"lr": ["1", "1.0", "-1", "True", "'1'", "None"]}, STEPS)) == 6
+    assert len(list_points({"lr": ["1", "1.0", "-1", "True", "'1'", "None", "0.0", "-0.0"]}, STEPS)) == 8
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,10 @@ def test_what_differs_or_cannot_be_compared_and_points_that_are_written_out_may_
     assert list_points([{"a": 1}, {"a": 1}]) == [{"a": 1}, {"a": 1}]
 
 
+def test_zeros_of_both_signs_are_two_values():
+    assert [str(point["a"]) for point in list_points({"a": [0.0, -0.0]})] == ["0.0", "-0.0"]
+
+
 @pytest.mark.parametrize(
     ("grid", "words"),
     [

@@ -230,6 +230,16 @@ def test_the_users_limit_for_cupy_stays_if_it_is_smaller(theirs: str, kept: str)
     assert environ["CUPY_GPU_MEMORY_LIMIT"] == kept
 
 
+def test_a_limit_that_is_no_number_is_told_and_replaced(capsys: pytest.CaptureFixture[str]) -> None:
+    environ = {**CAPPED, "XLA_CLIENT_MEM_FRACTION": "tenth", "CUPY_GPU_MEMORY_LIMIT": "1 GB"}
+    cap_jax(environ)
+    cap_cupy(environ)
+    assert (environ["XLA_CLIENT_MEM_FRACTION"], environ["CUPY_GPU_MEMORY_LIMIT"]) == ("0.2458", "24.58%")
+    said = "jupyter-gq: {} is no number, so the limit of the share is used.\n"
+    told = [said.format(each) for each in ("XLA_CLIENT_MEM_FRACTION='tenth'", "CUPY_GPU_MEMORY_LIMIT='1 GB'")]
+    assert capsys.readouterr().err == "".join(told)
+
+
 @pytest.mark.parametrize("version", ["0.4.30", "0.4.33", "0.10.2"])
 @pytest.mark.parametrize("name", ["XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION"])
 @pytest.mark.parametrize(("theirs", "kept"), [(".9", "0.2458"), (".1", "0.1")])
@@ -243,6 +253,21 @@ def test_jax_finds_one_fraction_of_the_name_that_its_version_knows(
     environ = {**CAPPED, "XLA_CLIENT_MEM_FRACTION": "0.2458"}  # as the environment of the share has it
     said = in_kernel(tmp_path, code, environ)
     assert said.split("\n")[:2] == ["{'memory_fraction': 0.2458}", f"{{'memory_fraction': {kept}}}"]
+
+
+@pytest.mark.parametrize(("version", "left"), [("0.4.30", "XLA_PYTHON_CLIENT"), ("0.10.2", "XLA_CLIENT")])
+def test_a_fraction_that_a_cell_sets_before_the_import_is_left_under_one_name(
+    tmp_path: Path, version: str, left: str
+) -> None:
+    """A child process gets the variables too, and a JAX in it refuses both together."""
+    fake_jax(tmp_path, version)
+    (tmp_path / "jax.py").touch()
+    code = (
+        "os.environ['XLA_PYTHON_CLIENT_MEM_FRACTION'] = '0.1'\nimport jax\n"
+        "print({name: value for name, value in os.environ.items() if name.endswith('MEM_FRACTION')})"
+    )
+    said = in_kernel(tmp_path, code, {**CAPPED, "XLA_CLIENT_MEM_FRACTION": "0.2458"})
+    assert said.strip() == str({f"{left}_MEM_FRACTION": "0.1"})
 
 
 def test_a_jax_that_is_given_the_visible_devices_is_capped(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_an_idle_share_is_lent_before_anybody_is_disturbed():
     decision = decide(cluster.snapshot())
     (suspend,) = acts(decision)
     assert (type(suspend), suspend.workload, suspend.by) == (Suspend, "nb-ann", "entitled")
-    assert "Nothing is lost" in suspend.sentence
+    assert "variables of kernels that still run" in suspend.sentence
     assert admitted(decide(apply(cluster.snapshot(), decision))) == ["entitled"]
 
 

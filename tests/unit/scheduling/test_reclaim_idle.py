@@ -184,7 +184,7 @@ def test_a_notebook_that_can_be_suspended_loses_nothing_even_to_over_quota_work(
     assert isinstance(instruction, Suspend)
     assert reveal(instruction.sentence) == (
         "Suspended: your 0.5 GPU was idle for 31 min, and ann's train (0.75 GPU) waited for a GPU. "
-        "Nothing is lost: the next cell that you run brings it back."
+        "The next cell that you run brings it back, with the variables of kernels that still run."
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from jupyter_gq.client.counted_devices import escape_variable
 from jupyter_gq.client.pinning import pinned_affinity
 from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.variables import add_share_variables, read_limits
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
 #: Keys by which entries of lists of a pod are told apart.
@@ -41,9 +42,10 @@ def _container_with(container: JsonObject, added: PodAdditions) -> JsonObject:
         both = {**resources.get(side, {}), **added.resources}
         if both:
             resources[side] = both
+    present = container.get("env", [])
     return {
         **container,
-        "env": _merged_list(container.get("env", []), variables(added.environment)),
+        "env": _merged_list(present, variables(add_share_variables(read_limits(present), added.environment))),
         "volumeMounts": [*container.get("volumeMounts", []), *added.volume_mounts],
         "resources": resources,
     }
