@@ -114,8 +114,10 @@ class _Request:
         self._socket = socket
         self._sent_at = float("-inf")
         self._answer: asyncio.Future[tuple[int, bytes]] | None = None
-        #: Whether the server has answered the last request, and says that the service answers it; True before the first.
-        self.answered = self.reachable = True
+        #: Whether the server has answered the last request; True before the first one.
+        self.answered = True
+        #: Whether the service has answered the server, as the server says; True before the first answer.
+        self.reachable = True
 
     def send_when_due(self) -> None:
         """Read the answer to the last request if there is one, and send the next request if it is time."""
