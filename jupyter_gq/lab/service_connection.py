@@ -61,7 +61,7 @@ from .requests import (
 )
 from .results import save_result
 from .scripts import reading_scripts
-from .share import ShareNotice
+from .share import WANT_SECONDS, ShareNotice
 from .software import list_kernels
 from .watch import KernelWatch
 
@@ -315,9 +315,16 @@ class ServiceConnection:
         return await find_project(self.service, request, sources, Path(source.cwd), self._max_file_bytes)
 
     async def want_share(self) -> bool:
-        """Tell the service at once that a cell waits for the share; return whether the service can be reached."""
+        """Tell the service at once that a cell waits for the share; return whether the service can be reached.
+
+        A service that does not answer within `WANT_SECONDS` counts as one that cannot be reached.
+        """
         self._share.ask(now())
-        await self.reporter.report()
+        try:
+            async with asyncio.timeout(WANT_SECONDS):
+                await self.reporter.report()
+        except TimeoutError:
+            return False
         return self.relay.available is not False
 
     def note_event(self, event: ServiceEvent) -> None:

@@ -27,6 +27,8 @@ from .watch import KernelState
 _LENT_PHASES = frozenset({"suspended", "resuming"})
 #: Seconds for which the request of a kernel that waits counts; the kernel asks every two seconds.
 WANTED_SECONDS = 10.0
+#: Seconds that the service may take to hear of such a request. A kernel waits for five, and then blames the server.
+WANT_SECONDS = 3.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,6 +15,7 @@ import asyncio
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 
 from . import clock
 from .server_socket import tell_server
@@ -43,14 +44,18 @@ class Notice:
         """
         self.sentence, self.ready_at, self.timeout, self.reachable = sentence, ready_at, timeout, reachable
 
-    def describe(self, now: float, answered: bool) -> str:
-        """Return the line under a cell that waits at the time `now`; `answered`: whether the server answers."""
+    def describe(self, now: float, *, answered: bool = True, reachable: bool = True) -> str:
+        """Return the line under a cell that waits at the time `now`.
+
+        `answered`: whether the server answers. `reachable` is False if the server says that the scheduler service does
+        not answer its requests.
+        """
         left = None if self.ready_at is None else round(self.ready_at - now)
         about = "" if left is None or left < 1 else f" (about {left} s)"
         text = f"{self.sentence} This cell starts by itself when the GPU is back{about}."
         if not answered:
             return f"{text} The Jupyter server does not answer at the moment."
-        if not self.reachable:
+        if not (self.reachable and reachable):
             return f"{text} The GPU scheduler cannot be reached at the moment, so this may take longer."
         return text
 
@@ -86,7 +91,7 @@ async def wait_for_share(socket: str, tell: Callable[[str], None]) -> None:
     try:
         notice = read_notice(path)
         while notice is not None:
-            line = notice.describe(clock.now(), request.answered)
+            line = notice.describe(clock.now(), answered=request.answered, reachable=request.reachable)
             if line != told:
                 told = line
                 tell(line)
@@ -111,11 +116,14 @@ class _Request:
         self._answer: asyncio.Future[tuple[int, bytes]] | None = None
         #: Whether the server has answered the last request; True before the first one.
         self.answered = True
+        #: Whether the service has answered the server, as the server says; True before the first answer.
+        self.reachable = True
 
     def send_when_due(self) -> None:
         """Read the answer to the last request if there is one, and send the next request if it is time."""
         if self._answer is not None and self._answer.done():
-            self.answered = self._answer.result()[0] == 200
+            status, body = self._answer.result()
+            self.answered, self.reachable = status == 200, _says_reachable(body)
             self._answer = None
         if self._answer is None and clock.monotonic() >= self._sent_at + ASK_EVERY:
             self._sent_at = clock.monotonic()
@@ -128,3 +136,10 @@ class _Request:
 
     def _ask(self) -> tuple[int, bytes]:
         return tell_server(self._socket, "POST", ["share", "want"], timeout=ANSWER_TIMEOUT)
+
+
+def _says_reachable(body: bytes) -> bool:
+    """Return whether the service can be reached, by an answer of the server; True if the answer does not say."""
+    with suppress(ValueError, AttributeError):
+        return json.loads(body).get("reachable") is not False
+    return True

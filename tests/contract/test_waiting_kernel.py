@@ -16,7 +16,7 @@ from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.factory import KernelProvisionerFactory
 
 from jupyter_gq.lab.provisioner import GQProvisioner
-from tests.fakes.kernel_sockets import AnswersRequests, IsGone, NeverAnswers, running
+from tests.fakes.kernel_sockets import AnswersRequests, HasASilentService, IsGone, NeverAnswers, running
 from tests.patience import eventually, scaled
 
 pytestmark = pytest.mark.asyncio
@@ -209,5 +209,15 @@ async def test_line_says_that_the_service_cannot_be_reached(page, server):
     server.lend(reachable=False)
     request = await page.begin_waiting("1")
     assert "The GPU scheduler cannot be reached" in page.lines(request)[0]
+    server.give_back()
+    await page.end(request)
+
+
+@pytest.mark.parametrize("kind_of_server", [HasASilentService])
+async def test_line_says_that_the_service_does_not_answer_before_the_connection_counts_as_lost(page, server):
+    server.lend("Lent to carol.")
+    request = await page.begin_waiting("1")
+    await eventually(lambda: "The GPU scheduler cannot be reached" in page.lines(request)[-1], "the line says it")
+    assert not any("Jupyter server" in line for line in page.lines(request))
     server.give_back()
     await page.end(request)

@@ -15,6 +15,9 @@ from jupyter_gq.notebook.share_wait import NOTICE_FILE
 class AnswersRequests:
     """A server that records the requests for the share and answers them."""
 
+    #: What it answers: whether the scheduler service answers it.
+    reachable = True
+
     def __init__(self, folder: Path) -> None:
         self.path = folder / "kernels"
         self.notice = folder / NOTICE_FILE
@@ -34,7 +37,7 @@ class AnswersRequests:
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         """Answer a request."""
-        body = b'{"reachable": true}'
+        body = json.dumps({"reachable": self.reachable}).encode()
         handler.send_response(200)
         handler.send_header("Content-Length", str(len(body)))
         handler.end_headers()
@@ -81,6 +84,12 @@ class NeverAnswers(AnswersRequests):
         """End the server and all requests."""
         self._ended.set()
         super().close()
+
+
+class HasASilentService(AnswersRequests):
+    """A server that answers, and whose scheduler service accepts requests and hangs."""
+
+    reachable = False
 
 
 class IsGone(AnswersRequests):

@@ -3,8 +3,10 @@
 import asyncio
 
 import pytest
+from traitlets.log import get_logger
 
 from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.hub.admission import admission as admission_module
 from jupyter_gq.hub.admission.admission import Admission, ServerRequest, StartRefused, WaitLimits
 from jupyter_gq.hub.admission.request import read_request
 from jupyter_gq.hub.admission.status import StatusBoard
@@ -219,3 +221,16 @@ async def test_every_viewer_sees_the_last_sentence(service, ann):
     viewers = [asyncio.create_task(watch()) for _ in range(5)]
     await obtain(service, board=board)
     assert await asyncio.wait_for(asyncio.gather(*viewers), scaled(60)) == [True] * 5
+
+
+async def test_a_ticket_that_a_silent_service_does_not_take_back_is_logged_with_the_reason_in_the_log_of_the_hub(
+    service, ann, monkeypatch, caplog
+):
+    monkeypatch.setattr(admission_module, "_GIVE_BACK_SECONDS", 0.01)
+    ann.expect("DELETE tickets/*", Answer(status=204, after=scaled(1.0)))
+    client = ServiceClient(service.url, "t", timeout=scaled(30))
+    await admission_module.give_back(client, "nb-1")
+    client.close()
+    (record,) = [each for each in caplog.records if "nb-1" in each.getMessage()]
+    assert record.getMessage().endswith("will lapse: the service did not answer within 0.01 s")
+    assert record.name == get_logger().name

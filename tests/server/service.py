@@ -114,6 +114,9 @@ class Service:
         self.files_gate = asyncio.Event()
         self.files_gate.set()
         self.files_waiting = 0
+        #: While it is not set, reports of the activity are not answered.
+        self.activity_gate = asyncio.Event()
+        self.activity_gate.set()
         #: Content of results by the path of the request and that of the result.
         self.contents: dict[tuple[str, str], bytes] = {}
         self.port = 0
@@ -207,6 +210,8 @@ class _Anything(_Handler):
         if content is not None:
             self.finish(content[int(self.get_query_argument("start")) :][:10])
             return
+        if path.endswith("/activity"):
+            await self.service.activity_gate.wait()
         if (method, path) == ("POST", "jobs") and ("POST", "jobs") not in self.service.answers:
             status, answer = self.service.submit(self.request.headers["Idempotency-Key"], body)
         else:

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from jupyter_gq.notebook.server_socket import ask_server, tell_server
-from jupyter_gq.notebook.share_wait import notice_path
+from jupyter_gq.notebook.share_wait import ANSWER_TIMEOUT, notice_path
 from tests.server.service import NOTEBOOK
 from tests.server.test_kernels import Kernel
 from tests.server.test_provisioner import default_provisioner  # noqa: F401 - a fixture
@@ -96,3 +96,13 @@ async def test_routes_of_the_socket_have_one_method_each(running):
     assert (await ask(tell_server, path, "POST", ["names", "x"]))[0] == 405
     status, body = await ask(tell_server, path, "POST", ["share", "want"])
     assert (status, json.loads(body)) == (200, {"reachable": True})
+
+
+async def test_server_whose_service_hangs_answers_a_waiting_cell_in_time_and_says_so(running, service):
+    service.activity_gate.clear()
+    answer = asyncio.to_thread(
+        tell_server, str(running.kernel_socket.path), "POST", ["share", "want"], None, ANSWER_TIMEOUT
+    )
+    status, body = await answer
+    service.activity_gate.set()
+    assert (status, json.loads(body)) == (200, {"reachable": False})

@@ -279,3 +279,9 @@ def test_a_service_that_does_not_answer_is_told_in_a_sentence(tmp_path, monkeypa
     address = f"http://127.0.0.1:{free_port()}/services/jupyter-gq"
     assert main(["check-config", str(tmp_path / "config.py"), "--url", address, "--no-wait"]) == 4
     assert capsys.readouterr().err.startswith("jupyter-gq check-config: ")
+
+
+def test_what_is_probably_not_meant_is_told_once(check, caplog):
+    _, told = check(NOW + "c.IdlePolicy.suspend = True\nc.IdlePolicy.suspend = False\n", compare=False)
+    assert told.count("Only the last one counts.") == 1
+    assert not caplog.messages

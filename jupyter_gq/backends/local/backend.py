@@ -55,6 +55,7 @@ from .members import Members, find_gone
 from .options import LocalOptions
 from .ports import find_free_port
 from .results import Result, combine_results
+from .run_ends import RunEnds
 from .secrets import LocalSecrets
 from .size_changes import SizeChanges, make_elasticity
 from .standstill import Standstill
@@ -136,6 +137,7 @@ class LocalRuns:
         self._children: set[int] = set()
         self._exit_codes: dict[int, int] = {}
         self._results = TaskResults(root=self._root, accounts=self._accounts, exit_codes=self._exit_codes)
+        self._ends = RunEnds(self._results, clock.now)
         self._ended: dict[tuple[str, int], Observation] = {}
         #: Since when a run whose tasks have all ended or written a result still has processes.
         self._lingering: dict[tuple[str, int], float] = {}
@@ -250,6 +252,7 @@ class LocalRuns:
         self._lingering.pop((workload, run), None)
         self._members.forget((workload, run))
         self._sizes.forget((workload, run))
+        self._ends.forget((workload, run))
         self._observer.forget((workload, run))
         self._suspension.remove((workload, run))
 
@@ -352,6 +355,7 @@ class LocalRuns:
         left = self._members.find(run, table)
         if not left:
             return self._observe_end(run)
+        self._ends.see_alive(run)
         if self._limits is not None:
             self._limits.enter(run.key, run.group)
         self._end_due_processes(run, gone, left, table)
@@ -395,7 +399,7 @@ class LocalRuns:
             workload=run.job,
             run=run.number,
             phase=Phase.ENDED,
-            since=Instant(self._now()),
+            since=self._ends.find_end(run),
             outcome=result.outcome,
             sentence=result.sentence,
         )

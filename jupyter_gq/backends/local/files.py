@@ -81,6 +81,17 @@ def is_missing(path: Path, account: UnixAccount) -> bool:
     return False
 
 
+def find_change_time(path: Path, account: UnixAccount) -> float | None:
+    """Return when the file system last changed the file at this path; None if that cannot be told.
+
+    In seconds since the epoch. A user can set the time of the last writing, but not this one.
+    """
+    try:
+        return run_as(account, path, path.lstat).st_ctime
+    except OSError:
+        return None
+
+
 def write_private(path: Path, content: bytes, account: UnixAccount) -> None:
     """Make or replace a file of mode 0600 of this account atomically; raise `OSError` if the disk refuses."""
     run_as(account, path, lambda: _write(path, content))

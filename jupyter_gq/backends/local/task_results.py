@@ -7,7 +7,7 @@ from pathlib import Path
 from jupyter_gq.domain.errors import BackendError
 
 from .accounts import UnixAccount, UnixAccounts
-from .files import is_missing
+from .files import find_change_time, is_missing
 from .folders import task_folder
 from .ledger import Run
 from .results import Result, explain_missing_result, read_log_end, read_result
@@ -26,6 +26,13 @@ class TaskResults:
         """Return the result that a task wrote; None if it wrote none."""
         account = self._find_account(run)
         return None if account is None else read_result(self._folder(run, task), account)
+
+    def written_at(self, run: Run, task: int) -> float | None:
+        """Return when a task wrote its result, in seconds since the epoch; None if it wrote none."""
+        account = self._find_account(run)
+        if account is None or self.read(run, task) is None:
+            return None
+        return find_change_time(self._folder(run, task) / "result.json", account)
 
     def of_dead_task(self, run: Run, task: int) -> Result:
         """Return the result of a dead task: the one that it wrote, else that of `explain_missing_result`."""

@@ -69,7 +69,6 @@ class PolicyFile:
         if look.wait_in_time():
             look.result()
             self._policy = first
-            self._log_warnings()
         else:
             # The thread may not have begun, and then only `early` knows the file that hangs.
             files = {**first.identities(), **({} if early is None else early.executed)}
@@ -85,13 +84,14 @@ class PolicyFile:
         stored: LastGood | None,
         early: EarlyExecution | None,
     ) -> Self:
-        """Return the settings with which a service starts, and log why the file is not in force, if it is not.
+        """Return the settings with which a service starts, and log its warnings, and why the file is not in force.
 
         The arguments and the errors are those of `PolicyFile`.
         """
         policy = cls(path, nodes, also, stored, early)
         if policy.error is not None:
             log.error("settings refused, the service starts with the last good ones: %s", policy.error)
+        policy._log_warnings()
         return policy
 
     @property

@@ -12,19 +12,23 @@ from jupyter_gq.store.protocol import Record
 _SUSPENDED_FOR_OTHERS: Final = (
     "If it is held, or paused for other work, nothing is lost: its GPU memory is moved to host memory."
 )
+_NOT_KNOWN_YET: Final = "Whether a pause keeps its GPU memory is not known yet. If not, the job"
 _IF_IT_MUST_LEAVE: Final = "If it must leave its GPU, because that is drained or work is moved together, it"
 
 
-def pause_view(record: Record, phase: JobPhase, *, suspendable: bool) -> PauseView | None:
+def pause_view(record: Record, phase: JobPhase, *, suspendable: bool | None) -> PauseView | None:
     """Return what the pause of a job costs, or would cost.
 
     None for a job that was never started, that is being cancelled or that has ended.
-    `suspendable` tells whether a running job would be suspended, as far as that is known now.
+    `suspendable` tells whether a running job would be suspended; None = that is not known yet, and not promised.
     """
     if phase not in {"starting", "running", "pausing", "paused"} or not record.workload.run:
         return None
-    way = _way_of(record, phase, suspendable)
-    return PauseView(way=way, sentence=_describe(way, phase, record.workload.checkpointed_at))
+    way = _way_of(record, phase, suspendable is True)
+    saved_at = record.workload.checkpointed_at
+    if way != "suspended" and phase == "running" and suspendable is None:
+        return PauseView(way=way, sentence=f"{_NOT_KNOWN_YET} {_describe_new_run(phase, saved_at)}")
+    return PauseView(way=way, sentence=_describe(way, phase, saved_at))
 
 
 def _way_of(record: Record, phase: JobPhase, suspendable: bool) -> PauseWay:

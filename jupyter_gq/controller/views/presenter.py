@@ -143,8 +143,6 @@ class Presenter:
         is_job, devices = workload.kind is Kind.TRAINING, self._known_devices()
         limit = find_run_time_limit(context.settings, workload)
         use = context.job_use(workload) if is_job else context.usage.get(workload.id)
-        # What is known to have nothing on its GPU yet cannot be suspended.
-        has_state = workload.state is State.RUNNING and (use is None or use.memory != 0)
         return ViewContext(
             max_seconds=None if limit is None else limit.seconds,
             pending=context.pending.get(workload.id),
@@ -154,7 +152,7 @@ class Presenter:
             idle=context.settings.policy.idle,
             return_within=context.settings.suspension.return_within,
             is_borrower=context.lent.is_borrower(workload),
-            suspendable=has_state and can_suspend_job(context, record),
+            suspendable=_would_be_suspended(context, record),
             over_quota=self._over_quota.get(workload.id, record.detail.over_quota),
             usage=use,
             unused=unused_view(workload, context.unused.get(workload.id)),
@@ -171,6 +169,20 @@ class Presenter:
         if self._devices is None:
             self._devices = {device.id: device for node in self._context.nodes() for device in node.devices}
         return self._devices
+
+
+def _would_be_suspended(context: Context, record: Record) -> bool | None:
+    """Return whether a pause now would suspend the run of a job; None before the first sample of its GPU.
+
+    What has nothing on its GPU cannot be suspended.
+    """
+    workload = record.workload
+    if workload.state is not State.RUNNING or not can_suspend_job(context, record):
+        return False
+    if workload.id not in context.usage:
+        return None
+    use = context.job_use(workload)
+    return use is None or use.memory != 0
 
 
 def _has_lost_queue(context: Context, workload: Workload) -> bool:

@@ -102,8 +102,8 @@ class ViewContext:
     trouble: str = ""
     #: Whether a job runs on devices that a suspended notebook has lent.
     is_borrower: bool = False
-    #: Whether a job that runs would be suspended if it were paused.
-    suspendable: bool = False
+    #: Whether a job that runs would be suspended if it were paused; None = not known yet.
+    suspendable: bool | None = False
     #: The level at which the memory limit of the share is enforced.
     level: ShareLevel = ShareLevel.ADVISORY
     #: Why the driver or MPS does not limit the memory of the share although it shall; "" = it does, or it shall not.

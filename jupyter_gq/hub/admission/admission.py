@@ -9,9 +9,10 @@ Guarantees
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable
 from dataclasses import dataclass, replace
+
+from traitlets.log import get_logger
 
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import ProcessReport, TicketRequest, TicketView
@@ -213,9 +214,7 @@ class Admission:
                 await self._service.close_ticket(view.id)
                 view = await self._request_ticket()
         except ServiceError as error:
-            logging.getLogger(__name__).warning(
-                "Starting a server without a GPU; the service does not know of it: %s", error
-            )
+            get_logger().warning("Starting a server without a GPU; the service does not know of it: %s", error)
             note = "The GPU service does not answer, so nothing can be sent to training for now."
             return HeldShare(ticket="", gpus="0", environment=dict(NO_DEVICE_ENVIRONMENT), note=note)
         share = make_share(view)
@@ -324,10 +323,11 @@ async def give_back(service: ServiceClient, ticket: str) -> None:
         async with asyncio.timeout(_GIVE_BACK_SECONDS):
             await service.close_ticket(ticket)
     except (ServiceUnavailable, TimeoutError) as error:
-        logging.getLogger(__name__).warning("Ticket %s could not be given back, and will lapse: %s", ticket, error)
+        reason = str(error) or f"the service did not answer within {_GIVE_BACK_SECONDS:g} s"
+        get_logger().warning("Ticket %s could not be given back, and will lapse: %s", ticket, reason)
     except ServiceError as error:
         if error.status != _NOT_FOUND:
-            logging.getLogger(__name__).warning("The service refused to take ticket %s back: %s", ticket, error)
+            get_logger().warning("The service refused to take ticket %s back: %s", ticket, error)
 
 
 async def attach(service: ServiceClient, ticket: str, report: ProcessReport) -> None:
@@ -371,7 +371,7 @@ def convert_service_error(error: ServiceError) -> StartRefused:
 
 def _describe_outage(error: Exception) -> str:
     """Log the error as a warning; return a sentence for the user that the service does not answer."""
-    logging.getLogger(__name__).warning("The GPU service cannot be used: %s", error)
+    get_logger().warning("The GPU service cannot be used: %s", error)
     return (
         "GPUs cannot be given out just now: the scheduler service does not answer. Nothing was started. "
         "Start without a GPU, or try again in a minute."

@@ -5,6 +5,7 @@
 `results.json` lists what is there; it is written once, when the cells have ended. Values are never unpickled here.
 """
 
+import errno
 import heapq
 import json
 import math
@@ -28,6 +29,9 @@ _LONGEST_REPORT = 8 * SMALL_FILE
 #: Characters of the path of a file that cannot be brought back.
 _LONGEST_SHOWN = 200
 _RENAME, _MAKE_READABLE = "Rename it in the job.", "Make it readable in the job."
+_KEEP_FOLDER = "Keep that folder in the job, and copy files into it."
+#: What helps against an error of the file system other than missing rights.
+_REMEDIES = {errno.ENAMETOOLONG: "Use shorter paths in the job.", errno.ENOTDIR: _KEEP_FOLDER}
 
 
 def read_report(path: Path, names: Sequence[str], reason: str) -> JsonObject:
@@ -81,7 +85,12 @@ def list_files(
     and links to other places are left out. A link to one of the files has a reason, which names that file. A file or
     folder whose name or rights keep it from being read by others has a reason, and so has one whose name has the value
     of a secret in it, which `hide` replaces.
+
+    If the folder, or the one that holds it, was replaced by a link, that is the only entry.
     """
+    if folder.is_symlink() or folder.parent.is_symlink():
+        why = "the folder of results was replaced by a link to another place"
+        return [_describe_lost(".", 0, why, _KEEP_FOLDER)], 0
     found: list[tuple[float, JsonObject]] = []  # with the time of the last change
 
     def note_unreadable(error: OSError) -> None:
@@ -89,7 +98,7 @@ def list_files(
             return
         shown = Path(os.fsdecode(error.filename)).relative_to(folder).as_posix()
         why = f"the folder cannot be read ({error.strerror})"
-        found.append((math.inf, _describe_lost(hide(shown), 0, why, _MAKE_READABLE)))
+        found.append((math.inf, _describe_lost(hide(shown), 0, why, _find_remedy(error))))
 
     for parent, folders, names in os.walk(folder, onerror=note_unreadable):
         folders[:] = sorted(name for name in folders if name not in CACHES)
@@ -108,12 +117,17 @@ def list_files(
             except FileNotFoundError:
                 continue  # a program that the cells started still works there
             except OSError as error:
-                size, unsafe, remedy = 0, f"it cannot be read ({error.strerror})", _MAKE_READABLE
+                size, unsafe, remedy = 0, f"it cannot be read ({error.strerror})", _find_remedy(error)
             unsafe = unsafe or ("its name has a secret in it" if hide(shown) != shown else "")
             lost = _describe_lost(hide(shown), size, unsafe, remedy) if unsafe else {"path": shown, "bytes": size}
             found.append((changed, lost))
     newest = sorted(heapq.nlargest(MOST_FILES, range(len(found)), key=lambda place: found[place][0]))
     return [found[place][1] for place in newest], len(found) - len(newest)
+
+
+def _find_remedy(error: OSError) -> str:
+    """Return the sentence on what helps against an error of the file system."""
+    return _REMEDIES.get(error.errno or 0, _MAKE_READABLE)
 
 
 def _describe_link(link: Path, folder: Path, hide: Callable[[str], str]) -> list[JsonObject]:

@@ -113,20 +113,20 @@ class ResultsUpload:
         except (KeyError, TypeError, AttributeError) as error:
             raise UnusableFile(folder.results_record.name, f"it is no list of results ({error})") from error
         for content in contents:
-            self._send_content(folder.results, content)
+            self._send_content(folder.job, content)
         self._flush()
         kept = [content for content in contents if content.is_kept]
         parts = [{"path": each.path, "bytes": each.size, "parts": each.digests} for each in kept]
         self._service.put_results({"results": document, "contents": parts})
 
-    def _send_content(self, folder: Path, content: _Content) -> None:
-        """Send the parts of one content, or record why it is left out."""
+    def _send_content(self, job: Path, content: _Content) -> None:
+        """Send the parts of one content in the folder of a job, or record why it is left out."""
         unsafe = explain_unsafe_path(content.path)
         if unsafe:
             content.leave_out(f"It is not kept, because {unsafe}.")
             return
         try:
-            for part in _read_parts(folder, content.path, self._left):
+            for part in _read_parts(job, f"results/{content.path}", self._left):
                 if self._seconds_left() <= 0:
                     content.leave_out(_NO_TIME)
                 if not content.is_kept:

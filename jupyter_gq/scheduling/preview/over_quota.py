@@ -1,5 +1,7 @@
 """The part of a workload above the quota of its queue: how much, who may take it back, how long it is protected."""
 
+from collections.abc import Sequence
+
 from jupyter_gq.domain.amount import NO_GPU, MilliGpu, Seconds, format_gpus
 from jupyter_gq.domain.queue_tree import find_leaves
 from jupyter_gq.domain.snapshot import Snapshot
@@ -7,7 +9,13 @@ from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.quota.accounts import Accounts
 from jupyter_gq.scheduling.quota.min_runtime import AT_ONCE, MinRuntimes
-from jupyter_gq.scheduling.wording import describe_duration, describe_gpus, describe_host_amount, enumerate_names
+from jupyter_gq.scheduling.wording import (
+    describe_duration,
+    describe_gpus,
+    describe_host_amount,
+    enumerate_names,
+    is_fixed_quota,
+)
 from jupyter_gq.scheduling.workloads import gang
 
 #: The most other queues that a preview names.
@@ -37,7 +45,8 @@ def describe_over_quota(snapshot: Snapshot, policy: Policy, workload: Workload, 
     if not over:
         return ""
     takers = _find_takers(snapshot, workload)
-    owner = " or ".join(takers) if 0 < len(takers) <= NAMED_QUEUES else "another queue"
+    names = _name_takers(takers)
+    owner = " or ".join(names) if 0 < len(names) <= NAMED_QUEUES else "another queue"
     protected = _find_protection(snapshot, policy, workload, takers)
     when = f"but not within its first {describe_duration(protected)}" if protected else ""
     text = f"{over} over your queue's quota; may be paused when {owner} needs its GPUs back"
@@ -52,6 +61,12 @@ def _find_takers(snapshot: Snapshot, workload: Workload) -> list[str]:
         for queue in find_leaves(snapshot.queues)
         if queue.pool == pool and queue.quota > 0 and queue.name != workload.queue
     )
+
+
+def _name_takers(takers: Sequence[str]) -> list[str]:
+    """Return the names of queues in sentences; the fixed quotas of users, which have no such names, are one of them."""
+    names = [taker for taker in takers if not is_fixed_quota(taker)]
+    return names if len(names) == len(takers) else [*names, "a notebook"]
 
 
 def _find_protection(snapshot: Snapshot, policy: Policy, workload: Workload, takers: list[str]) -> Seconds:

@@ -361,7 +361,7 @@ async def test_what_is_written_twice_is_found(source, found):
 
 async def test_what_is_written_twice_is_a_warning(path, caplog):
     path.write_text(GOOD.replace('"vision": {"quota": 1},', '"vision": {"quota": 1},\n    "vision": {"quota": 0},'))
-    policy = load(path)
+    policy = PolicyFile.at_start(path, tuple, {}, None, None)
     assert policy.warnings == (f"{path}, line 6: the key 'vision' is written in line 5 too. Only the last one counts.",)
     assert policy.warnings[0] in caplog.text
 

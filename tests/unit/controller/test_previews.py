@@ -206,3 +206,10 @@ async def test_a_secret_that_no_job_may_have_is_told_before_sending(tmp_path, na
     with pytest.raises(SecretUnavailable, match=said):
         await world.controller.previews.preview(ANN, request, secrets=[name])
     world.close()
+
+
+async def test_the_fixed_quota_of_a_user_has_no_name_in_a_preview(tmp_path):
+    world = a_world(tmp_path, devices=4, Pools={"pools": {"all": {"devices": 4}}})
+    await world.start_server(ANN, "0.5", "lab")
+    preview = await ask(world, EVE, gpus="2")
+    assert "may be paused when nlp or a notebook needs its GPUs back" in preview.sentence

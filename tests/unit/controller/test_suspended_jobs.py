@@ -55,6 +55,7 @@ async def running(world: World, count: int = DEVICES, **changes) -> list[str]:
     jobs = [world.send(ANN, "vision", **changes) for _ in range(count)]
     await world.step(3)
     assert [world.job(job).phase for job in jobs] == ["running"] * count
+    world.controller._context.usage.update(dict.fromkeys(jobs, ShareUse(memory=1024, utilisation=0)))
     return jobs
 
 
@@ -384,6 +385,12 @@ async def test_the_setting_for_jobs_overrules_that_for_notebooks(tmp_path):
 
 async def test_nothing_is_promised_for_a_job_that_has_nothing_on_its_gpu_yet(lab):
     job, _ = await running(lab)
+    del lab.controller._context.usage[job]  # before the first sample
+    assert lab.job(job).pause.way == "restart"
+    assert lab.job(job).pause.sentence == (
+        "Whether a pause keeps its GPU memory is not known yet. If not, the job starts again from the beginning, "
+        "unless it saves its state when told to stop."
+    )
     lab.controller._context.usage[job] = ShareUse(memory=0, utilisation=0)
     assert lab.job(job).pause.sentence == (
         "If it is paused, it starts again from the beginning, unless it saves its state when told to stop."

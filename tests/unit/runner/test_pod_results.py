@@ -104,6 +104,15 @@ def test_links_pipes_and_paths_out_of_the_folder_are_not_sent(folder, tmp_path):
     assert service.requests == [[b"1"]]
 
 
+def test_nothing_is_sent_of_a_place_that_a_link_leads_to_instead_of_the_results(folder, tmp_path):
+    write(folder, {"files/private": b"1"})
+    folder.results.rename(tmp_path / "elsewhere")
+    folder.results.symlink_to(tmp_path / "elsewhere")
+    service = send(TakesResults(), folder)
+    assert list(service.reasons) == ["private"]
+    assert service.requests == []
+
+
 @pytest.mark.parametrize("record", [[], {}, {"variables": 5, "files": []}, {"variables": [{}], "files": []}], ids=str)
 def test_a_list_of_another_form_is_refused(folder, record):
     write(folder, {}, record=record)

@@ -87,3 +87,32 @@ def test_a_name_with_a_secret_in_it_is_hidden_and_says_why(tmp_path: Path):
     assert b == {"path": "b", "bytes": 4}
     assert hidden["path"] == "***-x/a"
     assert "its name has a secret in it" in hidden["reason"]
+
+
+@pytest.mark.parametrize("replaced", ["results", "results/files"])
+def test_nothing_of_a_place_is_listed_that_a_link_leads_to_instead_of_the_results(tmp_path: Path, replaced: str):
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "files").mkdir(parents=True)
+    for folder in (elsewhere, elsewhere / "files"):
+        (folder / "private").write_bytes(TEXT)
+    link = tmp_path / "job" / replaced
+    link.parent.mkdir(parents=True)
+    link.symlink_to(elsewhere)
+    files, omitted = results.list_files(tmp_path / "job/results/files", {})
+    assert (len(files), files[0]["path"], omitted) == (1, ".", 0)
+    assert files[0]["reason"] == (
+        "It cannot be brought back, because the folder of results was replaced by a link to another place. "
+        "Keep that folder in the job, and copy files into it."
+    )
+
+
+def test_a_path_that_is_too_long_to_be_read_is_told_with_what_helps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    for _ in range(25):  # a path of more than 4096 bytes can only be made step by step
+        name = "d" * 200
+        Path(name).mkdir()
+        monkeypatch.chdir(name)
+    Path("deep.txt").write_bytes(TEXT)
+    files, omitted = results.list_files(tmp_path, {})
+    assert (len(files), omitted) == (1, 0)
+    assert files[0]["reason"].endswith("cannot be read (File name too long). Use shorter paths in the job.")
