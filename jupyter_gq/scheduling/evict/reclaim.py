@@ -33,7 +33,8 @@ Rules
 Bounded search: see `victim_search`.
 
 See docs/decisions/0071-search-small-sets-of-victims-exactly.md and
-docs/decisions/0172-take-from-lower-priorities-before-queues-within-their-shares.md.
+docs/decisions/0172-take-from-lower-priorities-before-queues-within-their-shares.md. For what has not started, see
+docs/decisions/0298-let-work-that-has-not-started-go-first.md.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

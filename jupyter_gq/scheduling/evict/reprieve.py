@@ -21,6 +21,8 @@ that are asked later count as work that stays. So nominees keep as many places a
 victims.
 
 Start at once: a preemptor that fits now without its reprieved victims is admitted.
+
+See docs/decisions/0299-leave-the-room-of-a-lost-preemptor-to-its-victims.md.
 """
 
 from collections.abc import Sequence
