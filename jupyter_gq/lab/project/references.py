@@ -299,7 +299,7 @@ class _Finder:
         return self._texts[id(node)]
 
     def _read_sketch(self, node: ast.expr) -> str:
-        """Return the text or path of an expression, with `UNKNOWN` for each part that is not known."""
+        """Return the text or path of an expression, with `UNKNOWN` for each part that is not known or too long."""
         text = self._read(node)
         if text is not None:
             return text
@@ -309,8 +309,7 @@ class _Finder:
         if template is not None:
             return _PLACES.sub(UNKNOWN, self._read_sketch(template))
         separator, parts = _split(node)
-        sketches = [self._read_sketch(part) for part in parts]
-        return separator.join(each.rstrip("/") if separator else each for each in sketches) if parts else UNKNOWN
+        return _join(separator, [self._read_sketch(part) for part in parts]) or UNKNOWN
 
     def _read_parts(self, node: ast.expr) -> str | None:
         """Return the text or path of an expression that is put together from others."""
