@@ -6,7 +6,7 @@ import pytest
 
 from jupyter_gq.domain.job_names import calls_function
 from jupyter_gq.lab.kernel_requests import VALUE_MIME
-from tests.patience import scaled
+from tests.patience import eventually, scaled
 from tests.server.service import QUEUE, a_job
 from tests.server.test_kernels import Kernel
 
@@ -40,6 +40,17 @@ async def run(kernel, code):
 
     await kernel.client.execute_interactive(textwrap.dedent(code), timeout=scaled(120), output_hook=listen)
     return "".join(said)
+
+
+async def watch_and_load(extension, kernel):
+    """Watch the kernel and load the magics in it, again until the watch has heard of that: it subscribes meanwhile."""
+
+    async def is_heard():
+        await run(kernel, "%reload_ext jupyter_gq")
+        return extension.watch.get_history(kernel.id).cells
+
+    extension.watch.start()
+    await eventually(is_heard, "the watch of the kernel")
 
 
 async def test_a_function_becomes_a_job_of_the_kernel_and_its_folder(service, kernel, tmp_path):
@@ -162,8 +173,7 @@ def sent(service):
 
 
 async def test_a_cell_sends_itself_with_what_ran_before_and_is_the_target(service, kernel, fetch, extension):
-    extension.watch.start()
-    await run(kernel, "%reload_ext jupyter_gq")
+    await watch_and_load(extension, kernel)
     await announce(fetch, kernel, first="start = 1", failed="1 / 0", sender=TRAIN)
     await run(kernel, "start = 1")
     await run(kernel, "1 / 0")
@@ -179,8 +189,7 @@ async def test_a_cell_sends_itself_with_what_ran_before_and_is_the_target(servic
 
 
 async def test_what_sends_jobs_is_left_out_of_the_cells_that_run_first(service, kernel, fetch, extension):
-    extension.watch.start()
-    await run(kernel, "%reload_ext jupyter_gq")
+    await watch_and_load(extension, kernel)
     await run(kernel, "start, other = 1, jupyter_gq.job('job-7f3')")
     await run(kernel, "job = jupyter_gq.job('job-7f3')\nfactor = 2")
     await run(kernel, "job")
@@ -195,8 +204,8 @@ async def test_what_sends_jobs_is_left_out_of_the_cells_that_run_first(service, 
 
 
 async def test_cells_with_the_same_note_have_one_line_that_names_them(service, kernel, extension):
-    extension.watch.start()
-    for source in ("%reload_ext jupyter_gq", "first = 1\nnext = 2", "second = 2"):
+    await watch_and_load(extension, kernel)
+    for source in ("first = 1\nnext = 2", "second = 2"):
         await run(kernel, source)
     said = [line for line in (await run(kernel, "%%train --queue vision\ninput()")).splitlines() if line]
     (line,) = [line for line in said if "deleted" in line]
@@ -207,8 +216,7 @@ async def test_cells_with_the_same_note_have_one_line_that_names_them(service, k
 
 
 async def test_without_replay_only_the_cell_runs(service, kernel, extension):
-    extension.watch.start()
-    await run(kernel, "%reload_ext jupyter_gq")
+    await watch_and_load(extension, kernel)
     await run(kernel, "start = 1")
     await run(kernel, TRAIN.replace("--gpus", "--no-replay --gpus"))
     assert [cell["source"] for cell in sent(service)["bundle"]["notebook"]["cells"]] == ["model = start"]
