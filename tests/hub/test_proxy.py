@@ -182,9 +182,9 @@ async def connected(address, **options):
     try:
         yield connection
     finally:
+        protocol = connection.protocol  # the connection forgets it
         connection.close()
-        while connection.protocol is not None and await connection.read_message() is not None:
-            continue
+        await eventually(lambda: protocol is None or protocol.stream.closed())
 
 
 @pytest.mark.parametrize(
