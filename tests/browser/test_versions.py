@@ -15,6 +15,8 @@ import sys
 
 from playwright.async_api import Locator, Page, expect
 
+from tests.patience import scaled
+
 from .page import WIDE, HubPage, LabPage, running_browser
 from .world import running_demo, write_notebook
 
@@ -38,9 +40,18 @@ async def send_and_look() -> None:
         for package, route in (("jupyterlab", "lab/tree"), ("notebook", "notebooks")):
             write_notebook(hub.folder / f"homes/ann/{package}.ipynb", *SOURCES)
             await page.goto(f"{hub.url}/user/ann/{route}/{package}.ipynb")
+            await load_again_without_toolbar(page)
             await lab.notebook_is_open()
             await has_version(page, installed_version(package))
             await has_job_with_log_and_cell(lab, name=f"in-{package}")
+
+
+async def load_again_without_toolbar(page: Page) -> None:
+    """Load the page once more if it has no toolbar: Notebook 7 may start before a command of its own is there."""
+    try:
+        await expect(page.locator(".jp-Notebook-ExecutionIndicator:visible")).to_be_visible(timeout=scaled(30) * 1000)
+    except AssertionError:
+        await page.reload()
 
 
 async def has_job_with_log_and_cell(lab: LabPage, name: str) -> None:
