@@ -183,7 +183,7 @@ class RunShares:
             return
         target = SuspensionTarget(
             name=workload.id,
-            devices=devices_of(workload.placement),
+            devices=list_devices(workload.placement),
             find_processes=find_processes,
             milli=workload.request.milli_per_device,
         )
@@ -480,8 +480,8 @@ class RunShares:
         run_in_thread(f"forget {share.name}", lambda: self.suspender.forget(share.name), lambda _: None)
 
 
-def devices_of(placement: Iterable[TaskPlacement]) -> tuple[str, ...]:
-    """Return the ids of the devices of all tasks."""
+def list_devices(placement: Iterable[TaskPlacement]) -> tuple[str, ...]:
+    """Return the ids of the devices of all tasks, in their order."""
     return tuple(device for task in placement for device in task.devices)
 
 

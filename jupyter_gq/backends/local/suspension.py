@@ -18,7 +18,7 @@ from jupyter_gq.backends.control_groups import freeze_group
 from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.backends.protocol import Observation, Phase
 from jupyter_gq.devices.processes import ProcessId
-from jupyter_gq.devices.run_shares import RunShares, devices_of
+from jupyter_gq.devices.run_shares import RunShares, list_devices
 from jupyter_gq.devices.share_state import SharePhase
 from jupyter_gq.devices.suspension import SuspensionTarget
 from jupyter_gq.domain.workload import RunKey
@@ -63,7 +63,7 @@ class RunSuspension:
     def resume(self, workload: str, run: int, devices: Sequence[str] = ()) -> None:
         """Begin to resume a suspended run on these devices, or let a suspension under way be undone."""
         found = self._ledger.get(workload, run)
-        if found is not None and devices and devices_of(found.placement) != tuple(devices):
+        if found is not None and devices and list_devices(found.placement) != tuple(devices):
             self._record(replace(found, placement=(replace(found.placement[0], devices=tuple(devices)),)))
         if self._shares is not None:
             self._shares.resume(workload, run, devices)
@@ -77,7 +77,7 @@ class RunSuspension:
 
     def add(self, run: Run) -> None:
         """Know the share of a launched run, if it has one task on one device."""
-        devices = devices_of(run.placement)
+        devices = list_devices(run.placement)
         if self._shares is not None and len(run.tasks) == 1 and run.elastic is None and len(devices) == 1:
             key = run.key
             target = SuspensionTarget(
