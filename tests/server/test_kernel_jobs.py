@@ -68,7 +68,7 @@ async def test_a_function_becomes_a_job_of_the_kernel_and_its_folder(service, ke
     manifest, cells = body["bundle"]["manifest"], body["bundle"]["notebook"]["cells"]
     assert (body["queue"], body["gpus"], body["name"], body["memory"]) == ("vision", 0.25, "first", "2 GiB")
     assert (manifest["cwd"], manifest["notebook_path"]) == (str(tmp_path), "folder/a.ipynb")
-    assert manifest["returns"] == ["returned"]
+    assert (manifest["returns"], manifest["own_folder"]) == (["returned"], False)
     assert [cell["source"].splitlines()[0] for cell in cells] == [
         "# train(lr=0.5): the function and its arguments, as jupyter_gq.submit has pickled them.",
         "# train(lr=0.5)",
