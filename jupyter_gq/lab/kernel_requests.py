@@ -221,8 +221,7 @@ class KernelRequests:
         """Return the only queue that the user may use; raise `RefusedRequest` if there is none or a choice."""
         queues = await self._service.queues()
         if len(queues.own) != 1:
-            message = f"Which queue? Name it with queue. {queues.describe_own()}"
-            raise RefusedRequest("unknown_queue", message, field="queue")
+            raise RefusedRequest("unknown_queue", queues.ask_for_one("queue"), field="queue")
         return queues.own[0]
 
 
