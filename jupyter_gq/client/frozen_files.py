@@ -16,6 +16,8 @@ PART_SIZE = 4 * 1024 * 1024
 PACK = "files.pack"
 #: Most files of one job.
 MOST_FILES = 10_000
+#: Most links from a folder of the job's own into the notebook's folder.
+MOST_LINKS = 10_000
 #: Most bytes of a path and of one name in it, as Linux has them.
 _LONGEST_PATH, _LONGEST_NAME = 4000, 255
 #: Most names in a path: programs that walk through deeper ones fail in odd ways.

@@ -21,7 +21,7 @@ from .models.bundles import Manifest
 from .problems import PlainProblem, ServiceError
 
 #: Fields that only bring the job closer to the notebook.
-HINTS = frozenset({"Manifest.written", "Manifest.folders", "FrozenFile.modified_at"})
+HINTS = frozenset({"Manifest.own_folder", "Manifest.written", "Manifest.folders", "FrozenFile.modified_at"})
 
 
 def list_known_fields() -> list[str]:

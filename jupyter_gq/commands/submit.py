@@ -150,7 +150,7 @@ async def _choose_queue(client: PatientClient) -> str:
     """Return the only queue that the user may use; raise `CommandRefused` if there is none or a choice."""
     queues = await client.queues()
     if len(queues.own) != 1:
-        raise CommandRefused(f"Which queue? Name it with --queue. {queues.describe_own()}")
+        raise CommandRefused(queues.ask_for_one("--queue"))
     return queues.own[0]
 
 

@@ -28,7 +28,7 @@ from .full_names import Names
 from .history import RanCell
 from .magics import list_trees, read_magic
 from .names import find_free_names, find_made_names
-from .outside import find_ways_out
+from .outside import find_ways_out, searches_folders
 from .parsing import list_nodes
 from .project.needed import NeededFile
 from .project.references import find_references
@@ -37,12 +37,10 @@ from .step_warnings import warn_about
 
 _HISTORY = re.compile(r"In|Out|_ih|_oh|_dh|_i?[0-9]+")
 _HISTORY_MAGICS = frozenset({"rerun", "recall", "rep", "history", "macro", "edit"})
-_WALKS = frozenset({"os.walk", "os.fwalk"})
 #: Words of code that imports edited modules again.
 _RELOADS = ("autoreload", "reload(")
 #: Most edited modules that are named.
 _MOST_EDITED = 5
-_FIND = re.compile(r"\s*find\s")
 _SEARCHES = (
     "Searches such as rglob, os.walk and find see only the files that go along: the other folders are there as links, "
     "which they do not enter. Add those folders as patterns, or use the live folder."
@@ -86,7 +84,7 @@ def find_hidden_inputs(steps: Sequence[Step], *, searches: bool) -> Iterator[Cel
         if any(map(_reads_store, own)):
             yield warn_about(step, "reads_store", _STORED)
     known = [tree for own in trees for tree in own]
-    if searches and any(_searches(tree) for tree in known):
+    if searches and any(searches_folders(tree) for tree in known):
         yield CellWarning(code="does_not_enter_links", message=_SEARCHES)
     before = [tree for step, own in zip(steps, trees, strict=True) if step.why != "target" for tree in own]
     if any(_imports_widgets(tree) for tree in before) and any(_reads_value(tree) for tree in known):
@@ -159,21 +157,6 @@ def _reads_store(tree: ast.Module) -> bool:
 def _list_assigned(tree: ast.Module) -> Iterator[str]:
     """Yield the names to which a cell assigns."""
     yield from (node.id for node in list_nodes(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
-
-
-def _searches(tree: ast.Module) -> bool:
-    """Return whether a cell looks for files in a folder and the folders below it."""
-    names = Names.read(tree)
-    return any(_is_search(call, names) for call in list_calls(tree))
-
-
-def _is_search(call: ast.Call, names: Names) -> bool:
-    """Return whether a call looks into folders, but not into those that are links."""
-    magic = read_magic(call)
-    if magic is not None:
-        return magic.name == "!" and _FIND.match(magic.line) is not None
-    walks = names.spell(call.func) in _WALKS or (isinstance(call.func, ast.Attribute) and call.func.attr == "rglob")
-    return walks and not any(keyword.arg in {"followlinks", "recurse_symlinks"} for keyword in call.keywords)
 
 
 def _imports_widgets(tree: ast.Module) -> bool:

@@ -163,7 +163,15 @@ class KernelRequests:
             PrefixCell(cell_id=f"{SETUP_CELL}{n}", source=each, ran=False) for n, each in enumerate(asked.setup, 1)
         ]
         path = await self._connection.find_notebook(asked.kernel_id)
-        return await self._complete(asked, notebook_path=path, notebook=notebook, targets=[CALL_CELL], prefix=prefix)
+        return await self._complete(
+            asked,
+            notebook_path=path,
+            notebook=notebook,
+            targets=[CALL_CELL],
+            prefix=prefix,
+            # The code of the function is in a pickle: whether it would miss something elsewhere is not known.
+            live_folder=not asked.file_patterns,
+        )
 
     async def _make_cell_request(self, asked: KernelJob, code: str) -> tuple[SendRequest, list[str]]:
         """Return the request for a cell that sends itself, with the cells that ran before, and notes for the user."""
@@ -213,8 +221,7 @@ class KernelRequests:
         """Return the only queue that the user may use; raise `RefusedRequest` if there is none or a choice."""
         queues = await self._service.queues()
         if len(queues.own) != 1:
-            message = f"Which queue? Name it with queue. {queues.describe_own()}"
-            raise RefusedRequest("unknown_queue", message, field="queue")
+            raise RefusedRequest("unknown_queue", queues.ask_for_one("queue"), field="queue")
         return queues.own[0]
 
 

@@ -1,10 +1,14 @@
-"""The ways in which cells leave the folder of a job upwards. For Python only.
+"""The ways in which cells look for what a folder of the job's own lacks. For Python only.
 
-A job that takes files along runs in a folder of its own, in place of the notebook's. What lies beside that one is not
-there: a search finds nothing, without an error. Whole paths such as `"../data/a.csv"` are told by the plan for files.
+A job runs in a folder of its own, in place of the notebook's, with links to what is in that one. What lies beside the
+notebook's folder is not there, and a search does not enter links: it finds nothing, without an error.
 
-See docs/decisions/0126-run-a-job-with-files-in-its-own-folder.md and
-docs/decisions/0198-tell-what-no-replay-brings-back.md.
+- If files go along, cells that go up are told. Whole paths such as `"../data/a.csv"` are told by the plan for files.
+- If none go along, a job whose cells may go up or search runs in the notebook's folder.
+
+See docs/decisions/0126-run-a-job-with-files-in-its-own-folder.md,
+docs/decisions/0198-tell-what-no-replay-brings-back.md and
+docs/decisions/0307-run-each-sent-cell-in-a-folder-of-its-own.md.
 """
 
 import ast
@@ -27,6 +31,10 @@ _OF_PATHS = ("os.", "glob.", "shutil.", "pathlib.", "sys.path.")
 _TAKE_PATHS = frozenset({"joinpath", "glob", "iglob", "rglob", "chdir"})
 #: Beginnings of the last names of functions that read files, such as `read_csv`, `scan_parquet` and `loadtxt`.
 _READ_FILES = ("read", "scan_", "load")
+_WALKS = frozenset({"os.walk", "os.fwalk"})
+_FIND = re.compile(r"\s*find\s")
+#: `..` as a part of a path, anywhere in a source: in texts, commands, functions that are never called, and comments.
+_UP_ANYWHERE = re.compile(r"(?<![\w.)\]])\.\.(?![\w.])")
 _HERE = frozenset({"pathlib.Path.cwd", "os.getcwd", "pathlib.Path"})
 _SAID = (
     "leaves the notebook's folder upwards, and the job runs in a folder of its own, beside which nothing else is: use "
@@ -44,6 +52,36 @@ def find_ways_out(steps: Sequence[Step]) -> Iterator[CellWarning]:
             names.add(each)
         if any(_goes_up(each, names) for each in trees):
             yield warn_about(step, "leaves_folder", _SAID)
+
+
+def explain_missing(sources: Sequence[str]) -> str:
+    """Return why cells with these sources may lack something in a folder of the job's own, as a clause; "" = nothing.
+
+    A false alarm costs little here, so `..` counts wherever it stands.
+    """
+    trees = [each for source in sources if (tree := parse_cell(source)) is not None for each in list_trees(tree)]
+    names = Names()
+    for tree in trees:
+        names.add(tree)
+    if any(map(_UP_ANYWHERE.search, sources)) or any(_goes_up(tree, names) for tree in trees):
+        return "the cells name what is above it"
+    if any(map(searches_folders, trees)):
+        return "the cells search the folders in it"
+    return ""
+
+
+def searches_folders(tree: ast.Module) -> bool:
+    """Return whether a cell looks for files in a folder and the folders below it, but not in those that are links."""
+    names = Names.read(tree)
+    return any(_is_search(call, names) for call in list_calls(tree))
+
+
+def _is_search(call: ast.Call, names: Names) -> bool:
+    magic = read_magic(call)
+    if magic is not None:
+        return magic.name == "!" and _FIND.match(magic.line) is not None
+    walks = names.spell(call.func) in _WALKS or (isinstance(call.func, ast.Attribute) and call.func.attr == "rglob")
+    return walks and not any(keyword.arg in {"followlinks", "recurse_symlinks"} for keyword in call.keywords)
 
 
 def _goes_up(tree: ast.Module, names: Names) -> bool:

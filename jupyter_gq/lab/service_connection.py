@@ -234,7 +234,7 @@ class ServiceConnection:
             said = ", ".join(f"{each}={value}" for each, value in values.items())
             varied = set_values(steps, values) if values else steps
             made = bundle.make_bundle(request, varied, source, returns=request.returns, files=files, carried=carried)
-            made.manifest.written, made.manifest.folders = project.written, project.folders
+            project.describe_folder(made.manifest)
             fields = {**asked, "name": f"{name} {said}".strip()[:MAX_NAME], "bundle": made}
             return await self._submit_once(parse(JobSubmission, fields), key)
 

@@ -33,6 +33,15 @@ _LIVE_FIELDS = ("name", "queue", "gpus", "phase", "sentence", "submitted_at", "f
 class JobFailed(JobError):
     """A job that failed or was cancelled, so that it has no result; the text ends with the traceback of its code."""
 
+    def __init__(self, said: str, traceback: str = "") -> None:
+        """Create the error from a sentence and the traceback of the code, "" if there is none."""
+        super().__init__(f"{said}\n\n{traceback}" if traceback else said)
+        self.traceback = traceback
+
+    def _render_traceback_(self) -> list[str]:
+        """Return the lines that IPython shows: where this package raised the error says nothing about the job."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class Job:
     """A training job of the user. The job is kept by the scheduler service, and outlives this handle and the kernel.
@@ -109,7 +118,7 @@ class Job:
         if status not in ENDED:
             raise TimeoutError(f"The job {self.name!r} has not ended within {timeout} s: it {describe_phase(status)}.")
         if status != "done":
-            raise JobFailed(self._describe_failure(status))
+            raise self._make_failure(status)
         returns = self._view.get("returns")
         names = [str(name) for name in returns] if isinstance(returns, list) else []
         if not names:
@@ -238,14 +247,14 @@ class Job:
         sentence = str(self._view.get("sentence") or "")
         return f"{self._phase}. {sentence}" if sentence else self._phase
 
-    def _describe_failure(self, status: str) -> str:
+    def _make_failure(self, status: str) -> JobFailed:
         said = (
             f"The job {self.name!r} ({self.id}) {describe_phase(status)}. {self._view.get('sentence') or ''}".rstrip()
         )
         traceback = ""
         with contextlib.suppress(JobError):
             traceback = str(self._server.get("jobs", self.id, "text").get("error") or "")
-        return f"{said}\n\n{traceback}" if traceback else said
+        return JobFailed(said, traceback)
 
     def _read_shown_value(self) -> object:
         """Return the number, text or dict of them that the job has shown; raise `JobError` if it has shown none."""

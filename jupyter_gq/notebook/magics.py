@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Protocol
 
-from .results import ResultError, find_id, load
+from .results import ResultError, find_id, load_possible
 from .server_socket import ask_server, server_socket
 from .table import Table
 from .train_magic import Shell as TrainShell
@@ -74,12 +74,15 @@ def load_ipython_extension(shell: Shell) -> None:
             raise UsageError(USAGE)
         try:
             job = find_id(words[0])
-            values = load(job, words[1:] or None)
+            values, reasons = load_possible(job, words[1:] or None)
         except ResultError as error:
             raise UsageError(str(error)) from None
         shell.push(values)
         listed = ", ".join(f"{name} ({type(value).__name__})" for name, value in values.items())
-        print(f"Loaded {listed}" + ("" if job == words[0] else f" from {job}"))  # noqa: T201
+        if listed:
+            print(f"Loaded {listed}" + ("" if job == words[0] else f" from {job}"))  # noqa: T201
+        if reasons:
+            raise UsageError("\n".join(reasons))
 
     def train_cell(line: str, cell: str) -> None:
         """Send this cell to a training queue: %%train [--gpus 0.5] [--queue NAME] ...; %train --help lists options."""

@@ -14,7 +14,8 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
@@ -68,6 +69,26 @@ def load(job: str, names: list[str] | None) -> dict[str, object]:
 
     `job` is an id, as `find_id` returns it.
     """
+    return {name: read() for name, read in _find_readers(job, names).items()}
+
+
+def load_possible(job: str, names: list[str] | None) -> tuple[dict[str, object], list[str]]:
+    """Return the values by name that can be loaded of these variables of a job, and a sentence for each other one.
+
+    None are all variables, and `job` is an id, as `find_id` returns it. Raises `ResultError` if the job has brought
+    nothing back.
+    """
+    values, reasons = dict[str, object](), list[str]()
+    for name, read in _find_readers(job, names).items():
+        try:
+            values[name] = read()
+        except ResultError as error:
+            reasons.append(str(error))
+    return values, reasons
+
+
+def _find_readers(job: str, names: list[str] | None) -> dict[str, Callable[[], object]]:
+    """Return functions by name that return the values of these variables of a job, all variables if None."""
     source = find_source()
     listed = source.read_list(job)
     entries = {str(entry["name"]): entry for entry in _entries(listed)}
@@ -76,7 +97,8 @@ def load(job: str, names: list[str] | None) -> dict[str, object]:
             f"The job {job} has brought no variable back. When you send a job, name the variables to bring back."
         )
     python = str(listed.get("python", ""))
-    return {name: _load_one(source, job, name, entries, python) for name in (list(entries) if names is None else names)}
+    wanted = list(entries) if names is None else names
+    return {name: partial(_load_one, source, job, name, entries, python) for name in wanted}
 
 
 def find_source() -> Source:

@@ -244,7 +244,10 @@ def describe_error(error: BaseException) -> str:
         said = " ".join(str(error).split())[:_LONGEST_REASON].rstrip(".")
     except Exception:  # noqa: BLE001 - the method is the user's
         said = ""
-    return _make_valid(said or type(error).__name__)
+    named = type(error).__name__
+    if " " not in said:  # such as the key of a `KeyError`, or the code of a `SystemExit`
+        said = f"{named}: {said}" if said else named
+    return _make_valid(said)
 
 
 def _make_valid(text: str) -> str:

@@ -14,6 +14,7 @@ from jupyter_gq.domain.phases import ENDED
 from .handle import Job, JobFailed, wait_until
 from .job_options import add_job_options, read_job_options
 from .jobs import in_job
+from .results import ResultError, load_possible
 from .server import JobError, find_folder, find_kernel_id, find_server
 from .submit import print_notes
 from .table import Table
@@ -104,7 +105,7 @@ def train(shell: Shell, line: str, cell: str) -> None:
         _wait(shell, job, shown, options.returns)
     except JobFailed:
         raise
-    except JobError as error:
+    except (JobError, ResultError) as error:
         raise UsageError(str(error)) from None
 
 
@@ -196,7 +197,7 @@ def _send(shell: Shell, options: argparse.Namespace, cell: str) -> Job:
         "code": asked["content"]["code"],
         "cell_id": asked.get("metadata", {}).get("cellId") or "",
         "replay": not options.no_replay,
-        "returns": [name.strip() for name in options.returns.split(",") if name.strip()],
+        "returns": _read_names(options.returns),
         "software": options.software,
         "secrets": options.secret,
         "file_patterns": options.also,
@@ -244,9 +245,22 @@ def _wait(shell: Shell, job: Job, line: Line, returns: str) -> None:
     except KeyboardInterrupt:
         print(f'The wait has ended, and the job goes on. jupyter_gq.job("{job.id}").cancel() ends it.')  # noqa: T201
         return
-    print(job.logs())  # noqa: T201
-    value = job.result() if returns or job.last_status != "done" else None
-    names = [name.strip() for name in returns.split(",") if name.strip()]
+    logs = job.logs()
+    try:
+        if job.last_status != "done":
+            job.result()  # raises
+    except JobFailed as failed:
+        print(logs.removesuffix(failed.traceback).rstrip())  # noqa: T201 - the error has the rest
+        raise
+    print(logs)  # noqa: T201
+    names = _read_names(returns)
     if names:
-        values = {names[0]: value} if len(names) == 1 else cast("Mapping[str, object]", value)
+        values, reasons = load_possible(job.id, names)
         shell.push(values)
+        if reasons:
+            raise JobError("\n".join(reasons))
+
+
+def _read_names(returns: str) -> list[str]:
+    """Return the names of variables in the option `--returns`."""
+    return [name.strip() for name in returns.split(",") if name.strip()]

@@ -16,7 +16,8 @@ _LONGEST_COMMAND = 60
 _REMEDIES = {
     "NameError": "If a cell that did not run in the job makes this name, let that cell run first.",
     "ModuleNotFoundError": "Install the package where the kernel of this notebook runs, then send the cell again.",
-    "FileNotFoundError": "Relative paths start at the notebook's folder. Correct the path and send the cell again.",
+    "FileNotFoundError": "Relative paths start in the folder in which the job runs. Correct the path, or take the file "
+    "along or choose the live folder when you send the cell again.",
     "OutOfMemoryError": "Use less memory, for instance smaller batches, or ask for more GPUs.",
     "MemoryError": "Use less memory, or ask for more memory for the job.",
     "ParserError": "The cell is nested too deeply for Python, whose parser has a memory of its own. Write it in steps.",

@@ -75,8 +75,8 @@ export function describeError(reason: unknown): string {
 }
 
 /** Tell whether a value is a problem, and not what was asked for. */
-export function isProblem(value: object | null): value is Problem {
-  return value !== null && 'code' in value;
+export function isProblem(value: object | number | null): value is Problem {
+  return typeof value === 'object' && value !== null && 'code' in value;
 }
 
 /** The requests of this extension. Each method raises `RequestError` if the request fails. */

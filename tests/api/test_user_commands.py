@@ -268,12 +268,12 @@ async def test_a_working_folder_that_the_machine_of_the_jobs_lacks_is_refused_at
     assert (code, asked) == (0, [("ann", "/nope"), ("ann", "/data")])
 
 
-async def test_submit_needs_a_queue_where_there_is_a_choice(say, people, tmp_path, monkeypatch, world):
+async def test_submit_needs_a_queue_that_the_user_may_use(say, people, tmp_path, monkeypatch, world):
     script = tmp_path / "train.py"
     script.write_text("print(1)\n")
     monkeypatch.setenv("JUPYTER_GQ_TOKEN", "root")
     code, _, err = await say("submit", str(script))
-    assert (code, "Which queue? Name it with --queue." in err) == (2, True)
+    assert (code, "You may use no training queue." in err) == (2, True)
     monkeypatch.setenv("JUPYTER_GQ_TOKEN", "ann")
     code, _, err = await say("submit", str(script), "--queue", "nlp")
     assert (code, "not a member of the queue 'nlp'" in err) == (3, True)

@@ -59,6 +59,40 @@ def test_a_written_file_of_an_earlier_run_is_a_result_and_stays_as_it_was_in_the
     assert {(job.cwd / path).read_text() for path in ("out.csv", "plots/loss.txt")} == {"earlier"}
 
 
+def test_a_job_without_files_has_a_folder_of_its_own_too(job: Job) -> None:
+    (job.cwd / "ckpt").mkdir(parents=True)
+    for path in ("out.csv", "data.csv", "ckpt/0.pt"):
+        (job.cwd / path).write_text("of the user")
+    job.manifest = {"own_folder": True, "written": ["out.csv", "ckpt/0.pt"], "folders": ["ckpt"]}
+    job.target(
+        "import os\n"
+        "print(open('data.csv').read(), os.getcwd() == os.environ['GQ_RESULTS_DIR'])\n"
+        "for path in ('out.csv', 'ckpt/0.pt', 'unforeseen.csv'):\n"
+        "    open(path, 'w').write('of the job')"
+    )
+    assert job.run()["outcome"] == "SUCCEEDED", job.log()
+    text = "".join(output.get("text", "") for output in job.notebook()["cells"][-1]["outputs"])
+    assert text == "of the user True\n"
+    listed = json.loads((job.folder / "results.json").read_text())["files"]
+    assert [file["path"] for file in listed] == ["out.csv", "unforeseen.csv", "ckpt/0.pt"]
+    assert {(job.cwd / path).read_text() for path in ("out.csv", "data.csv", "ckpt/0.pt")} == {"of the user"}
+    assert not (job.cwd / "unforeseen.csv").exists()
+
+
+def test_a_job_without_a_folder_of_its_own_works_in_that_of_the_notebook(job: Job) -> None:
+    job.cwd.mkdir()
+    job.target("open('out.csv', 'w').write('of the job')")
+    assert job.run()["outcome"] == "SUCCEEDED", job.log()
+    assert (job.cwd / "out.csv").read_text() == "of the job"
+
+
+def test_a_folder_of_its_own_is_there_on_a_machine_without_the_notebook_s(job: Job) -> None:
+    job.manifest = {"own_folder": True, "cwd": "/gone/since"}
+    job.target("import os; print(os.listdir()); open('out.csv', 'w').write('1')")
+    assert job.run()["outcome"] == "SUCCEEDED", job.log()
+    assert [file["path"] for file in json.loads((job.folder / "results.json").read_text())["files"]] == ["out.csv"]
+
+
 def test_a_folder_into_which_the_job_writes_is_its_own_with_links_to_the_files_in_it(job: Job) -> None:
     (job.cwd / "ckpt").mkdir(parents=True)
     (job.cwd / "ckpt" / "0.pt").write_text("earlier")

@@ -68,7 +68,7 @@ async def test_a_function_becomes_a_job_of_the_kernel_and_its_folder(service, ke
     manifest, cells = body["bundle"]["manifest"], body["bundle"]["notebook"]["cells"]
     assert (body["queue"], body["gpus"], body["name"], body["memory"]) == ("vision", 0.25, "first", "2 GiB")
     assert (manifest["cwd"], manifest["notebook_path"]) == (str(tmp_path), "folder/a.ipynb")
-    assert manifest["returns"] == ["returned"]
+    assert (manifest["returns"], manifest["own_folder"]) == (["returned"], False)
     assert [cell["source"].splitlines()[0] for cell in cells] == [
         "# train(lr=0.5): the function and its arguments, as jupyter_gq.submit has pickled them.",
         "# train(lr=0.5)",
@@ -120,6 +120,35 @@ async def test_outputs_come_as_text_with_the_error_apart(service, kernel):
         "from jupyter_gq.notebook.server import find_server; print(find_server().get('jobs', 'job-7f3', 'text'))",
     )
     assert eval(said) == {"text": "lr is 1\nline 3\nno", "error": "line 3\nno"}
+
+
+async def test_a_cell_that_waits_for_a_failed_job_shows_its_traceback_once_and_no_code_of_this_package(service, kernel):
+    events = [
+        output(1, "call", output_type="stream", name="stdout", text="lr is 1\n"),
+        output(2, "call", output_type="error", ename="ValueError", evalue="no", traceback=["line 3", "ValueError: no"]),
+    ]
+    pages, answer = iter([events, [], events, []]), service.answer
+
+    def answer_with_outputs(method, path, body):
+        if path != "jobs/job-0/outputs":
+            return answer(method, path, body)
+        return 200, {"events": next(pages), "last_seq": 2, "finished": True}
+
+    service.answer = answer_with_outputs
+    service.answers["GET", "jobs/job-0"] = (200, a_job(id="job-0", phase="failed", sentence="ValueError in cell 1."))
+    await run(kernel, "%reload_ext jupyter_gq")
+    said = []
+    await kernel.client.execute_interactive(
+        "%%train --queue vision --no-replay --wait\nraise ValueError('no')",
+        timeout=scaled(120),
+        output_hook=lambda message: said.append(message["content"]),
+    )
+    printed = "".join(each.get("text", "") for each in said)
+    (shown,) = (each["traceback"] for each in said if "traceback" in each)
+    assert printed.endswith("lr is 1\n")
+    assert "\n".join(shown) == (
+        "JobFailed: The job 'Digits' (job-0) has failed. ValueError in cell 1.\n\nline 3\nValueError: no"
+    )
 
 
 async def test_the_value_of_a_call_is_read_from_the_end_of_its_outputs(service, kernel):

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from jupyter_gq.client.frozen_files import MOST_LINKS
 from tests.server.service import ServiceIsDown
 
 
@@ -300,13 +301,82 @@ async def test_an_older_service_gets_nothing_that_it_does_not_know(on_hub, servi
 
 async def test_files_are_left_out_one_by_one_or_all_in_the_live_folder(on_hub, service, fetch, jp_root_dir):
     request = with_module(jp_root_dir)
-    for number, choice in enumerate(({"left_out_files": ["net.py"]}, {"live_folder": True})):
-        assert (await fetch("POST", "send", body={**request, **choice, "key": f"k{number}"}))[0] == 201
-        assert service.bodies[-1]["bundle"]["manifest"]["files"] == []
+    for choice, own in (({"left_out_files": ["net.py"]}, True), ({"live_folder": True}, False)):
+        assert (await fetch("POST", "send", body={**request, **choice, "key": f"k{own}"}))[0] == 201
+        manifest = service.bodies[-1]["bundle"]["manifest"]
+        assert (manifest["files"], manifest["own_folder"]) == ([], own)
     _, plan = await fetch("POST", "check", body={**request, "live_folder": True})
     assert (
         plan["files"]["notes"][0] == "No file goes along: the job runs in the folder of the notebook, and writes there."
     )
+
+
+def a_writing_request(source, **fields):
+    return a_request(notebook=a_notebook(code("train", source)), prefix=[], **fields)
+
+
+async def test_a_cell_that_takes_nothing_along_writes_into_a_folder_of_the_job_s_own(
+    on_hub, service, fetch, jp_root_dir
+):
+    (jp_root_dir / "work" / "ckpt").mkdir(parents=True)
+    (jp_root_dir / "work" / "ckpt" / "0.pt").write_text("of an earlier run")
+    request = a_writing_request("df.to_csv('out.csv')\nfor e in range(9): save(open(f'ckpt/{e}.pt', 'wb'))")
+    _, plan = await fetch("POST", "check", body=request)
+    assert plan["files"]["going"] == []
+    assert plan["files"]["notes"][:2] == [
+        "The job runs in a folder of its own, where the files of this folder are links.",
+        "What it writes there comes back as its results; what it writes through a link changes your file.",
+    ]
+    assert (await fetch("POST", "send", body=request))[0] == 201
+    manifest = service.bodies[-1]["bundle"]["manifest"]
+    assert {name: manifest[name] for name in ("files", "own_folder", "written", "folders")} == {
+        "files": [],
+        "own_folder": True,
+        "written": ["ckpt/0.pt", "out.csv"],
+        "folders": ["ckpt"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("load('../data.csv').to_csv('out.csv')", "the cells name what is above it"),
+        ("for path in Path().rglob('*.csv'): read(path)", "the cells search the folders in it"),
+    ],
+)
+async def test_a_cell_that_would_miss_something_elsewhere_runs_in_the_notebook_s_folder(
+    on_hub, service, fetch, source, why
+):
+    _, plan = await fetch("POST", "check", body=a_writing_request(source))
+    assert plan["files"]["notes"][0] == (
+        f"No file goes along: the job runs in the folder of the notebook, and writes there, since {why}."
+    )
+    assert (await fetch("POST", "send", body=a_writing_request(source)))[0] == 201
+    assert service.bodies[-1]["bundle"]["manifest"]["own_folder"] is False
+
+
+async def test_a_pod_works_in_the_notebook_s_folder_if_it_has_that(on_hub, service, fetch, jp_root_dir):
+    request = a_writing_request("open('out.csv', 'w')")
+    for reached, own, said in (
+        (str(jp_root_dir), False, "and writes there, since only that folder is kept while the job is paused."),
+        ("/data", True, "it begins in an empty one."),
+    ):
+        service.files |= {"reached": [reached]}
+        _, plan = await fetch("POST", "check", body=request)
+        assert plan["files"]["notes"][0].endswith(said)
+        assert (await fetch("POST", "send", body={**request, "key": reached}))[0] == 201
+        assert service.bodies[-1]["bundle"]["manifest"]["own_folder"] is own
+
+
+async def test_a_folder_with_too_many_files_for_links_is_used_itself(on_hub, service, fetch, jp_root_dir):
+    (jp_root_dir / "work").mkdir()
+    for number in range(MOST_LINKS + 1):
+        (jp_root_dir / "work" / f"{number}.png").touch()
+    _, plan = await fetch("POST", "check", body=a_writing_request("open('out.csv', 'w')"))
+    assert f"more than {MOST_LINKS:,} files are in it" in plan["files"]["notes"][0]
+    (jp_root_dir / "work" / "0.png").unlink()
+    _, plan = await fetch("POST", "check", body=a_writing_request("open('out.csv', 'w')"))
+    assert "folder of its own" in plan["files"]["notes"][0]
 
 
 async def test_nothing_goes_along_while_the_file_that_names_what_stays_cannot_be_read(

@@ -25,7 +25,7 @@ from .ledger import Run
 _AFTER = 60.0
 _SENTENCE = (
     "The {part} of the job (process {pid}) was stopped by a signal more than a minute ago, so the job does not report "
-    "and cannot end by itself. The job keeps its GPUs until that process goes on (kill -CONT {pid}), the job is "
+    "and cannot end by itself. The job keeps what it holds until that process goes on (kill -CONT {pid}), the job is "
     "cancelled, or its time is over."
 )
 

@@ -99,22 +99,28 @@ class Manifest(StrictModel):
     files: list[FrozenFile] = Field(
         default_factory=list,
         max_length=MOST_FILES,
-        description="Files of the folder of the notebook as they were at sending. If there are some, the job runs in a "
-        "folder of its own with them, else in the folder `cwd`.",
+        description="Files of the folder of the notebook as they were at sending. With some, the job runs in a folder "
+        "of its own that has them.",
+    )
+
+    own_folder: bool = Field(
+        default=False,
+        description="The job runs in a folder of its own, with links to what is in `cwd`, also without `files`. False "
+        "and no `files` = it runs in `cwd`.",
     )
 
     written: list[Line] = Field(
         default_factory=list,
         max_length=MOST_FILES,
-        description="Paths below `cwd` that the cells write and do not read. With `files`, the job has no links to "
-        "them, so that what it writes there is its own.",
+        description="Paths below `cwd` that the cells write and do not read. A folder of the job's own has no links to "
+        "them, so that what the job writes there is its own.",
     )
 
     folders: list[Line] = Field(
         default_factory=list,
         max_length=MOST_FILES,
-        description="Folders below `cwd` that were there when the job was sent, and into which the cells write. With "
-        "`files`, the job has such folders of its own.",
+        description="Folders below `cwd` that were there when the job was sent, and into which the cells write. A "
+        "folder of the job's own has such folders, and no links to them.",
     )
 
     carried: Carried | None = Field(

@@ -58,9 +58,11 @@ class QueueList(BaseModel):
         """Names of the queues to which the user may send jobs."""
         return [queue.name for queue in self.queues if queue.member]
 
-    def describe_own(self) -> str:
-        """Return a sentence with these names, for a user who has to choose one."""
-        return f"Yours are {', '.join(self.own)}." if self.own else "You may use none; ask your administrator."
+    def ask_for_one(self, option: str) -> str:
+        """Return why no queue was chosen, for a user of none or of several; `option` names one in a request."""
+        if not self.own:
+            return "You may use no training queue. Ask your administrator for one."
+        return f"Which queue? Name it with {option}. Yours are {', '.join(self.own)}."
 
 
 class PoolView(BaseModel):

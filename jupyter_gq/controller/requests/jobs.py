@@ -84,13 +84,13 @@ class Jobs:
     async def check_folder(self, caller: Caller, submission: JobSubmission, key: str | None) -> None:
         """Raise `UnusableFolder` if it is known that the job cannot run in its working folder.
 
-        A job that takes files along is not checked, since it runs in a folder of its own. If the caller has made a job
-        with this idempotency key before, nothing is checked either.
+        A job that runs in a folder of its own is not checked. If the caller has made a job with this idempotency key
+        before, nothing is checked either.
         """
         manifest = submission.bundle.manifest
         find_fault = self._context.backend_of(Kind.TRAINING).capabilities.find_folder_fault
         is_sent_again = key is not None and self._context.store.by_idempotency_key(caller.user, key) is not None
-        if find_fault is None or manifest.files or is_sent_again:
+        if find_fault is None or manifest.files or manifest.own_folder or is_sent_again:
             return
         # In a thread: a file system that does not answer must not keep other requests waiting.
         if fault := await asyncio.to_thread(find_fault, caller.user, manifest.cwd):

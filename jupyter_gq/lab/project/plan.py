@@ -1,17 +1,21 @@
 """The plan for the files of one job: which go along, what stays, and in which folder the job runs."""
 
 import asyncio
+import os
 import posixpath
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
-from jupyter_gq.client.frozen_files import MOST_FILES, explain_unsafe_path
-from jupyter_gq.client.models import FileStore, FrozenFile
+from jupyter_gq.client.frozen_files import MOST_FILES, MOST_LINKS, explain_unsafe_path
+from jupyter_gq.client.models import FileStore, FrozenFile, Manifest
 from jupyter_gq.client.problems import ServiceError
 from jupyter_gq.domain.plain_text import quoted
 from jupyter_gq.lab.cells import parse_cell
 from jupyter_gq.lab.effects import find_effects
+from jupyter_gq.lab.outside import explain_missing
 from jupyter_gq.lab.refusal import RefusedRequest
 from jupyter_gq.lab.requests import CellsRequest, FilesPlan, PlannedFile
 from jupyter_gq.lab.requests import StayingFile as ShownStayingFile
@@ -25,6 +29,8 @@ _CUT_SHORT = (
     "The search for files took too long and ended early. Name a missing file by its path in the cell, or move the "
     "notebook to a folder with fewer files."
 )
+_COMES_BACK = "What it writes there comes back as its results"
+_LINKS = "; what it writes through a link changes your file."
 _NO_STORE = "The scheduler service takes no files along."
 
 
@@ -38,7 +44,10 @@ class Project:
     #: None if the service takes no files.
     store: FileStore | None
     caps: Caps
-    sees_paths: bool
+    #: Whether the user chose the live folder.
+    is_live: bool
+    #: Why the job runs in the notebook's folder if no file goes along, as a clause; "" = it does not.
+    needs_live: str
 
     @property
     def going(self) -> list[NeededFile]:
@@ -46,20 +55,22 @@ class Project:
         return [file for path, file in sorted(self.needed.going.items()) if path not in self.left_out]
 
     @property
-    def written(self) -> list[str]:
-        """The paths below the folder to which the job has no links, since it writes them."""
-        return self._list_safe(self.needed.written)
+    def has_own_folder(self) -> bool:
+        """Whether the job runs in a folder of its own."""
+        return bool(self.going) or not (self.is_live or self.needs_live)
 
-    @property
-    def folders(self) -> list[str]:
-        """The folders below the folder that the job has as its own, since it writes into them."""
-        return self._list_safe(self.needed.folders)
+    def describe_folder(self, manifest: Manifest) -> None:
+        """Set the fields of a manifest that say what the folder of the job's own looks like."""
+        if self.has_own_folder:
+            manifest.own_folder = True
+            manifest.written = self._list_safe(self.needed.written)
+            manifest.folders = self._list_safe(self.needed.folders)
 
     def _list_safe(self, paths: Iterable[str]) -> list[str]:
-        """Return those of these paths that a bundle can hold beside files that go along; none without such files."""
+        """Return those of these paths that a bundle can hold beside files that go along."""
         normal = dict.fromkeys(map(posixpath.normpath, paths))
         safe = [path for path in normal if path not in self.needed.going and not explain_unsafe_path(path)]
-        return safe[:MOST_FILES] if self.going else []
+        return safe[:MOST_FILES]
 
     def describe(self) -> FilesPlan:
         """Return the plan as the dialog shows it; files that the user leaves out are listed as well."""
@@ -89,7 +100,7 @@ class Project:
         return frozen
 
     def _is_reached(self, place: Path) -> bool:
-        return self.store is None or any(place.is_relative_to(folder) for folder in self.store.reached)
+        return self.store is None or _reaches(self.store, place)
 
     def _describe_staying(self, file: StayingFile) -> ShownStayingFile:
         is_away = ".." in Path(file.path).parts and bool(self.going)
@@ -105,16 +116,11 @@ class Project:
     def _describe_folder(self) -> list[str]:
         """Return sentences on the folder in which the job runs, and on what was not seen."""
         has_rest = self._is_reached(self.folder)
-        if self.going:
-            rest = "the other files of this folder are there as links" if has_rest else "no other file is there"
-            told = [
-                f"The job runs in a folder of its own with these files; {rest}.",
-                "What it writes there comes back as its results; what it writes through a link changes your file."
-                if has_rest
-                else "What it writes there comes back as its results.",
-            ]
+        if self.has_own_folder:
+            told = [self._describe_own_folder(has_rest=has_rest), _COMES_BACK + (_LINKS if has_rest else ".")]
         elif has_rest:
-            told = ["No file goes along: the job runs in the folder of the notebook, and writes there."]
+            why = f", since {self.needs_live}" if self.needs_live and not self.is_live else ""
+            told = [f"No file goes along: the job runs in the folder of the notebook, and writes there{why}."]
         else:
             told = ["No file goes along, and the job does not reach this folder: it begins in an empty one."]
         if self.store is None:
@@ -123,9 +129,17 @@ class Project:
             told.append(self._describe_ignore_problem())
         if self.needed.cut_short:
             told.append(_CUT_SHORT)
-        if self.sees_paths:
+        if not self.is_live:
             told.append(_COMPUTED)
         return told
+
+    def _describe_own_folder(self, *, has_rest: bool) -> str:
+        if self.going:
+            rest = "the other files of this folder are there as links" if has_rest else "no other file is there"
+            return f"The job runs in a folder of its own with these files; {rest}."
+        if has_rest:
+            return "The job runs in a folder of its own, where the files of this folder are links."
+        return "No file goes along, and the job does not reach this folder: it begins in an empty one."
 
     def _describe_ignore_problem(self) -> str:
         return (
@@ -169,8 +183,26 @@ async def find_project(
         left_out=frozenset(request.left_out_files),
         store=store,
         caps=caps,
-        sees_paths=not request.live_folder,
+        is_live=request.live_folder or store is None,
+        needs_live=await asyncio.to_thread(_explain_live, folder, sources, store),
     )
+
+
+def _reaches(store: FileStore, place: Path) -> bool:
+    """Return whether the jobs of this service reach a place on this machine."""
+    return any(place.is_relative_to(folder) for folder in store.reached)
+
+
+def _explain_live(folder: Path, sources: Sequence[str], store: FileStore | None) -> str:
+    """Return why a job without files must run in the notebook's folder, as a clause; "" if it need not."""
+    if not sources:
+        return "cells of this language are not read"
+    if store is not None and "/" not in store.reached and _reaches(store, folder):  # a pod, with the user's home
+        return "only that folder is kept while the job is paused"
+    with suppress(OSError), os.scandir(folder) as entries:
+        if next(islice(entries, MOST_LINKS, None), None) is not None:
+            return f"more than {MOST_LINKS:,} files are in it"
+    return explain_missing(sources)
 
 
 async def ask_for_limits(service: FileService) -> FileStore | None:

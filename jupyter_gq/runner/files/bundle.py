@@ -61,8 +61,10 @@ class Bundle:
     #: Names of the variables to save after the last cell, and the bytes that they may take together.
     returns: tuple[str, ...] = ()
     max_result_bytes: int = DEFAULT_RESULT_BYTES
-    #: Files that the job takes along; with some, it runs in a folder of its own.
+    #: Files that the job takes along.
     files: tuple[ProjectFile, ...] = ()
+    #: Whether the job runs in a folder of its own, in place of `cwd`; with files it always does.
+    own_folder: bool = False
     #: Paths that the cells write and do not read: the folder of the job has no links to them.
     written: tuple[str, ...] = ()
     #: Folders that the job has as its own, since the cells write into them.
@@ -106,6 +108,7 @@ def read_bundle(path: Path) -> Bundle:
             returns=tuple(manifest.get("returns", ())),
             max_result_bytes=int(document.get("max_result_bytes", DEFAULT_RESULT_BYTES)),
             files=tuple(_read_file(file) for file in manifest.get("files", ())),
+            own_folder=has_own_folder(manifest),
             written=tuple(map(str, manifest.get("written", ()))),
             folders=tuple(map(str, manifest.get("folders", ()))),
             carried=tuple(_read_pickle(entry) for entry in carried.get("pickles", ())),
@@ -118,6 +121,11 @@ def read_bundle(path: Path) -> Bundle:
         raise BundleError(str(error)) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BundleError(f"The job's bundle is damaged ({type(error).__name__}: {error}).") from error
+
+
+def has_own_folder(manifest: JsonMapping) -> bool:
+    """Return whether a job with this manifest runs in a folder of its own."""
+    return bool(manifest.get("files") or manifest.get("own_folder"))
 
 
 def _read_file(file: JsonMapping) -> ProjectFile:

@@ -1,4 +1,4 @@
-"""The folder of a job that takes files along: the frozen files, with links to the rest. Standard library only.
+"""The folder of a job's own: the files that go along, as they were, with links to the rest. Standard library only.
 
 Variables that a job takes along come in the same pack, behind the files. They are written beside that folder.
 
@@ -15,8 +15,9 @@ Rules
   come into the notebook's folder later are not.
 - Once: the files are written before the first cell of the first run on this disk; later runs find what the job left.
 
-See docs/decisions/0126-run-a-job-with-files-in-its-own-folder.md and
-docs/decisions/0195-link-no-file-that-the-cells-write.md.
+See docs/decisions/0126-run-a-job-with-files-in-its-own-folder.md,
+docs/decisions/0195-link-no-file-that-the-cells-write.md and
+docs/decisions/0307-run-each-sent-cell-in-a-folder-of-its-own.md.
 """
 
 import fcntl
@@ -29,7 +30,7 @@ from io import BufferedReader
 from itertools import islice
 from pathlib import Path
 
-from jupyter_gq.client.frozen_files import PACK, PART_SIZE, explain_unsafe_path
+from jupyter_gq.client.frozen_files import MOST_LINKS, PACK, PART_SIZE, explain_unsafe_path
 from jupyter_gq.runner.problems import BundleError
 
 from .bundle import Bundle, CarriedPickle, ProjectFile
@@ -37,8 +38,6 @@ from .folder import RunFolder
 
 #: Folders that programs make beside code; they are neither linked nor results.
 CACHES = frozenset({"__pycache__", ".ipynb_checkpoints", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
-#: Most links into the notebook's folder.
-MOST_LINKS = 10_000
 #: Most links in the place of a link to one folder, so that the cells write into a folder of the job's own.
 MOST_LINKED = 1000
 _TOO_MANY = (
@@ -52,24 +51,25 @@ def prepare_project(folder: RunFolder, bundle: Bundle) -> Bundle:
     """Fill the job's own folder, once for a job and disk, and return the bundle with that working folder.
 
     Writes the files that go along, folders into which the cells write, links to the rest, and the pickles. A bundle
-    without files is returned unchanged. Raises `BundleError` if something is incomplete, and `OSError` if the disk
-    refuses.
+    that runs in the notebook's folder is returned unchanged. Raises `BundleError` if something is incomplete, and
+    `OSError` if the disk refuses.
     """
-    if not bundle.files and not bundle.carried:
+    if not bundle.own_folder and not bundle.carried:
         return bundle
     root = folder.results / "files"
     with _only_task(folder.job / "files.lock"):
         done = folder.job / _DONE
         if not done.exists():
             _unpack(folder, root, bundle)
-            if bundle.files:
+            if bundle.own_folder:
+                root.mkdir(parents=True, exist_ok=True)
                 _make_folders(Path(bundle.cwd), root, bundle.folders)
                 left = _link_rest(Path(bundle.cwd), root, bundle.written)
                 if left:
                     print(_TOO_MANY.format(left=left, folder=bundle.cwd), flush=True)  # noqa: T201 - this is the run's log
             done.touch(mode=0o600)
             (folder.job / PACK).unlink(missing_ok=True)
-    return replace(bundle, cwd=str(root)) if bundle.files else bundle
+    return replace(bundle, cwd=str(root)) if bundle.own_folder else bundle
 
 
 def is_unchanged(path: Path, file: ProjectFile) -> bool:

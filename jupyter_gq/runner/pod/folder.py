@@ -20,6 +20,7 @@ from jupyter_gq.client.variables import (
     select_variables,
 )
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
+from jupyter_gq.runner.files.bundle import has_own_folder
 from jupyter_gq.runner.files.folder import RunFolder
 from jupyter_gq.runner.output.executed_notebook import write_notebook
 from jupyter_gq.runner.problems import BundleError, describe_disk_error
@@ -40,13 +41,13 @@ _POD_VARIABLES = (
 def write_job_files(folder: RunFolder, document: JsonMapping, granted: TaskGrant, checkpoint: Path | None) -> None:
     """Write the files that the runner reads: bundle, token, checkpoint folder, executed notebook (if there is one).
 
-    Task 0 also gets the spool. If the job takes no files along and its working folder cannot be used, the `cwd` of
+    Task 0 also gets the spool. If the job has no folder of its own and its working folder cannot be used, the `cwd` of
     `document["manifest"]` is changed to the home folder. Raises `BundleError` if the disk refuses, the bundle is
     damaged, or the volume for checkpoints cannot be written.
     """
     try:
         bundle = {name: value for name, value in document.items() if name != EXECUTED}
-        if not bundle["manifest"].get("files"):  # a job with files has a folder of its own
+        if not has_own_folder(bundle["manifest"]):
             _choose_working_folder(bundle["manifest"])
         folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         (folder.job / "bundle.json").write_text(json.dumps(bundle), encoding="utf-8")

@@ -114,6 +114,10 @@ def describe_over_limit(victim: Workload, broken: ExceededLimit) -> str:
     lowered = f"the limit of {broken.account.queue.name} was lowered to {broken.amount}"
     if isinstance(victim, Replica):
         return f"{_runs_on(victim)}: {lowered}. {_GROWS} when there is room under it."
+    if not broken.admits(victim):
+        return (
+            f"Paused: {lowered}, and it needs more. Ask for less, move it to another queue, or wait for a higher limit."
+        )
     return f"Paused: {lowered}. Continues by itself when there is room under it."
 
 

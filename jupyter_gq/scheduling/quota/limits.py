@@ -26,6 +26,12 @@ class ExceededLimit:
         """Tell whether the workload or replica holds some of the resource whose limit is exceeded."""
         return bool(gang.held(unit) if self.which is None else gang.held_host(unit)[self.which])
 
+    def admits(self, unit: Workload) -> bool:
+        """Tell whether the least that the workload or replica needs is within the limit."""
+        if self.which is None:
+            return gang.smallest(unit) <= (self.account.queue.limit or NO_GPU)
+        return gang.smallest_host(unit)[self.which] <= (self.account.host_limits[self.which] or 0)
+
     @property
     def amount(self) -> str:
         """The limit in words, such as "2 GPUs", "8 CPU cores" or "512 GiB of memory"."""

@@ -64,6 +64,7 @@ describe('the dialog of a job that is sent again', () => {
       memory: '16 GiB',
       model: 'H100',
       expected: '1 h 30 min',
+      limit: '',
       priority: '5',
       software: 'PyTorch 2.9'
     });
@@ -84,23 +85,20 @@ describe('the dialog of a job that is sent again', () => {
 
   it('keeps settings that have no field, and says so', () => {
     const { start, notes } = open({
-      max_seconds: 7200,
       preferred_gpu_models: ['H100', 'A100'],
       within: 'rack'
     });
     expect(start.unshown).toEqual({
-      max_seconds: 7200,
       preferred_gpu_models: ['H100', 'A100'],
       within: 'rack'
     });
-    expect(notes).toEqual([
-      'As before, the job runs for at most 2 h, prefers H100, then A100, has all tasks in one rack.'
-    ]);
+    expect(notes).toEqual(['As before, the job prefers H100, then A100, has all tasks in one rack.']);
   });
 
   it('leaves the limit of the queue to the queue', () => {
     const me = aMe({ queues: [aQueue({ max_seconds: 7200 })] });
-    expect(open({ max_seconds: 7200 }, me).start.unshown).toEqual({});
+    expect(open({ max_seconds: 7200 }, me).values.limit).toBe('');
+    expect(open({ max_seconds: 5400 }, me).values.limit).toBe('1 h 30 min');
   });
 
   it('says which settings are no longer possible', () => {

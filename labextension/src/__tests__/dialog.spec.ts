@@ -108,7 +108,8 @@ describe('a refusal to send', () => {
 
   it.each([
     ['priority', 'high', '0'],
-    ['expected_seconds', 'long', '1 h']
+    ['expected_seconds', 'long', '1 h'],
+    ['max_seconds', 'long', '1 h']
   ])('leads to the field with the problem, which is not folded away: %s', async (name, wrong, right) => {
     await open();
     const into = jest.spyOn(Element.prototype, 'scrollIntoView');
@@ -139,11 +140,11 @@ it('sends what it started with, also what has no field', async () => {
   const { requests } = await open({
     returns: 'model, loss',
     environment: { variables: null, secrets: [] },
-    unshown: { max_seconds: 60, within: 'rack', preferred_gpu_models: ['H100'] }
+    unshown: { within: 'rack', preferred_gpu_models: ['H100'] }
   });
   expect((all('#jp-gq-send-returns')[0] as HTMLInputElement).value).toBe('model, loss');
   await perform(() => all('.jp-Dialog .jp-mod-accept')[0].click());
   expect(requests).toMatchObject([
-    { max_seconds: 60, within: 'rack', preferred_gpu_models: ['H100'], returns: ['model', 'loss'] }
+    { within: 'rack', preferred_gpu_models: ['H100'], returns: ['model', 'loss'] }
   ]);
 });

@@ -27,11 +27,19 @@ const NOTHING: IFormValues = {
   memory: '',
   model: '',
   expected: '',
+  limit: '',
   priority: '',
   software: ''
 };
-const ALL: IFormValues = { ...NOTHING, cpus: ' 4 ', memory: '16', model: 'H100', expected: '2 h' };
-const OFFER = { models: ['A100', 'H100'], maxPriority: 0 };
+const ALL: IFormValues = {
+  ...NOTHING,
+  cpus: ' 4 ',
+  memory: '16',
+  model: 'H100',
+  expected: '2 h',
+  limit: ' 1 d '
+};
+const OFFER = { models: ['A100', 'H100'], maxPriority: 0, maxSeconds: null };
 
 describe('what is asked for', () => {
   it('says null for what is left empty', () => {
@@ -46,6 +54,7 @@ describe('what is asked for', () => {
       memory: null,
       gpu_model: null,
       expected_seconds: null,
+      max_seconds: null,
       priority: 0,
       software: ''
     });
@@ -56,7 +65,8 @@ describe('what is asked for', () => {
       cpus: '4',
       memory: '16',
       gpu_model: 'H100',
-      expected_seconds: 7200
+      expected_seconds: 7200,
+      max_seconds: 86400
     });
   });
 
@@ -115,6 +125,14 @@ describe('what is asked for', () => {
     });
   });
 
+  it('is wrong at the field for the longest time, too', () => {
+    const of = (limit: string): unknown => makeRequest({ ...NOTHING, limit }, OFFER, ENGLISH);
+    expect([of('soon'), of('3661 d')]).toEqual(
+      Array(2).fill(expect.objectContaining({ code: 'invalid_duration', field: 'max_seconds' }))
+    );
+    expect(summarizeValues({ ...NOTHING, limit: '2 h' }, OFFER, ENGLISH)).toBe('at most 2 h');
+  });
+
   it('is wrong where the service would not take it', () => {
     expect(makeRequest({ ...ALL, expected: '3660 d' }, OFFER, ENGLISH)).toHaveProperty(
       'expected_seconds',
@@ -141,7 +159,9 @@ describe('what is asked for', () => {
 
   it('is said in short beside the closed section', () => {
     expect(summarizeValues(NOTHING, OFFER, ENGLISH)).toBe('');
-    expect(summarizeValues(ALL, OFFER, ENGLISH)).toBe('4 CPU cores · 16 GiB · H100 · about 2 h');
+    expect(summarizeValues(ALL, OFFER, ENGLISH)).toBe(
+      '4 CPU cores · 16 GiB · H100 · about 2 h · at most 1 d'
+    );
     expect(summarizeValues({ ...NOTHING, cpus: '1', expected: 'soon' }, OFFER, ENGLISH)).toBe(
       '1 CPU core · soon'
     );
@@ -170,7 +190,13 @@ describe('what is asked for', () => {
   it('is proposed again where it is still possible', () => {
     const me = { queues: [aQueue(), aQueue({ name: 'nlp' })], largest_request: '4' };
     const kept = selectRemembered({ ...ALL, queue: 'nlp', gpus: '4' }, 'a.ipynb');
-    expect(proposeValues(kept, me, 'a.ipynb', 'a')).toEqual({ ...ALL, name: 'a', queue: 'nlp', gpus: '4' });
+    expect(proposeValues(kept, me, 'a.ipynb', 'a')).toEqual({
+      ...ALL,
+      name: 'a',
+      queue: 'nlp',
+      gpus: '4',
+      limit: ''
+    });
     expect(proposeValues({}, me, 'a.ipynb', 'a')).toEqual({ ...NOTHING, name: 'a' });
     expect(proposeValues(kept, { ...me, queues: [aQueue()] }, 'a.ipynb', 'a').queue).toBe('vision');
     expect(proposeValues(kept, me, 'b.ipynb', 'b')).toMatchObject({ expected: '', cpus: ' 4 ' });

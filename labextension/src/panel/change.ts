@@ -1,13 +1,15 @@
-/** What the owner of a waiting job writes into the fields of its change, and the request that follows. Pure. */
+/** What the owner of a job writes into the fields of its change, and the request that follows. Pure. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { readDevices } from '../amounts';
 import { isProblem } from '../client';
+import { readDuration } from '../send/duration';
 import type { ITaskFields } from '../send/tasks';
 import { readTaskFields } from '../send/tasks';
 import type { IOffer } from '../send/values';
 import { readPriority } from '../send/values';
+import { formatSpan } from '../times';
 import type { JobChange, JobSummary, Problem } from '../wire';
 
 /** The text in the fields. */
@@ -16,6 +18,8 @@ export interface IChangeFields extends ITaskFields {
   readonly devices: string;
   /** A whole number; "" = 0. */
   readonly priority: string;
+  /** The longest time that the job may run; "" = no limit of its own. */
+  readonly limit: string;
 }
 
 /** Return the fields as they are before the owner of the job writes into them. */
@@ -24,14 +28,15 @@ export function openFields(job: JobSummary): IChangeFields {
     devices: job.gpu_memory ?? job.gpus,
     tasks: String(job.tasks),
     minTasks: job.min_tasks === null ? '' : String(job.min_tasks),
-    priority: String(job.priority)
+    priority: String(job.priority),
+    limit: job.max_seconds === null ? '' : formatSpan(job.max_seconds)
   };
 }
 
 /**
- * Return the change of the job that the fields ask for, or the problem of a text that is no number of tasks or no
- * priority on offer, or of an empty field for GPUs; null if nothing would change. The priority that the job has may stay,
- * however high it is.
+ * Return the change of the job that the fields ask for, or the problem of a text that is no number of tasks, no
+ * priority on offer or no length of time, or of an empty field for GPUs; null if nothing would change. The priority that
+ * the job has may stay, however high it is.
  */
 export function readChange(
   job: JobSummary,
@@ -53,6 +58,10 @@ export function readChange(
   if (typeof priority !== 'number') {
     return priority;
   }
+  const limit = readDuration(fields.limit, 'max_seconds', trans);
+  if (isProblem(limit)) {
+    return limit;
+  }
   const most = numbers.tasks ?? 1;
   const least = numbers.min_tasks ?? most;
   const change: JobChange = {
@@ -60,7 +69,8 @@ export function readChange(
     ...(most === job.tasks && least === (job.min_tasks ?? job.tasks)
       ? {}
       : { tasks: most, min_tasks: least }),
-    ...(priority === job.priority ? {} : { priority })
+    ...(priority === job.priority ? {} : { priority }),
+    ...(fields.limit.trim() === openFields(job).limit ? {} : { max_seconds: limit ?? 0 })
   };
   return Object.keys(change).length === 0 ? null : change;
 }

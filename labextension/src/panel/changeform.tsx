@@ -1,4 +1,4 @@
-/** The form in which the owner of a waiting job asks for other GPUs, other numbers of tasks or another priority. */
+/** The form in which the owner of a job changes its priority and longest time, and its GPUs and tasks while it waits. */
 
 import type { Dialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -6,7 +6,8 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { isProblem } from '../client';
-import { warnOfChange } from '../jobs';
+import { isWaiting, warnOfChange } from '../jobs';
+import { describeLimit } from '../send/duration';
 import { TextField } from '../send/field';
 import type { IOffer } from '../send/values';
 import { describePriority } from '../send/values';
@@ -15,7 +16,7 @@ import type { IChangeFields } from './change';
 import { openFields, readChange } from './change';
 
 /** Fields that show their own problem. */
-const FIELDS = ['gpus', 'tasks', 'min_tasks', 'priority'];
+const FIELDS = ['gpus', 'tasks', 'min_tasks', 'priority', 'max_seconds'];
 
 /** What the user wrote, and the problem of it that the service found. */
 export interface IRefusedChange {
@@ -33,7 +34,7 @@ export interface IWrittenChange {
 export class ChangeForm extends ReactWidget implements Dialog.IBodyWidget<IWrittenChange> {
   constructor(
     private readonly _job: JobSummary,
-    private readonly _offer: Pick<IOffer, 'maxPriority'>,
+    private readonly _offer: Pick<IOffer, 'maxPriority' | 'maxSeconds'>,
     private readonly _trans: TranslationBundle,
     refused: IRefusedChange | null = null
   ) {
@@ -69,7 +70,35 @@ export class ChangeForm extends ReactWidget implements Dialog.IBodyWidget<IWritt
 
   private _renderFields(problem: Problem | null): React.JSX.Element {
     const trans = this._trans;
-    const { devices, tasks, minTasks, priority } = this._fields;
+    const { priority, limit } = this._fields;
+    return (
+      <>
+        {isWaiting(this._job.phase) && this._renderRequest(problem)}
+        <TextField
+          id="priority"
+          label={trans.__('Priority')}
+          hint={describePriority(this._offer, trans)}
+          placeholder="0"
+          problem={problem}
+          value={priority}
+          onChange={written => this._set({ priority: written })}
+        />
+        <TextField
+          id="max_seconds"
+          label={trans.__('Longest time')}
+          hint={describeLimit(this._offer.maxSeconds, trans)}
+          problem={problem}
+          value={limit}
+          onChange={written => this._set({ limit: written })}
+        />
+      </>
+    );
+  }
+
+  /** Return the fields that can change only while the job waits. */
+  private _renderRequest(problem: Problem | null): React.JSX.Element {
+    const trans = this._trans;
+    const { devices, tasks, minTasks } = this._fields;
     return (
       <>
         <TextField
@@ -99,15 +128,6 @@ export class ChangeForm extends ReactWidget implements Dialog.IBodyWidget<IWritt
           problem={problem}
           value={minTasks}
           onChange={written => this._set({ minTasks: written })}
-        />
-        <TextField
-          id="priority"
-          label={trans.__('Priority')}
-          hint={describePriority(this._offer, trans)}
-          placeholder="0"
-          problem={problem}
-          value={priority}
-          onChange={written => this._set({ priority: written })}
         />
       </>
     );

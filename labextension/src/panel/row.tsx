@@ -181,7 +181,7 @@ function Actions({
         onClick={() => actions.openResult(job)}
       />
       {isCancellable(job) && <HoldAction job={job} actions={actions} trans={trans} />}
-      {isWaiting(job.phase) && <WaitingActions job={job} movable={movable} actions={actions} trans={trans} />}
+      {isCancellable(job) && <ChangeActions job={job} movable={movable} actions={actions} trans={trans} />}
       {isFinal(job.phase) && (
         <Action
           label={nameAgain(job.phase, trans)}
@@ -223,8 +223,8 @@ function HoldAction({
   );
 }
 
-/** The buttons of a job that waits. */
-function WaitingActions({
+/** The buttons that change a job; another queue is possible only while it waits. */
+function ChangeActions({
   job,
   movable,
   actions,
@@ -236,20 +236,26 @@ function WaitingActions({
       <Action
         label={trans.__('Change…')}
         about={name}
-        title={trans.__('Ask for other GPUs, or for another number of tasks.')}
+        title={
+          isWaiting(job.phase)
+            ? trans.__('Ask for other GPUs or tasks, or change the priority or the longest time.')
+            : trans.__('Change the priority or the longest time.')
+        }
         onClick={() => actions.change(job)}
       />
-      <Action
-        label={trans.__('Move…')}
-        about={name}
-        disabled={!movable}
-        title={
-          movable
-            ? trans.__('Let the job wait in another queue.')
-            : trans.__('There is no other queue that you may use.')
-        }
-        onClick={() => actions.move(job)}
-      />
+      {isWaiting(job.phase) && (
+        <Action
+          label={trans.__('Move…')}
+          about={name}
+          disabled={!movable}
+          title={
+            movable
+              ? trans.__('Let the job wait in another queue.')
+              : trans.__('There is no other queue that you may use.')
+          }
+          onClick={() => actions.move(job)}
+        />
+      )}
     </>
   );
 }

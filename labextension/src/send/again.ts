@@ -40,7 +40,7 @@ export function describeOpening(
   trans: TranslationBundle
 ): IOpening {
   const values = repeatValues(job, proposed, me);
-  const unshown = listUnshown(job, me);
+  const unshown = listUnshown(job);
   return {
     values,
     start: {
@@ -72,19 +72,24 @@ function repeatValues(job: JobView, proposed: IFormValues, me: Possible): IFormV
     memory: job.memory ?? '',
     model: job.gpu_model ?? '',
     expected: job.expected_seconds === null ? '' : formatSpan(job.expected_seconds),
+    limit: showOwnLimit(job, me),
     priority: job.priority === 0 ? '' : String(job.priority),
     // An earlier release of the service does not send the field.
     software: job.software ?? ''
   };
 }
 
-/** Return the settings without a field. The limit of a queue is no setting of the job. */
-function listUnshown(job: JobView, me: Possible): UnshownSettings {
+/** Return the longest time that a job may run as text; "" if it has only the limit of its queue. */
+function showOwnLimit(job: JobView, me: Possible): string {
   const limit = me.queues.find(queue => queue.name === job.queue)?.max_seconds ?? null;
+  return job.max_seconds === null || job.max_seconds === limit ? '' : formatSpan(job.max_seconds);
+}
+
+/** Return the settings without a field. */
+function listUnshown(job: JobView): UnshownSettings {
   return {
     ...(job.preferred_gpu_models.length > 0 && { preferred_gpu_models: job.preferred_gpu_models }),
-    ...(job.within !== null && { within: job.within }),
-    ...(job.max_seconds !== limit && { max_seconds: job.max_seconds })
+    ...(job.within !== null && { within: job.within })
   };
 }
 
@@ -138,9 +143,8 @@ function describeLost(job: JobView, values: IFormValues, me: Possible, trans: Tr
 
 /** Return a sentence with the settings that have no field; none without such a setting. */
 function describeUnshown(unshown: UnshownSettings, trans: TranslationBundle): string[] {
-  const { max_seconds, preferred_gpu_models = [], within } = unshown;
+  const { preferred_gpu_models = [], within } = unshown;
   const kept = [
-    max_seconds ? trans.__('runs for at most %1', formatSpan(max_seconds)) : '',
     preferred_gpu_models.length > 0
       ? trans.__('prefers %1', preferred_gpu_models.join(trans.__(', then ')))
       : '',

@@ -8,6 +8,7 @@ import { Caret } from '../panel/parts';
 import type { PoolView, Problem, QueueView } from '../wire';
 import type { IFormValues, IOffer } from './values';
 import { formatDefault, canChooseModel, describePriority, formatHint, summarizeValues } from './values';
+import { describeLimit } from './duration';
 import { describeField, Field, TextField } from './field';
 import type { ISoftware } from './software';
 import { addChosen } from './software';
@@ -34,6 +35,7 @@ export const MORE_FIELDS = [
   'memory',
   'gpu_model',
   'expected_seconds',
+  'max_seconds',
   'priority',
   'software'
 ];
@@ -70,6 +72,14 @@ export function More(props: IMoreProps): React.JSX.Element {
           value={values.expected}
           problem={problem}
           onChange={expected => props.onValues({ ...values, expected })}
+        />
+        <TextField
+          id="max_seconds"
+          label={trans.__('Longest time')}
+          hint={describeLimit(offer.maxSeconds, trans)}
+          value={values.limit}
+          problem={problem}
+          onChange={limit => props.onValues({ ...values, limit })}
         />
         <PriorityField {...props} />
         <SoftwareField {...props} />

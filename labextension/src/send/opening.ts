@@ -11,7 +11,7 @@ import { findTargets } from './targets';
 import type { IFormValues } from './values';
 
 /** The settings of a job that have no field in the dialog. */
-export type UnshownSettings = Pick<JobRequest, 'preferred_gpu_models' | 'within' | 'max_seconds'>;
+export type UnshownSettings = Pick<JobRequest, 'preferred_gpu_models' | 'within'>;
 
 /** What the dialog starts with beside the values of its fields. */
 export interface IStart {

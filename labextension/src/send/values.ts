@@ -3,9 +3,11 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { listGpuChoices, formatCores, formatGpus, parseMilli } from '../amounts';
+import { isProblem } from '../client';
 import { listMemberQueues } from '../queues';
-import { parseSpan, formatSpan } from '../times';
+import { formatSpan } from '../times';
 import type { Bounds, JobRequest, JobView, Me, PoolView, Problem, QueueView } from '../wire';
+import { readDuration } from './duration';
 import { readTaskFields, summarizeTasks } from './tasks';
 
 /** The text in each field; "" means that the user left the field empty. */
@@ -20,6 +22,8 @@ export interface IFormValues {
   readonly memory: string;
   readonly model: string;
   readonly expected: string;
+  /** The longest time that the job may run. */
+  readonly limit: string;
   readonly priority: string;
   /** Name of an image or of another kernel; "" = the software of the notebook. */
   readonly software: string;
@@ -31,6 +35,8 @@ export interface IOffer {
   readonly models: readonly string[];
   /** The highest priority that the user may give to a job. */
   readonly maxPriority: number;
+  /** The longest time in seconds that a job may run; null = no limit. */
+  readonly maxSeconds: number | null;
 }
 
 /** Lowest priority that the service accepts. */
@@ -42,34 +48,19 @@ export type IRememberedValues = Partial<Omit<IFormValues, 'name'> & { readonly n
 const FIELDS = ['queue', 'gpus', 'gpuMemory', 'cpus', 'memory', 'model', 'expected'] as const;
 const REMEMBERED = [...FIELDS, 'notebook'] as const;
 
-/** Longest expected duration that the service accepts, in seconds. */
-const LONGEST = 10 * 366 * 24 * 3600;
-
-/** Return a problem with the expected duration. */
-function makeProblem(message: string): Problem {
-  return { code: 'invalid_duration', field: 'expected_seconds', message };
-}
-
 /** Return the request for the service, or the problem of a duration or priority that is malformed or too large. */
 export function makeRequest(
   values: IFormValues,
   offer: IOffer,
   trans: TranslationBundle
 ): JobRequest | Problem {
-  const expected = values.expected.trim();
-  const seconds = expected === '' ? null : parseSpan(expected);
-  if (expected !== '' && seconds === null) {
-    return makeProblem(
-      trans.__(
-        '“%1” is not a length of time. Write a number with a unit, such as 45 min, 2 h 30 min or 3 d.',
-        expected
-      )
-    );
+  const expected = readDuration(values.expected, 'expected_seconds', trans);
+  if (isProblem(expected)) {
+    return expected;
   }
-  if (seconds !== null && seconds > LONGEST) {
-    return makeProblem(
-      trans.__('“%1” is more than ten years. Write a shorter time, or leave the field empty.', expected)
-    );
+  const limit = readDuration(values.limit, 'max_seconds', trans);
+  if (isProblem(limit)) {
+    return limit;
   }
   const priority = readPriority(values.priority, offer, values.queue, trans);
   if (typeof priority !== 'number') {
@@ -89,7 +80,8 @@ export function makeRequest(
     memory: values.memory.trim() || null,
     gpu_model:
       canChooseModel(values, offer.models) && offer.models.includes(values.model) ? values.model : null,
-    expected_seconds: seconds,
+    expected_seconds: expected,
+    max_seconds: limit,
     priority,
     software: values.software
   };
@@ -171,6 +163,7 @@ export function summarizeValues(values: IFormValues, offer: IOffer, trans: Trans
     'expected_seconds' in request && typeof request.expected_seconds === 'number'
       ? trans.__('about %1', formatSpan(request.expected_seconds))
       : values.expected.trim() || null,
+    values.limit.trim() === '' ? null : trans.__('at most %1', values.limit.trim()),
     readInteger(values.priority) === 0 ? null : trans.__('priority %1', values.priority.trim()),
     values.software || null
   ];
@@ -198,9 +191,13 @@ export function findPool(queue: QueueView | undefined, pools: readonly PoolView[
   return pools.find(pool => pool.name === queue?.pool);
 }
 
-/** Return the GPU models and the highest priority that the dialog can offer in a queue. */
+/** Return what a queue makes possible, as far as the dialog offers it. */
 export function describeOffer(queue: QueueView | undefined, pools: readonly PoolView[]): IOffer {
-  return { models: findPool(queue, pools)?.models ?? [], maxPriority: queue?.max_priority ?? 0 };
+  return {
+    models: findPool(queue, pools)?.models ?? [],
+    maxPriority: queue?.max_priority ?? 0,
+    maxSeconds: queue?.max_seconds ?? null
+  };
 }
 
 /** Return the values that are kept for the next dialog. */
@@ -239,6 +236,8 @@ export function proposeValues(
     model: kept.model ?? '',
     // The expected duration depends on the work, and another notebook is other work.
     expected: kept.notebook === notebook ? (kept.expected ?? '') : '',
+    // So does the longest time, and it ends a job.
+    limit: '',
     // One urgent job does not make the next one urgent.
     priority: '',
     // Another notebook has other kernels, and other needs.

@@ -15,7 +15,7 @@ import jupyter_gq
 folder = jupyter_gq.results_dir()
 (folder / "plots").mkdir()
 _ = (folder / "plots/loss.csv").write_text("epoch,loss\\n1,0.5\\n")
-_ = (folder / "notes.txt").write_text("written by the job")
+_ = open("notes.txt", "w").write("written by the job")
 print("written")
 """
 

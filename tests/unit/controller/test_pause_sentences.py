@@ -31,7 +31,8 @@ async def paused_by_a_lower_limit(world):
     world.settings.current = settings(limit="0", quota="0")
     await world.step(4)
     assert world.job(job).sentence == (
-        "Paused: the limit of vision was lowered to 0 GPU. Continues by itself when there is room under it."
+        "Paused: the limit of vision was lowered to 0 GPU, and it needs more. "
+        "Ask for less, move it to another queue, or wait for a higher limit."
     )
     return job
 
@@ -42,7 +43,7 @@ async def test_a_limit_that_is_gone_is_not_all_that_is_said(world):
     await world.step(3)
     world.settings.current = settings(quota="0")
     await world.step(2)
-    told, _, now = world.job(job).sentence.partition("there is room under it. ")
+    told, _, now = world.job(job).sentence.partition("wait for a higher limit. ")
     assert told.startswith("Paused: the limit of vision was lowered")
     assert "GPU" in now, "nothing about what it waits for now"
 

@@ -3,6 +3,7 @@
 import pytest
 
 from jupyter_gq.lab.hidden_inputs import find_differences
+from jupyter_gq.lab.outside import explain_missing
 from jupyter_gq.lab.project.needed import NeededFile
 
 from .test_hidden_inputs import steps
@@ -62,3 +63,32 @@ def test_another_cell_may_have_imported_the_function():
 )
 def test_other_paths_are_not(source):
     assert told(source) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "open('../data/a.csv')",
+        "def read(): return open(f'../{name}')",
+        "ROOT = '..'",
+        "!cp ../a.csv .",
+        "%cd ..",
+        "!ls ..",
+        "%%bash\ncat ../a.csv",
+        "from pathlib import Path\nroot = Path.cwd().parent",
+    ],
+)
+def test_a_job_whose_cells_may_go_up_is_told_from_others(source):
+    assert explain_missing(["x = 1", source]) == "the cells name what is above it"
+
+
+@pytest.mark.parametrize("source", ["import os\nos.walk('.')", "Path().rglob('*.csv')", "!find . -name a.csv"])
+def test_a_job_whose_cells_search_is_told_from_others(source):
+    assert explain_missing([source]) == "the cells search the folders in it"
+
+
+@pytest.mark.parametrize(
+    "source", ["print('...')", "x[..., 0]", "open('a..b')", "node.parent", "a = [1.]\nb = 1..real"]
+)
+def test_a_job_whose_cells_stay_below_misses_nothing(source):
+    assert explain_missing([source]) == ""

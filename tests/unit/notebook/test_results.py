@@ -203,6 +203,19 @@ def test_the_magic_assigns_and_says_what(server: Server, capsys) -> None:
         shell.magics["gq_load"]("job-2")
 
 
+@pytest.mark.parametrize("line", ["job-1", "job-1 model lost loss"])
+def test_the_magic_assigns_what_can_be_loaded_and_gives_the_reason_for_each_other_name(
+    server: Server, capsys, line
+) -> None:
+    server.has("job-1", model=[1], lost=b"no pickle", loss=0.5)
+    shell = Shell()
+    jupyter_gq.load_ipython_extension(shell)
+    with pytest.raises(Exception, match="lost cannot be loaded here"):
+        shell.magics["gq_load"](line)
+    assert shell.pushed == {"model": [1], "loss": 0.5}
+    assert capsys.readouterr().out == "Loaded model (list), loss (float)\n"
+
+
 def test_the_newest_job_is_named_last_and_the_magic_says_which_it_was(server: Server, capsys) -> None:
     server.has("job-2", model=[1])
     server.answers["/jobs/last"] = {"id": "job-2"}

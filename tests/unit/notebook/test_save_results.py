@@ -72,9 +72,10 @@ class SaysNothing(Exception):
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (SystemExit(3), "3"),
+        (SystemExit(3), "SystemExit: 3"),
+        (KeyError("lr"), "KeyError: 'lr'"),
         (SaysNothing(), "SaysNothing"),
-        (ValueError("\ud800"), "\\ud800"),
+        (ValueError("\ud800"), "ValueError: \\ud800"),
         (ValueError(), "ValueError"),
     ],
 )

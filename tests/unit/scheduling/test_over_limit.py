@@ -27,6 +27,17 @@ def test_the_newest_goes_until_the_limit_holds():
     assert run_cycle(after, Policy(), NOW).instructions == ()
 
 
+@pytest.mark.parametrize(("gpus", "fits"), [("1", True), ("2", False)])
+def test_work_that_can_never_be_under_the_limit_is_promised_nothing(gpus, fits):
+    cluster = Cluster().node("n", 3).queue("q", 0, limit=1)
+    devices = [f"n-{number}" for number in range(1, 1 + int(gpus))]
+    cluster.add(running(a_job("old", "q"), "n-0"), running(a_job("new", "q", gpus), *devices, since=9))
+    (instruction,) = run_cycle(cluster.snapshot(), Policy(), NOW).instructions
+    promise = "Continues by itself when there is room under it."
+    remedy = "Ask for less, move it to another queue, or wait for a higher limit."
+    assert instruction.sentence.endswith(promise if fits else remedy)
+
+
 def test_a_limit_above_is_obeyed_too_and_other_queues_are_left_alone():
     cluster = Cluster().node("n", 3).queue("d", 0, limit=1).queue("d/a", parent="d").queue("e")
     cluster.add(*[running(a_job(f"a{i}", "d/a"), f"n-{i}", since=i) for i in range(2)])
@@ -80,7 +91,7 @@ def test_one_of_memory_too_and_what_cannot_be_paused_stays():
         cluster.add(running(job, f"n-{since // 9}", since=since))
     (instruction,) = run_cycle(cluster.snapshot(), Policy(), NOW).instructions
     assert instruction.workload == "old"
-    assert instruction.sentence.startswith("Paused: the limit of q was lowered to 10 MiB of memory.")
+    assert instruction.sentence.startswith("Paused: the limit of q was lowered to 10 MiB of memory, and it needs more.")
 
 
 def test_of_processors_too_what_a_team_borrows_goes_before_what_another_is_entitled_to():

@@ -1,0 +1,39 @@
+/** The fields for lengths of time: how they become seconds of a request. Pure. */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import { formatSpan, parseSpan } from '../times';
+import type { Problem } from '../wire';
+
+/** Longest time that the service accepts, in seconds. */
+const LONGEST = 10 * 366 * 24 * 3600;
+
+/** Return the seconds in a field, null for an empty one, or the problem of a text that is no length of time. */
+export function readDuration(
+  text: string,
+  field: 'expected_seconds' | 'max_seconds',
+  trans: TranslationBundle
+): number | null | Problem {
+  const written = text.trim();
+  if (written === '') {
+    return null;
+  }
+  const seconds = parseSpan(written);
+  if (seconds !== null && seconds <= LONGEST) {
+    return seconds;
+  }
+  const message =
+    seconds === null
+      ? trans.__(
+          '“%1” is not a length of time. Write a number with a unit, such as 45 min, 2 h 30 min or 3 d.',
+          written
+        )
+      : trans.__('“%1” is more than ten years. Write a shorter time, or leave the field empty.', written);
+  return { code: 'invalid_duration', field, message };
+}
+
+/** Return the hint beside a field for the longest time that a job may run; `most` is the limit of its queue. */
+export function describeLimit(most: number | null, trans: TranslationBundle): string {
+  const meaning = trans.__('over all runs, without pauses; then it saves its state and ends');
+  return most === null ? meaning : trans.__('%1; at most %2 in this queue', meaning, formatSpan(most));
+}
