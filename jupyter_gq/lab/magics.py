@@ -4,7 +4,7 @@ Rules
 -----
 - Magics are calls such as `get_ipython().run_line_magic("time", "f()")`, as IPython's transformer writes them.
 - Code: the Python in `%%time`, `%timeit` and their like is what follows the options.
-- Scripts: the code of `%run` is that of its script; see `scripts`.
+- Scripts: the code of `%run` is that of its script, and so is that of `exec(open("x.py").read())`; see `scripts`.
 - Bounded: a magic with more than `_MOST_INNER` magics inside of each other has no code that is read.
 - Expanded: IPython puts values into commands and into the lines of other magics. `{...}` holds an expression. A name
   after `$` is often one of the shell: if no variable has this name, IPython leaves the whole line as it is.
@@ -21,7 +21,7 @@ from typing import Literal
 from .cells import parse_cell
 from .full_names import read_text
 from .parsing import list_nodes
-from .scripts import Script, find_script
+from .scripts import Script, find_executed_script, find_script
 
 Kind = Literal["python", "shell", "other"]
 
@@ -55,6 +55,8 @@ class Magic:
     line: str
     #: Text below the line of a cell magic; otherwise "".
     body: str = ""
+    #: The script that a call runs as `%run` would.
+    executed: Script | None = None
 
     @property
     def code(self) -> list[str]:
@@ -67,7 +69,7 @@ class Magic:
     @property
     def script(self) -> Script | None:
         """The script that the magic runs, if it is known."""
-        return find_script(self.line) if self.name == "run" else None
+        return self.executed or (find_script(self.line) if self.name == "run" else None)
 
     @property
     def trees(self) -> list[ast.Module]:
@@ -155,12 +157,13 @@ class Expansions:
 
 
 def read_magic(call: ast.Call) -> Magic | None:
-    """Return the magic or command that this call runs; None for any other call."""
+    """Return the magic or command that this call runs, also of `exec` of a script; None for any other call."""
     func = call.func
-    if not (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Call)):
-        return None
-    if not (isinstance(func.value.func, ast.Name) and func.value.func.id == "get_ipython"):
-        return None
+    if not (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Call)) or not (
+        isinstance(func.value.func, ast.Name) and func.value.func.id == "get_ipython"
+    ):
+        script = find_executed_script(call)
+        return None if script is None else Magic(kind="other", name="run", line="", executed=script)
     texts = [read_text(argument) for argument in call.args] + ["", "", ""]
     if func.attr in {"system", "getoutput"}:
         return Magic(kind="shell", name="!", line=texts[0])
