@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 from jupyter_gq.domain.job_names import LAST
 
@@ -75,6 +76,8 @@ _RUNS = frozenset(
 #: Functions that install packages, with the words of `pip` or the name of a package.
 _INSTALLS = frozenset({"pip.main", "pip._internal.main", "pip._internal.cli.main.main"})
 _INSTALLS_PACKAGE = frozenset({"micropip.install", "piplite.install"})
+#: Effects of scripts, by the first of their trees: many cells may run the same script.
+_OF_SCRIPTS: WeakKeyDictionary[ast.Module, list[Effect]] = WeakKeyDictionary()
 
 
 def find_effects(source: str) -> list[Effect]:
@@ -156,8 +159,14 @@ def _follow_scripts(found: Iterable["Effect | CommandEffect"], *, follows: bool)
 
 def _find_in_script(script: Script) -> list[Effect]:
     """Return the effects of a script, which shares no names with the cells."""
-    names, known = Names(), Definitions()
-    return [effect for tree in script.trees for effect in _find_in_tree(tree, names, known)]
+    if not script.trees:
+        return []
+    found = _OF_SCRIPTS.get(script.trees[0])
+    if found is None:
+        names, known = Names(), Definitions()
+        found = [effect for tree in script.trees for effect in _find_in_tree(tree, names, known)]
+        _OF_SCRIPTS[script.trees[0]] = found
+    return found
 
 
 def _find_in_magic(magic: Magic, names: Names, known: Definitions) -> Iterable["Effect | CommandEffect"]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gq.lab import effects
 from jupyter_gq.lab.cells import parse_cell
 from jupyter_gq.lab.dependents import find_dependents
 from jupyter_gq.lab.effects import find_effects, find_effects_in_order
@@ -50,8 +51,8 @@ def test_the_script_has_the_effects_of_its_cell(line):
 
 
 def test_what_the_script_defines_is_known_to_later_cells():
-    effects = find_effects_in_order(["%run other.py", "keep(1)"])
-    assert [each.what for each in effects[1]] == ["kept.csv"]
+    later = find_effects_in_order(["%run other.py", "keep(1)"])[1]
+    assert [each.what for each in later] == ["kept.csv"]
     assert find_made_names(["%run other.py"]) == ["keep", "name", "rate"]
     assert "keep" not in find_free_names(["%run other.py", "keep(1)"])
     assert find_dependents(["%run other.py\nprint(rate)", "print(net)"], ["net = rate = 1"]) == [[], ["net"]]
@@ -141,8 +142,8 @@ def test_a_script_in_a_process_or_namespace_of_its_own_has_effects_and_gives_no_
     assert kinds(source) == {("writes_files", "log.txt"), ("asks_for_input", "")}
     assert not {"rate", "keep", "name"}.intersection(find_made_names([source]))
     assert "factor" not in find_free_names([source])
-    effects = find_effects_in_order([source, "keep(1)"])
-    assert effects[1] == [], "the function of the script is not in the notebook"
+    later = find_effects_in_order([source, "keep(1)"])[1]
+    assert later == [], "the function of the script is not in the notebook"
 
 
 def test_a_command_reads_the_variables_of_its_script():
@@ -218,6 +219,14 @@ def test_cells_of_a_notebook_run_no_other_script(folder, run):
     cells = [{"cell_type": "code", "source": source} for source in (run, "x = input()")]
     (folder / "a.ipynb").write_text(json.dumps({"cells": cells}))
     assert kinds("%run a.ipynb") - {("runs_commands", "python")} == {("asks_for_input", "")}
+
+
+def test_many_cells_that_run_a_long_script_read_it_once(folder, monkeypatch):
+    (folder / "long.py").write_text("def f(): open('a.txt', 'w')\n" + "f()\n" * 100)
+    asked = []
+    monkeypatch.setattr(effects, "find_destinations", lambda call, names: asked.append(call) or [])
+    find_effects_in_order(["!python long.py"] * 50)
+    assert 0 < len(asked) < 500
 
 
 def test_commands_of_a_script_stay_if_a_word_of_them_is_run(folder):
