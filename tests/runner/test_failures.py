@@ -63,6 +63,37 @@ def test_a_value_that_cannot_be_shown_is_a_failure_that_names_its_exception(job:
     )
 
 
+SHOWN = "class Value:\n    def __repr__(self): return 'plain'\n    def _repr_html_(self): {}\n"
+
+
+def test_a_value_without_one_of_its_forms_is_a_failure_and_shows_the_others(job: Job, service: Service) -> None:
+    job.target(SHOWN.format("raise ValueError('no html')") + "Value()")
+    assert "one of its values cannot be shown: it raised ValueError: no html." in job.run()["sentence"]
+    assert [output["output_type"] for output in service.outputs()] == ["error", "execute_result"]
+
+
+@pytest.mark.parametrize(
+    ("form", "shown"),
+    [
+        ("return 42", "{'text/plain': 'plain'}"),
+        ("return 'x' * 50_000_000", "One output of 47.7 MiB (text/html, text/plain) was left out"),
+        ("return '<b>' * 1_000_000", "'text/html': '<b><b>"),
+    ],
+    ids=["no text", "enormous", "large"],
+)
+def test_a_value_with_an_odd_form_is_shown_as_far_as_that_can_be(
+    job: Job, service: Service, form: str, shown: str
+) -> None:
+    job.target(SHOWN.format(form) + "Value()")
+    assert job.run()["outcome"] == "SUCCEEDED"
+    assert shown in str(service.outputs()[-1]["data"])
+
+
+def test_a_value_whose_form_ends_the_job_is_told_so(job: Job) -> None:
+    job.target(SHOWN.format("raise SystemExit(3)") + "Value()")
+    assert job.run()["sentence"] == "The cell ended the job with exit status 3. Correct the cell and send it again."
+
+
 def test_input_is_refused_with_a_reason(job: Job) -> None:
     job.target("name = input('Your name? ')")
     assert "nobody can answer a training job" in job.run()["sentence"]
@@ -118,6 +149,8 @@ def test_exit_of_a_replayed_cell_is_a_failure(job: Job) -> None:
         ("for number in [0, 3]:\n    pass\n    !exit {number}", "!exit {number}", 3),
         ("try:\n    with open('a', 'w'):\n        !exit 3\nexcept OSError:\n    raise", "!exit 3", 3),
         ("%%capture\nif True:\n    !exit 3", "!exit 3", 3),
+        ("%timeit -n 1 -r 1 !exit 3", "!exit 3", 3),
+        ("def f(n):\n    print(n)\n    !exit {n}\nf(3)", "!exit {n}", 3),
     ],
 )
 def test_failing_command_at_the_end_is_a_failure(job: Job, code: str, command: str, status: int) -> None:
@@ -128,6 +161,13 @@ def test_failing_command_at_the_end_is_a_failure(job: Job, code: str, command: s
         f"The cell ran, but its last command `{command}` ended with exit status {status}. "
         "The output of the command says why."
     )
+
+
+def test_a_failing_command_at_the_end_of_a_function_of_an_earlier_cell_is_a_failure(job: Job) -> None:
+    job.prefix("def f(n):\n    '''Run it.'''\n    !true\n    !exit {n}", "one").target("x = 1\nf(3)")
+    result = job.run()
+    assert result["outcome"] == "FAILED"
+    assert "its last command `!exit {n}` ended with exit status 3." in result["sentence"]
 
 
 @pytest.mark.parametrize(
@@ -192,6 +232,12 @@ def test_errors_that_a_magic_shows_earlier_do_not_matter(job: Job, code: str) ->
         *("if False:\n    !false", "!false\nif False:\n    !false", "for x in 'ab':\n    !false\n    print(x)"),
         *("try:\n    !false\nfinally:\n    print('done')", "if True:\n    !true", 'print("""\n!false\n""")'),
         *("%%time\n!false\nprint('went on')", "for number in [3, 0]:\n    !exit {number}"),
+        *("def f():\n    !false\n    print('went on')\nf()", "def f():\n    !false\nprint(f())"),
+        *(
+            "def f(early):\n    !false\n    if early: return\n    !false\nf(True)",
+            "def f():\n    yield\n    !false\nf()",
+        ),
+        *("def f():\n    !true\nf()", "def f():\n    !false\nf = print\nf()", "def f():\n    !false\nx = f()"),
     ],
 )
 def test_commands_before_the_end_do_not_matter(job: Job, code: str) -> None:
