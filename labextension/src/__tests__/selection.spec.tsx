@@ -328,6 +328,25 @@ describe('the GPUs and tasks of a job', () => {
     expect(training.server.bodies).toEqual([{ gpus: '0.5' }, { priority: 0 }]);
   });
 
+  it('stand beside the maximum time, which a running job may change as well', async () => {
+    training.server.answer('PATCH jobs/job-0', aJob({ id: 'job-0', phase: 'running', max_seconds: 9000 }));
+    await list(aJob({ id: 'job-0', phase: 'running', max_seconds: 3600 }));
+    await ask('job-0');
+    expect([field('gpus'), field('tasks'), field('max_seconds')?.value]).toEqual([null, null, '1 h']);
+    await enter(field('max_seconds'), 'soon');
+    expect(words(document.querySelector('.jp-Dialog [role=alert]'))).toContain(
+      '“soon” is not a length of time.'
+    );
+    await press('Change');
+    await enter(field('max_seconds'), '2 h 30 min');
+    await press('Change');
+    await ask('job-0');
+    expect(field('max_seconds')?.value).toBe('2 h 30 min');
+    await enter(field('max_seconds'), '');
+    await press('Change');
+    expect(training.server.bodies).toEqual([{ max_seconds: 9000 }, { max_seconds: 0 }]);
+  });
+
   it('end the suspended run of a paused job, which is said before', async () => {
     const body = (): string => words(document.querySelector('.jp-Dialog-body'));
     const pause = { way: 'suspended', sentence: 'As the service says.' } as const;
@@ -349,6 +368,7 @@ describe('the GPUs and tasks of a job', () => {
     await draw(panel);
     const offered = (id: string): string[] => all('button', all(`[data-job=${id}]`)[0]).map(words);
     expect(offered('a')).not.toContain('Move…');
+    expect(offered('a')).toContain('Change…');
     expect(offered('b')).toEqual(expect.arrayContaining(['Move…', 'Change…']));
   });
 

@@ -1,4 +1,4 @@
-/** What the owner of a waiting job writes into the fields of its change, and the request that follows. Pure. */
+/** What the owner of a job writes into the fields of its change, and the request that follows. Pure. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 
@@ -8,6 +8,7 @@ import type { ITaskFields } from '../send/tasks';
 import { readTaskFields } from '../send/tasks';
 import type { IOffer } from '../send/values';
 import { readPriority } from '../send/values';
+import { formatSpan, parseSpan } from '../times';
 import type { JobChange, JobSummary, Problem } from '../wire';
 
 /** The text in the fields. */
@@ -16,6 +17,8 @@ export interface IChangeFields extends ITaskFields {
   readonly devices: string;
   /** A whole number; "" = 0. */
   readonly priority: string;
+  /** A length of time; "" = no limit of the job's own. */
+  readonly maxTime: string;
 }
 
 /** Return the fields as they are before the owner of the job writes into them. */
@@ -24,14 +27,15 @@ export function openFields(job: JobSummary): IChangeFields {
     devices: job.gpu_memory ?? job.gpus,
     tasks: String(job.tasks),
     minTasks: job.min_tasks === null ? '' : String(job.min_tasks),
-    priority: String(job.priority)
+    priority: String(job.priority),
+    maxTime: job.max_seconds === null ? '' : formatSpan(job.max_seconds)
   };
 }
 
 /**
- * Return the change of the job that the fields ask for, or the problem of a text that is no number of tasks or no
- * priority on offer, or of an empty field for GPUs; null if nothing would change. The priority that the job has may stay,
- * however high it is.
+ * Return the change of the job that the fields ask for, or the problem of a text that is no number of tasks, no priority
+ * on offer or no length of time, or of an empty field for GPUs; null if nothing would change. The priority that the job
+ * has may stay, however high it is.
  */
 export function readChange(
   job: JobSummary,
@@ -53,6 +57,10 @@ export function readChange(
   if (typeof priority !== 'number') {
     return priority;
   }
+  const maxTime = readMaxTime(job, fields.maxTime.trim(), trans);
+  if (isProblem(maxTime)) {
+    return maxTime;
+  }
   const most = numbers.tasks ?? 1;
   const least = numbers.min_tasks ?? most;
   const change: JobChange = {
@@ -60,7 +68,28 @@ export function readChange(
     ...(most === job.tasks && least === (job.min_tasks ?? job.tasks)
       ? {}
       : { tasks: most, min_tasks: least }),
-    ...(priority === job.priority ? {} : { priority })
+    ...(priority === job.priority ? {} : { priority }),
+    ...maxTime
   };
   return Object.keys(change).length === 0 ? null : change;
+}
+
+/** Return the change of the maximum running time that a text asks for, or the problem of a text that is none. */
+function readMaxTime(
+  job: JobSummary,
+  text: string,
+  trans: TranslationBundle
+): Pick<JobChange, 'max_seconds'> | Problem {
+  if (text === openFields(job).maxTime) {
+    return {};
+  }
+  const seconds = text === '' ? 0 : parseSpan(text);
+  if (seconds === null) {
+    const message = trans.__(
+      '“%1” is not a length of time. Write a number with a unit, such as 45 min, 2 h 30 min or 3 d.',
+      text
+    );
+    return { code: 'invalid_duration', field: 'max_seconds', message };
+  }
+  return { max_seconds: seconds };
 }

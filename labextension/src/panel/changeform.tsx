@@ -1,4 +1,4 @@
-/** The form in which the owner of a waiting job asks for other GPUs, other numbers of tasks or another priority. */
+/** The form in which the owner of a job asks for other GPUs and tasks, another priority or another maximum time. */
 
 import type { Dialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -6,7 +6,7 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { isProblem } from '../client';
-import { warnOfChange } from '../jobs';
+import { isWaiting, warnOfChange } from '../jobs';
 import { TextField } from '../send/field';
 import type { IOffer } from '../send/values';
 import { describePriority } from '../send/values';
@@ -15,7 +15,7 @@ import type { IChangeFields } from './change';
 import { openFields, readChange } from './change';
 
 /** Fields that show their own problem. */
-const FIELDS = ['gpus', 'tasks', 'min_tasks', 'priority'];
+const FIELDS = ['gpus', 'tasks', 'min_tasks', 'priority', 'max_seconds'];
 
 /** What the user wrote, and the problem of it that the service found. */
 export interface IRefusedChange {
@@ -51,11 +51,12 @@ export class ChangeForm extends ReactWidget implements Dialog.IBodyWidget<IWritt
     const trans = this._trans;
     const { change } = this.getValue();
     const problem = isProblem(change) ? change : this._problem;
-    const warning = warnOfChange(this._job, trans);
+    const warning = isWaiting(this._job.phase) ? warnOfChange(this._job, trans) : '';
     return (
       <div className="jp-gq-send">
         <div className="jp-gq-send-fields">
-          {this._renderFields(problem)}
+          {isWaiting(this._job.phase) && this._renderSizes(problem)}
+          {this._renderLimits(problem)}
           {warning !== '' && <p>{warning}</p>}
           {problem !== null && !FIELDS.includes(problem.field ?? '') && (
             <p className="jp-gq-problem" role="alert">
@@ -67,9 +68,10 @@ export class ChangeForm extends ReactWidget implements Dialog.IBodyWidget<IWritt
     );
   }
 
-  private _renderFields(problem: Problem | null): React.JSX.Element {
+  /** The fields of what changes only while the job waits. */
+  private _renderSizes(problem: Problem | null): React.JSX.Element {
     const trans = this._trans;
-    const { devices, tasks, minTasks, priority } = this._fields;
+    const { devices, tasks, minTasks } = this._fields;
     return (
       <>
         <TextField
@@ -100,6 +102,16 @@ export class ChangeForm extends ReactWidget implements Dialog.IBodyWidget<IWritt
           value={minTasks}
           onChange={written => this._set({ minTasks: written })}
         />
+      </>
+    );
+  }
+
+  /** The fields of what changes at any time. */
+  private _renderLimits(problem: Problem | null): React.JSX.Element {
+    const trans = this._trans;
+    const { priority, maxTime } = this._fields;
+    return (
+      <>
         <TextField
           id="priority"
           label={trans.__('Priority')}
@@ -108,6 +120,15 @@ export class ChangeForm extends ReactWidget implements Dialog.IBodyWidget<IWritt
           problem={problem}
           value={priority}
           onChange={written => this._set({ priority: written })}
+        />
+        <TextField
+          id="max_seconds"
+          label={trans.__('Maximum time')}
+          hint={trans.__('how long the job may run, over all runs; then it saves its state and ends')}
+          placeholder={trans.__('no limit of its own')}
+          problem={problem}
+          value={maxTime}
+          onChange={written => this._set({ maxTime: written })}
         />
       </>
     );

@@ -181,7 +181,19 @@ function Actions({
         onClick={() => actions.openResult(job)}
       />
       {isCancellable(job) && <HoldAction job={job} actions={actions} trans={trans} />}
-      {isWaiting(job.phase) && <WaitingActions job={job} movable={movable} actions={actions} trans={trans} />}
+      {isCancellable(job) && (
+        <Action
+          label={trans.__('Change…')}
+          about={name}
+          title={
+            isWaiting(job.phase)
+              ? trans.__('Ask for other GPUs or tasks, another priority or another maximum time.')
+              : trans.__('Give the job another priority or another maximum time.')
+          }
+          onClick={() => actions.change(job)}
+        />
+      )}
+      {isWaiting(job.phase) && <MoveAction job={job} movable={movable} actions={actions} trans={trans} />}
       {isFinal(job.phase) && (
         <Action
           label={nameAgain(job.phase, trans)}
@@ -223,33 +235,24 @@ function HoldAction({
   );
 }
 
-/** The buttons of a job that waits. */
-function WaitingActions({
+/** The button that moves a job which waits. */
+function MoveAction({
   job,
   movable,
   actions,
   trans
 }: Pick<IJobRowProps, 'job' | 'movable' | 'actions' | 'trans'>): React.JSX.Element {
-  const name = job.name || trans.__('unnamed job');
   return (
-    <>
-      <Action
-        label={trans.__('Change…')}
-        about={name}
-        title={trans.__('Ask for other GPUs, or for another number of tasks.')}
-        onClick={() => actions.change(job)}
-      />
-      <Action
-        label={trans.__('Move…')}
-        about={name}
-        disabled={!movable}
-        title={
-          movable
-            ? trans.__('Let the job wait in another queue.')
-            : trans.__('There is no other queue that you may use.')
-        }
-        onClick={() => actions.move(job)}
-      />
-    </>
+    <Action
+      label={trans.__('Move…')}
+      about={job.name || trans.__('unnamed job')}
+      disabled={!movable}
+      title={
+        movable
+          ? trans.__('Let the job wait in another queue.')
+          : trans.__('There is no other queue that you may use.')
+      }
+      onClick={() => actions.move(job)}
+    />
   );
 }
