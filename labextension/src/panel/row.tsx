@@ -181,18 +181,7 @@ function Actions({
         onClick={() => actions.openResult(job)}
       />
       {isCancellable(job) && <HoldAction job={job} actions={actions} trans={trans} />}
-      {isCancellable(job) && (
-        <Action
-          label={trans.__('Change…')}
-          about={name}
-          title={
-            isWaiting(job.phase)
-              ? trans.__('Ask for other GPUs or tasks, another priority or another maximum time.')
-              : trans.__('Give the job another priority or another maximum time.')
-          }
-          onClick={() => actions.change(job)}
-        />
-      )}
+      {isCancellable(job) && <ChangeAction job={job} actions={actions} trans={trans} />}
       {isWaiting(job.phase) && <MoveAction job={job} movable={movable} actions={actions} trans={trans} />}
       {isFinal(job.phase) && (
         <Action
@@ -231,6 +220,26 @@ function HoldAction({
           : trans.__('The job waits again, at its old place in line.')
       }
       onClick={() => (isFree ? actions.hold(job) : actions.release(job))}
+    />
+  );
+}
+
+/** The button that asks what is to change: of a job that runs, its priority and its maximum time only. */
+function ChangeAction({
+  job,
+  actions,
+  trans
+}: Pick<IJobRowProps, 'job' | 'actions' | 'trans'>): React.JSX.Element {
+  return (
+    <Action
+      label={trans.__('Change…')}
+      about={job.name || trans.__('unnamed job')}
+      title={
+        isWaiting(job.phase)
+          ? trans.__('Ask for other GPUs or tasks, another priority or another maximum time.')
+          : trans.__('Give the job another priority or another maximum time.')
+      }
+      onClick={() => actions.change(job)}
     />
   );
 }
