@@ -8,6 +8,8 @@ Rules
   What only a run could tell, such as a mode in a variable, is no effect either.
 - Magics and `!` commands count as IPython's own transformer reads them. Python code in `%%time`, `%%capture` and the
   like counts as if it stood in the cell.
+- A script that a command runs, such as `!python train.py`, has its own effects in place of that of a command. If it has
+  none, the command still counts: what the script imports is not read.
 
 `file_writes` knows the calls that write files, `sql_effects` those that change databases, `shell_effects` commands.
 """
@@ -17,6 +19,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 from jupyter_gq.domain.job_names import LAST
 
@@ -26,7 +29,8 @@ from .cells import parse_cell
 from .file_writes import find_destinations
 from .full_names import Names, read_text
 from .magics import Magic, read_magic
-from .shell_effects import find_command_effects
+from .scripts import Script, find_command_script, is_in_script
+from .shell_effects import CommandEffect, find_command_effects
 from .sql_effects import find_changes, judge_sql
 
 Kind = Literal[
@@ -72,6 +76,8 @@ _RUNS = frozenset(
 #: Functions that install packages, with the words of `pip` or the name of a package.
 _INSTALLS = frozenset({"pip.main", "pip._internal.main", "pip._internal.cli.main.main"})
 _INSTALLS_PACKAGE = frozenset({"micropip.install", "piplite.install"})
+#: Effects of scripts, by the first of their trees: many cells may run the same script.
+_OF_SCRIPTS: WeakKeyDictionary[ast.Module, list[Effect]] = WeakKeyDictionary()
 
 
 def find_effects(source: str) -> list[Effect]:
@@ -101,16 +107,24 @@ def _find_in_call(call: ast.Call, names: Names, known: Definitions) -> Iterable[
     """Yield the effects of one call."""
     if names.is_own(call.func):
         return
+    yield from _follow_scripts(_find_at_call(call, names, known), follows=not is_in_script(call))
+
+
+def _find_at_call(call: ast.Call, names: Names, known: Definitions) -> Iterable["Effect | CommandEffect"]:
+    """Yield the effects of one call; scripts that commands run are not followed yet."""
     magic = read_magic(call)
     if magic is not None:
-        yield from _find_in_magic(magic, names, known)
+        if magic.script is not None and not magic.script.gives_names:
+            yield from _find_in_script(magic.script)
+        else:
+            yield from _find_in_magic(magic, names, known)
         return
     yield from _find_by_name(call, names.spell(call.func))
     yield from (Effect("writes_files", each.path) for each in find_destinations(call, names) if each.is_changed)
     yield from (Effect(kind, what) for kind, what in find_changes(call, names))
 
 
-def _find_by_name(call: ast.Call, name: str) -> Iterable[Effect]:
+def _find_by_name(call: ast.Call, name: str) -> Iterable["Effect | CommandEffect"]:
     """Yield the effects of a call of the function with this full name, other than what it writes."""
     if name in _ASKS or (name == "huggingface_hub.login" and not call.args and not call.keywords):
         yield Effect("asks_for_input")
@@ -126,12 +140,36 @@ def _find_by_name(call: ast.Call, name: str) -> Iterable[Effect]:
             yield Effect("names_last_job")
 
 
-def _judge_command(command: str) -> Iterable[Effect]:
-    for kind, what in find_command_effects(command):
-        yield Effect(kind, what)
+def _judge_command(command: str) -> Iterable["Effect | CommandEffect"]:
+    """Yield the effects of a command; those of a program that may run a script still name the words of the command."""
+    for each in find_command_effects(command):
+        yield each if each.words else Effect(each.kind, each.what)
 
 
-def _find_in_magic(magic: Magic, names: Names, known: Definitions) -> Iterable[Effect]:
+def _follow_scripts(found: Iterable["Effect | CommandEffect"], *, follows: bool) -> Iterable[Effect]:
+    """Yield effects, and those of the script that a command runs in place of the command, if it has some."""
+    for each in found:
+        if isinstance(each, Effect):
+            yield each
+            continue
+        script = find_command_script(each.words, each.folder) if follows else None
+        effects = _find_in_script(script) if script is not None else []
+        yield from effects or [Effect(each.kind, each.what)]
+
+
+def _find_in_script(script: Script) -> list[Effect]:
+    """Return the effects of a script, which shares no names with the cells."""
+    if not script.trees:
+        return []
+    found = _OF_SCRIPTS.get(script.trees[0])
+    if found is None:
+        names, known = Names(), Definitions()
+        found = [effect for tree in script.trees for effect in _find_in_tree(tree, names, known)]
+        _OF_SCRIPTS[script.trees[0]] = found
+    return found
+
+
+def _find_in_magic(magic: Magic, names: Names, known: Definitions) -> Iterable["Effect | CommandEffect"]:
     """Yield the effects of a magic or a command."""
     name, line = magic.name, magic.line
     trees = magic.trees
@@ -161,7 +199,7 @@ def _writes_file(magic: Magic) -> bool:
     return magic.name in _FILE_MAGICS and not magic.reads_store
 
 
-def _judge_script(magic: Magic) -> Iterable[Effect]:
+def _judge_script(magic: Magic) -> Iterable["Effect | CommandEffect"]:
     """Yield the effects of the body of a cell magic that a program runs: Python, a shell, or something unknown."""
     program = magic.line.split()[0] if magic.name == "script" and magic.line else magic.name
     if magic.runs_python:

@@ -5,6 +5,7 @@ Rules
 - What goes to memory, to a screen or to a null device is no file, and a mode in a variable says nothing.
 - A call may also read what it writes to: a file that is opened with `r+`, or an archive that is unpacked.
 - A folder that is made only if it is not there is none that is changed, but none that is read either.
+- The folder that is given to a trainer or logger is changed, although the trainer writes into it later.
 """
 
 import ast
@@ -60,6 +61,10 @@ _WRITING_METHODS = frozenset(
 )
 #: Functions and methods that write a file if one of their first arguments is the name of a file with an ending.
 _WRITING_NAME = re.compile(r"(?:write_|save|dump(?!s$)|export|sink_|imwrite|imsave)\w*")
+#: Keywords of trainers and loggers that hold the folder into which they write, and those whose first argument does so.
+#: Some of these take the name of a file.
+_FOLDER_KEYWORDS = ("output_dir", "default_root_dir", "dirpath", "save_dir", "logging_dir", "export_dir", "filepath")
+_WRITERS = re.compile(r"\w*TrainingArguments|ModelCheckpoint|CSVLogger|TensorBoardLogger")
 #: Methods of `df.write` in Spark.
 _SPARK_METHODS = frozenset({"parquet", "csv", "json", "orc", "text", "save"})
 #: Methods of paths that change files without an argument.
@@ -104,6 +109,8 @@ class Destination:
     is_changed: bool = True
     #: Whether it is only removed.
     is_removed: bool = False
+    #: Whether it is a folder into which is written, and whose other files stay as they are.
+    is_folder: bool = False
 
     @property
     def path(self) -> str:
@@ -150,9 +157,26 @@ def _find_by_method(call: ast.Call, name: str, method: str, names: Names) -> Ite
     if method in _SPARK_METHODS and any(_is_attribute(each, "write") for each in list_receivers(call)):
         return [Destination(get_argument(call, 0))]
     if _WRITING_NAME.fullmatch(name.rpartition(".")[2] or method):
-        texts = [each for each in call.args[:3] if _is_file_text(each)]
+        texts = [each for each in [*call.args[:3], *_list_given(call)] if _is_file_text(each)]
         return [Destination(each, is_read=len(texts) > 1) for each in texts]  # one of several may be the source
-    return []
+    return _find_folders(call, name.rpartition(".")[2])
+
+
+def _find_folders(call: ast.Call, name: str) -> list[Destination]:
+    """Return the folders, or files, into which the trainer or logger that a call makes will write."""
+    first = call.args[:1] if _WRITERS.fullmatch(name) else []
+    named = [keyword.value for keyword in call.keywords if keyword.arg in _FOLDER_KEYWORDS]
+    return [Destination(each, is_folder=not _is_file_text(each)) for each in [*first, *named] if not _is_nothing(each)]
+
+
+def _is_nothing(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and not isinstance(node.value, str)
+
+
+def _list_given(call: ast.Call) -> list[ast.expr]:
+    """Return the values of the keywords that name a path or buffer."""
+    named = [keyword for keyword in call.keywords if keyword.arg is not None]
+    return [keyword.value for keyword in named if _DESTINATION_KEYWORD.fullmatch(keyword.arg or "")]
 
 
 def _open(
@@ -174,8 +198,7 @@ def _get_destination(call: ast.Call) -> ast.expr | None:
 
 def _get_named(call: ast.Call) -> ast.expr | None:
     """Return the value of the first keyword that names a path or buffer; None if there is none."""
-    named = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
-    return next((value for name, value in named.items() if _DESTINATION_KEYWORD.fullmatch(name)), None)
+    return next(iter(_list_given(call)), None)
 
 
 def _is_attribute(node: ast.expr, name: str) -> bool:

@@ -22,8 +22,8 @@ from .parsing import list_children, list_nodes
 _PACKAGE = "jupyter_gq"
 _SENDS = frozenset(f"{_PACKAGE}.{name}" for name in ("submit", "sweep", "job", "find_sweep"))
 _TRAIN = "train"
-#: A part of each cell that runs a script, which may send jobs.
-_RUN = "run "
+#: Parts of which each cell has one that runs a script, which may send jobs.
+_RUN = ("run ", "exec(", "run_path(")
 #: What a cell is in the job in place of the statements that are left out.
 LEFT_OUT = "# What sends jobs, or needs such a job, is left out: a job cannot send jobs."
 
@@ -33,7 +33,7 @@ def leave_out_senders(sources: Sequence[str]) -> tuple[list[str], set[str]]:
 
     A source of which nothing is left out is returned as it is.
     """
-    if not any(word in source for source in sources for word in (_PACKAGE, _TRAIN, _RUN)):
+    if not any(word in source for source in sources for word in (_PACKAGE, _TRAIN, *_RUN)):
         return list(sources), set()
     reader = _Reader()
     return [reader.read_cell(source) for source in sources], reader.lost

@@ -4,7 +4,8 @@ Rules
 -----
 - Magics are calls such as `get_ipython().run_line_magic("time", "f()")`, as IPython's transformer writes them.
 - Code: the Python in `%%time`, `%timeit` and their like is what follows the options.
-- Scripts: the code of `%run` is that of its script; see `scripts`.
+- Scripts: the code of `%run` is that of its script, and so is that of `exec(open("x.py").read())`; see `scripts`.
+- Bounded: a magic with more than `_MOST_INNER` magics inside of each other has no code that is read.
 - Expanded: IPython puts values into commands and into the lines of other magics. `{...}` holds an expression. A name
   after `$` is often one of the shell: if no variable has this name, IPython leaves the whole line as it is.
 
@@ -20,7 +21,7 @@ from typing import Literal
 from .cells import parse_cell
 from .full_names import read_text
 from .parsing import list_nodes
-from .scripts import Script, find_script
+from .scripts import Script, find_executed_script, find_script
 
 Kind = Literal["python", "shell", "other"]
 
@@ -38,6 +39,10 @@ _EXPANDED_BODIES = frozenset({"!", "system", "sx"})
 _LEFT_ALONE = frozenset({"debug", "pinfo", "pinfo2", "psearch"})
 _PYTHONS = re.compile(r"(?:.*/)?(?:python[\d.]*|pypy\d*)")
 _DOLLAR = re.compile(r"(\$?)\$([A-Za-z_]\w*)")
+#: Most magics inside of a magic, one in the other, as in `%time %prun f()`.
+_MOST_INNER = 10
+#: A line that begins with a magic, and the body if it is that of a cell.
+_MAGIC = re.compile(r"\s*%?(?P<name>\w+)[ \t]*(?P<line>[^\n]*)|\s*%%(?P<of_cell>\w+)[ \t]*(?P<rest>.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,6 +55,8 @@ class Magic:
     line: str
     #: Text below the line of a cell magic; otherwise "".
     body: str = ""
+    #: The script that a call runs as `%run` would.
+    executed: Script | None = None
 
     @property
     def code(self) -> list[str]:
@@ -62,7 +69,7 @@ class Magic:
     @property
     def script(self) -> Script | None:
         """The script that the magic runs, if it is known."""
-        return find_script(self.line) if self.name == "run" else None
+        return self.executed or (find_script(self.line) if self.name == "run" else None)
 
     @property
     def trees(self) -> list[ast.Module]:
@@ -70,6 +77,8 @@ class Magic:
         script = self.script
         if script is not None:
             return list(script.trees)
+        if self._is_deeper_than(_MOST_INNER):
+            return []
         return [tree for source in self.code if (tree := parse_cell(source)) is not None]
 
     @property
@@ -102,6 +111,14 @@ class Magic:
         for text in texts:
             found.add(text)
         return found
+
+    def _is_deeper_than(self, most: int) -> bool:
+        """Return whether more than `most` magics are inside of this one, one in the other."""
+        for source in self.code:
+            inner = _read_first_magic(source)
+            if inner is not None and (most == 0 or inner._is_deeper_than(most - 1)):
+                return True
+        return False
 
     def _split_options(self) -> tuple[list[tuple[str, str]], str]:
         """Return the options of the line with their values, and what follows them."""
@@ -140,12 +157,13 @@ class Expansions:
 
 
 def read_magic(call: ast.Call) -> Magic | None:
-    """Return the magic or command that this call runs; None for any other call."""
+    """Return the magic or command that this call runs, also of `exec` of a script; None for any other call."""
     func = call.func
-    if not (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Call)):
-        return None
-    if not (isinstance(func.value.func, ast.Name) and func.value.func.id == "get_ipython"):
-        return None
+    if not (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Call)) or not (
+        isinstance(func.value.func, ast.Name) and func.value.func.id == "get_ipython"
+    ):
+        script = find_executed_script(call)
+        return None if script is None else Magic(kind="other", name="run", line="", executed=script)
     texts = [read_text(argument) for argument in call.args] + ["", "", ""]
     if func.attr in {"system", "getoutput"}:
         return Magic(kind="shell", name="!", line=texts[0])
@@ -154,6 +172,16 @@ def read_magic(call: ast.Call) -> Magic | None:
     name, line, body = texts[:3]
     kind: Kind = "python" if name in _VALUED else "shell" if name in _SHELLS else "other"
     return Magic(kind=kind, name=name, line=line, body=body)
+
+
+def _read_first_magic(source: str) -> Magic | None:
+    """Return the magic whose code is Python, if the source begins with one."""
+    found = _MAGIC.match(source)
+    name = "" if found is None else found["name"] or found["of_cell"]
+    if found is None or name not in _VALUED:
+        return None
+    line, _, body = (found["line"] or found["rest"] or "").partition("\n")
+    return Magic(kind="python", name=name, line=line, body=body)
 
 
 def list_trees(tree: ast.Module) -> list[ast.Module]:
@@ -166,19 +194,20 @@ def list_trees(tree: ast.Module) -> list[ast.Module]:
 
 
 def _list_fields(text: str) -> list[tuple[str, ast.expr | None]] | None:
-    """Return each expression in braces with the text before it; None if the text cannot be read so."""
+    """Return each expression in braces with the text before it; None if the text cannot be read so.
+
+    IPython knows no formats: it reads what follows a colon as a part of the expression.
+    """
     found: list[tuple[str, ast.expr | None]] = []
     try:
         parts = list(Formatter().parse(text))
     except ValueError:
         return None
     for before, expression, form, _ in parts:
-        tree = None if expression is None else _parse_expression(expression)
+        tree = None if expression is None else _parse_expression(f"{expression}:{form}" if form else expression)
         if expression is not None and tree is None:
             return None
         found.append((before, tree))
-        if form:
-            found += _list_fields(form) or []
     return found
 
 

@@ -179,6 +179,8 @@ class _Uses(ast.NodeVisitor):
             self._note_read(name, self.needed)
         for name in inner.optional if script.shares_names else ():
             self._note_read(name, self.optional)
+        if not script.gives_names:
+            return
         self.made |= inner.made
         self.imported |= inner.imported
         for name in inner.certain - _OF_SCRIPTS:

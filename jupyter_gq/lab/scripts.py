@@ -1,13 +1,16 @@
-"""The scripts that cells run by `%run`, read while a request is answered.
+"""The scripts that cells run, read while a request is answered.
 
 Rules
 -----
+- Run in the kernel: by `%run`, `exec(open("x.py").read())` and `runpy.run_path("x.py")`.
+- Run in a process of their own: by a command such as `!python x.py` or `!torchrun x.py`.
 - A script is read like the code of its cell: Python, the cells of a notebook, or a file of IPython.
-- Found as `%run` finds it: relative to the working folder of the kernel, also without `.py`, or as a module after `-m`.
+- Found relative to the working folder of the kernel; for `%run` also without `.py`, or as a module after `-m`.
 - Bounded: at most `_MOST_SCRIPTS` scripts for one request, all together no larger than a cell that is read.
 - A script that a script runs, by itself or in `%%time` and the like, is not read, so that scripts may run each other.
 
-See docs/decisions/0297-read-the-script-of-run-as-a-part-of-its-cell.md.
+See docs/decisions/0297-read-the-script-of-run-as-a-part-of-its-cell.md and
+docs/decisions/0305-read-the-scripts-of-commands-and-of-exec.md.
 """
 
 import ast
@@ -17,12 +20,15 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
+from weakref import WeakSet
 
+from .call_parts import get_last_name
 from .full_names import read_text
 from .parsing import MOST_CHARACTERS, parse
 
@@ -34,8 +40,20 @@ _OPTIONS = "nidtN:b:pD:l:rs:T:em:G"
 _LONGEST_LINE = 10_000
 #: Files of IPython, which run in the notebook's own namespace.
 _OF_IPYTHON = (".ipy", ".ipynb")
-#: A text by which a magic may run a script.
-_RUNS = re.compile(r"\brun\b|run_(?:line|cell)_magic")
+#: A text by which the code in a magic may run a script.
+_RUNS = re.compile(r"\brun\b|run_(?:line|cell)_magic|\bexec\b|run_path|python|torchrun")
+#: Magics with a command in place of Python.
+_COMMAND_MAGICS = frozenset({"!", "bash", "script", "sh", "sx", "system", "zsh"})
+#: Programs that run a script of Python which their words name.
+_PROGRAMS = re.compile(r"(?:.*/)?(?:python[\d.]*|pypy\d*|ipython\d*|torchrun|deepspeed|accelerate)")
+#: Calls in scripts that run a script or a command, which is not read. Nodes of other code are not in it.
+_INNER: WeakSet[ast.AST] = WeakSet()
+_MAY_RUN = frozenset(
+    {
+        *("exec", "run_path", "run_module", "system", "popen", "run", "call", "check_call", "check_output", "Popen"),
+        *("getoutput", "getstatusoutput", "create_subprocess_shell", "run_line_magic", "run_cell_magic", "spawn"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +66,8 @@ class Script:
     trees: tuple[ast.Module, ...]
     #: Whether it sees the variables of the notebook.
     shares_names: bool
+    #: Whether what it defines is in the notebook afterwards.
+    gives_names: bool = True
 
 
 @dataclass(slots=True)
@@ -104,6 +124,57 @@ def find_script(line: str) -> Script | None:
     return None
 
 
+def find_executed_script(call: ast.Call) -> Script | None:
+    """Return the script that `exec(open("x.py").read())` or `runpy.run_path("x.py")` runs; None for any other call."""
+    name = get_last_name(call)
+    if name not in {"exec", "run_path"} or not call.args or is_in_script(call):
+        return None
+    if name == "run_path" and ast.unparse(call.func) in {"runpy.run_path", "run_path"}:
+        return _make_script(_read_literal(call.args[0]), shares_names=False, gives_names=False)
+    if not (name == "exec" and isinstance(call.func, ast.Name)):
+        return None
+    here = all(isinstance(each, ast.Call) and get_last_name(each) in {"globals", "locals"} for each in call.args[1:])
+    return _make_script(_find_read_file(call.args[0]), shares_names=here, gives_names=here)
+
+
+def find_command_script(words: Sequence[str], folder: str = "") -> Script | None:
+    """Return the script that a command, the program first, runs in a process of its own in a folder of the kernel's."""
+    if not words or not _PROGRAMS.fullmatch(words[0]):
+        return None
+    modules = [word.replace(".", "/") for option, word in pairwise(words) if option == "-m"]
+    named = [path for module in modules for path in (f"{module}.py", f"{module}/__main__.py")]
+    named += [word.strip("'\"") for word in words[1:] if word.strip("'\"").endswith((".py", ".ipy"))][:1]
+    made = (_make_script(os.path.join(folder, path), shares_names=False, gives_names=False) for path in named)
+    return next((script for script in made if script is not None), None)
+
+
+def is_in_script(call: ast.Call) -> bool:
+    """Return whether a call that may run a script is in a script itself, so that the one which it runs is not read."""
+    return call in _INNER
+
+
+def _make_script(path: str, *, shares_names: bool, gives_names: bool) -> Script | None:
+    """Return the script at a path; None if it cannot be read, or outside of `reading_scripts`."""
+    folder = _FOLDER.get()
+    trees = folder.get(path) if folder is not None and path else None
+    return None if trees is None else Script(path, trees, shares_names=shares_names, gives_names=gives_names)
+
+
+def _find_read_file(node: ast.expr) -> str:
+    """Return the literal path of the file whose text an expression is, such as `open("x.py").read()`; otherwise ""."""
+    if isinstance(node, ast.Call) and get_last_name(node) == "compile" and node.args:
+        node = node.args[0]
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+        return ""
+    return _read_literal(node.func.value) if node.func.attr in {"read", "read_text", "read_bytes"} else ""
+
+
+def _read_literal(node: ast.expr) -> str:
+    """Return the literal path in `"x.py"`, `open("x.py")` or `Path("x.py")`; otherwise ""."""
+    named = node.args[0] if isinstance(node, ast.Call) and node.args else node
+    return named.value if isinstance(named, ast.Constant) and isinstance(named.value, str) else ""
+
+
 def _list_spellings(name: str) -> list[str]:
     return [name] if name.endswith((".py", *_OF_IPYTHON)) else [name, f"{name}.py"]
 
@@ -134,11 +205,16 @@ def _list_sources(path: str, text: str) -> list[str]:
 
 
 def _drop_runs(tree: ast.Module) -> ast.Module:
-    """Return a syntax tree, which nothing else uses, without the arguments of magics that may run scripts."""
+    """Return a syntax tree, which nothing else uses, in which nothing runs other scripts.
+
+    Calls that may do so are noted; magics that may run a script by their code lose this code.
+    """
     for node in ast.walk(tree):
-        is_magic = (
-            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _RUNS.fullmatch(node.func.attr)
-        )
-        if isinstance(node, ast.Call) and is_magic and any(_RUNS.search(read_text(each)) for each in node.args):
+        if not isinstance(node, ast.Call) or get_last_name(node) not in _MAY_RUN:
+            continue
+        _INNER.add(node)
+        texts = list(map(read_text, node.args))
+        is_magic = get_last_name(node) in {"run_line_magic", "run_cell_magic"}
+        if is_magic and texts[:1] != [""] and texts[0] not in _COMMAND_MAGICS and any(map(_RUNS.search, texts)):
             node.args[1:] = []
     return tree

@@ -4,10 +4,23 @@ Commands that only read, such as `ls` or `nvidia-smi`, have none, unless their o
 """
 
 import re
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from itertools import dropwhile
+from typing import Literal, NamedTuple
 
 Kind = Literal["installs_packages", "writes_files", "runs_commands"]
+
+
+class CommandEffect(NamedTuple):
+    """An effect of a command line."""
+
+    kind: Kind
+    #: The file that is written, or the program that acts; "" for an installation.
+    what: str
+    #: The words of a command that acts, its program first, and the folder to which a command before has changed.
+    words: Sequence[str] = ()
+    folder: str = ""
+
 
 _INSTALL = re.compile(
     r"(?:^|\s)(?:\S*/)?(?:pip[\d.]*|pipx|uv|conda|mamba|micromamba|pixi|apt|apt-get|apk|yum|dnf|brew|poetry|pdm|npm)\s+"
@@ -21,7 +34,7 @@ _READERS = frozenset(
         *("uname", "date", "whoami", "id", "hostname", "env", "printenv", "grep", "egrep", "rg", "tree", "file"),
         *("stat", "nvidia-smi", "nvcc", "lscpu", "lsblk", "lsof", "uptime", "sleep", "true", "test", "sort", "uniq"),
         *("cut", "tr", "awk", "diff", "md5sum", "sha256sum", "jq", "less", "more", "cd", "export", "set", "top"),
-        *("history", "man", "exit", "["),
+        *("history", "man", "exit", "[", "for", "done", "fi", "case", "esac"),
     }
 )
 #: Programs that only read with these first arguments.
@@ -33,24 +46,30 @@ _READING_ARGUMENTS = {
 }
 _REDIRECTION = re.compile(r"(?<![0-9&])>{1,2}\s*(?!&|/dev/null)([^\s;|&]+)")
 _FIND_ACTS = re.compile(r"\s-(?:delete|exec|execdir|ok)\b")
+#: Words before the program of a command: variables that are set for it, programs that run it, words of the shell.
+_BEFORE_PROGRAM = re.compile(r"\w+=\S*|nohup|time|env|exec|sudo|do|then|else|elif|if|while|until|!")
 
 
-def find_command_effects(command: str) -> Iterator[tuple[Kind, str]]:
-    """Yield kind and name of each effect of a command line or script: a file that is written, a program that acts."""
+def find_command_effects(command: str) -> Iterator[CommandEffect]:
+    """Yield each effect of a command line or script: a file that is written, a program that acts."""
+    folder = ""
     for part in re.split(r"&&|\|\||[;|\n]|(?<!>)&(?!>)", command.replace("\\\n", " ")):
-        words = part.split()
+        words = list(dropwhile(_BEFORE_PROGRAM.fullmatch, part.split()))
         if not words or words[0].startswith("#"):
             continue
+        if words[0] == "cd":
+            folder = words[1].strip("'\"") if len(words) > 1 else ""
         if _INSTALL.search(part):
-            yield "installs_packages", ""
+            yield CommandEffect("installs_packages", "")
             continue
         redirected = _REDIRECTION.search(part)
         if redirected:
-            yield "writes_files", redirected[1].strip("'\"")
+            yield CommandEffect("writes_files", redirected[1].strip("'\""))
         elif words[0] == "tee":
-            yield from (("writes_files", word.strip("'\"")) for word in words[1:] if not word.startswith("-"))
+            written = (word.strip("'\"") for word in words[1:] if not word.startswith("-"))
+            yield from (CommandEffect("writes_files", word) for word in written)
         elif not _only_reads(words, part):
-            yield "runs_commands", words[0]
+            yield CommandEffect("runs_commands", words[0], words, folder)
 
 
 def _only_reads(words: list[str], part: str) -> bool:
@@ -59,4 +78,4 @@ def _only_reads(words: list[str], part: str) -> bool:
     if program == "find":
         return not _FIND_ACTS.search(part)
     argument = words[1] if len(words) > 1 else ""
-    return program in _READERS or argument in _READING_ARGUMENTS.get(program, ()) or bool(re.match(r"\w+=", program))
+    return program in _READERS or argument in _READING_ARGUMENTS.get(program, ())

@@ -6,6 +6,7 @@ Rules
   module, of `environ` and of `getenv`.
 - Set: `os.environ["X"] = ...`, `os.environ.setdefault("X", ...)`, `os.putenv("X", ...)`, `%env X=...`. What is set
   before it is read is not read from outside.
+- Scripts: what a script reads counts, in the kernel or by a command such as `!python train.py`.
 - Names that the code computes are not seen.
 """
 
@@ -16,6 +17,8 @@ from dataclasses import dataclass, field
 
 from .cells import parse_cell
 from .magics import Magic, read_magic
+from .scripts import find_command_script, is_in_script
+from .shell_effects import find_command_effects
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _READING = frozenset({"get", "pop", "__getitem__"})
@@ -76,7 +79,7 @@ class _Reader(ast.NodeVisitor):
         self.generic_visit(node)
         magic = read_magic(node)
         if magic is not None:
-            self._note_magic(magic)
+            self._note_magic(magic, node)
         elif node.args:
             self._note_call(node)
 
@@ -94,10 +97,21 @@ class _Reader(ast.NodeVisitor):
         elif _is_called(called, "putenv"):
             self._note_set(first)
 
-    def _note_magic(self, magic: Magic) -> None:
+    def _note_commands(self, command: str) -> None:
+        """Note what the scripts of a command read; each runs in a process of its own with the kernel's variables."""
+        for each in find_command_effects(command):
+            script = find_command_script(each.words, each.folder)
+            before = set(self._set)
+            for tree in script.trees if script is not None else ():
+                self.visit(tree)
+            self._set = before
+
+    def _note_magic(self, magic: Magic, node: ast.Call) -> None:
         """Note the code of a magic, and `%env`: one word reads a variable, and anything more sets it."""
         for tree in magic.trees:
             self.visit(tree)
+        if magic.kind == "shell" and not is_in_script(node):
+            self._note_commands(f"{magic.line}\n{magic.body}")
         argument = magic.line.strip()
         found = _NAME.match(argument) if magic.name in ("env", "set_env") else None
         if found is not None and found.group() == argument:

@@ -3,19 +3,23 @@
 Rules
 -----
 1. Standard library only, and no file: the runner sends this source to the kernel, which may live elsewhere.
-2. Statements count, also those in branches and loops of the cell. What a function did counts as the statement that
-   called it.
+2. Statements count, also those in branches and loops of the cell. A statement that only calls a function whose last
+   statement is a command counts as that command. What any other function did counts as the statement that called it.
 3. Code that a magic runs by itself, as `%%time` does, has a last statement of its own. If that is no command and no
    magic, the magic was the last thing.
 4. Code without commands and magics runs as it is, and so does a loop or branch without one.
 
-See docs/decisions/0295-judge-the-end-of-a-job-by-what-ran-last.md.
+See docs/decisions/0295-judge-the-end-of-a-job-by-what-ran-last.md and
+docs/decisions/0306-count-the-command-at-the-end-of-a-function.md.
 """
 
 from __future__ import annotations
 
 import ast
+import inspect
 import json
+import textwrap
+import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
@@ -28,6 +32,8 @@ _QUIET_MAGICS = frozenset({"tb"})
 #: Longest text of a command that is told.
 _LONGEST = 1000
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+#: Statements and expressions by which a function may end before its last statement, or run later than it is called.
+_ENDS_EARLY = (ast.Return, ast.Yield, ast.YieldFrom)
 #: Statements after which what ran before is still the last thing.
 _STEPS = (ast.Pass, ast.Break, ast.Continue)
 
@@ -58,6 +64,8 @@ class LastStatement:
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
         self._kind = self._text = ""
+        #: The command with which a function ends, while the last statement of the cell, which calls it, is noted.
+        self._ending: tuple[str, str] | None = None
         #: Whether an error has been shown since the last note.
         self.has_shown_error = False
 
@@ -83,10 +91,27 @@ class LastStatement:
 
     def visit(self, tree: ast.AST) -> ast.AST:
         """Return the syntax tree of a cell with notes before what runs in its last statement; IPython calls this."""
-        if isinstance(tree, ast.Module) and tree.body and _has_magic(tree):
+        if not (isinstance(tree, ast.Module) and tree.body):
+            return tree
+        self._ending = self._find_ending(tree)
+        if self._ending is not None or _has_magic(tree):
             tree.body[-1:] = self._add_notes(tree.body[-1:])
             ast.fix_missing_locations(tree)
         return tree
+
+    def _find_ending(self, tree: ast.Module) -> tuple[str, str] | None:
+        """Return the command with which the function ends that the last statement calls; None if it calls none."""
+        last = tree.body[-1]
+        call = last.value if isinstance(last, ast.Expr) else None
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
+            return None
+        name = call.func.id
+        here = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
+        stored = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == name]
+        if len(here) > 1 or any(isinstance(node.ctx, ast.Store) for node in stored):
+            return None
+        function = here[0] if here else _parse_function(self._shell.user_ns.get(name))
+        return _read_ending(function) if function is not None else None
 
     def _add_notes(self, statements: Iterable[ast.stmt]) -> list[ast.stmt]:
         """Return these statements with a note before each, or with notes inside of those that hold others."""
@@ -102,7 +127,7 @@ class LastStatement:
 
     def _make_note(self, statement: ast.stmt) -> ast.stmt:
         """Return the statement that notes a command or magic, or that the code of a magic runs, or any other code."""
-        kind, text = _read_magic(statement) or (self._kind, self._text)
+        kind, text = _read_magic(statement) or self._ending or (self._kind, self._text)
         note = f"get_ipython().{ATTRIBUTE}.note({kind!r}, {text!r})"
         return ast.parse(note).body[0]
 
@@ -117,6 +142,26 @@ def _list_blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
 def _has_magic(tree: ast.AST) -> bool:
     """Return whether code calls IPython's shell anywhere, as commands and magics do."""
     return any(isinstance(node, ast.Name) and node.id == "get_ipython" for node in ast.walk(tree))
+
+
+def _parse_function(value: object) -> ast.FunctionDef | None:
+    """Return the syntax tree of a function of an earlier cell that may run a command; None for anything else."""
+    if type(value) is not types.FunctionType or "get_ipython" not in value.__code__.co_names:
+        return None
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(value)))
+    except (OSError, TypeError, SyntaxError, ValueError, RecursionError):
+        return None
+    return tree.body[0] if len(tree.body) == 1 and isinstance(tree.body[0], ast.FunctionDef) else None
+
+
+def _read_ending(function: ast.FunctionDef) -> tuple[str, str] | None:
+    """Return the command with which a call of a function ends, whatever it does before; None if there is none."""
+    inner = (node for statement in function.body for node in ast.walk(statement))
+    if function.decorator_list or any(isinstance(node, _ENDS_EARLY) for node in inner):
+        return None
+    found = _read_magic(function.body[-1])
+    return found if found is not None and found[0] == "command" else None
 
 
 def _read_magic(statement: ast.stmt) -> tuple[str, str] | None:

@@ -53,16 +53,6 @@ def test_a_cell_that_the_kernel_gives_up_without_a_reply_is_a_failure(job: Job, 
     assert job.process.returncode == 1
 
 
-def test_a_value_that_cannot_be_shown_is_a_failure_that_names_its_exception(job: Job) -> None:
-    job.target("class Value:\n    def __repr__(self): raise ValueError('no text')\nValue()")
-    result = job.run()
-    assert (result["outcome"], result["ename"], result["evalue"]) == ("FAILED", "ValueError", "no text")
-    assert result["sentence"] == (
-        "The cell ran, but one of its values cannot be shown: it raised ValueError: no text. "
-        "Correct the cell and send it again."
-    )
-
-
 def test_input_is_refused_with_a_reason(job: Job) -> None:
     job.target("name = input('Your name? ')")
     assert "nobody can answer a training job" in job.run()["sentence"]
@@ -118,6 +108,8 @@ def test_exit_of_a_replayed_cell_is_a_failure(job: Job) -> None:
         ("for number in [0, 3]:\n    pass\n    !exit {number}", "!exit {number}", 3),
         ("try:\n    with open('a', 'w'):\n        !exit 3\nexcept OSError:\n    raise", "!exit 3", 3),
         ("%%capture\nif True:\n    !exit 3", "!exit 3", 3),
+        ("%timeit -n 1 -r 1 !exit 3", "!exit 3", 3),
+        ("def f(n):\n    print(n)\n    !exit {n}\nf(3)", "!exit {n}", 3),
     ],
 )
 def test_failing_command_at_the_end_is_a_failure(job: Job, code: str, command: str, status: int) -> None:
@@ -128,6 +120,13 @@ def test_failing_command_at_the_end_is_a_failure(job: Job, code: str, command: s
         f"The cell ran, but its last command `{command}` ended with exit status {status}. "
         "The output of the command says why."
     )
+
+
+def test_a_failing_command_at_the_end_of_a_function_of_an_earlier_cell_is_a_failure(job: Job) -> None:
+    job.prefix("def f(n):\n    '''Run it.'''\n    !true\n    !exit {n}", "one").target("x = 1\nf(3)")
+    result = job.run()
+    assert result["outcome"] == "FAILED"
+    assert "its last command `!exit {n}` ended with exit status 3." in result["sentence"]
 
 
 @pytest.mark.parametrize(
@@ -192,6 +191,12 @@ def test_errors_that_a_magic_shows_earlier_do_not_matter(job: Job, code: str) ->
         *("if False:\n    !false", "!false\nif False:\n    !false", "for x in 'ab':\n    !false\n    print(x)"),
         *("try:\n    !false\nfinally:\n    print('done')", "if True:\n    !true", 'print("""\n!false\n""")'),
         *("%%time\n!false\nprint('went on')", "for number in [3, 0]:\n    !exit {number}"),
+        *("def f():\n    !false\n    print('went on')\nf()", "def f():\n    !false\nprint(f())"),
+        *(
+            "def f(early):\n    !false\n    if early: return\n    !false\nf(True)",
+            "def f():\n    yield\n    !false\nf()",
+        ),
+        *("def f():\n    !true\nf()", "def f():\n    !false\nf = print\nf()", "def f():\n    !false\nx = f()"),
     ],
 )
 def test_commands_before_the_end_do_not_matter(job: Job, code: str) -> None:

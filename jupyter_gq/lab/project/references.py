@@ -155,11 +155,11 @@ class _Finder:
         if text is None:
             sketch = self._read_sketch(destination.node)
             self.found.folders.add(sketch.partition(UNKNOWN)[0].rpartition("/")[0])
-            if destination.is_changed and not destination.is_removed:
+            if destination.is_changed and not (destination.is_removed or destination.is_folder):
                 self.found.computed.add(sketch)
         elif destination.is_removed:
             self.found.removed.add(text)
-        elif destination.is_changed:
+        elif destination.is_changed and not destination.is_folder:
             self._add_written(text)
         else:
             self.found.folders.add(text)
@@ -327,7 +327,7 @@ def _list_trees(magic: Magic) -> list[ast.Module]:
 
 def _list_written(command: str) -> list[str]:
     """Return the files that a command or script writes, as far as their names stand in it."""
-    return [what for kind, what in find_command_effects(command) if kind == "writes_files"]
+    return [each.what for each in find_command_effects(command) if each.kind == "writes_files"]
 
 
 def _get_template(node: ast.expr) -> ast.expr | None:

@@ -64,7 +64,7 @@ describe('the dialog of a job that is sent again', () => {
       memory: '16 GiB',
       model: 'H100',
       expected: '1 h 30 min',
-      limit: '',
+      maxTime: '',
       priority: '5',
       software: 'PyTorch 2.9'
     });
@@ -97,8 +97,8 @@ describe('the dialog of a job that is sent again', () => {
 
   it('leaves the limit of the queue to the queue', () => {
     const me = aMe({ queues: [aQueue({ max_seconds: 7200 })] });
-    expect(open({ max_seconds: 7200 }, me).values.limit).toBe('');
-    expect(open({ max_seconds: 5400 }, me).values.limit).toBe('1 h 30 min');
+    expect(open({ max_seconds: 7200 }, me).values.maxTime).toBe('');
+    expect(open({ max_seconds: 5400 }, me).values.maxTime).toBe('1 h 30 min');
   });
 
   it('says which settings are no longer possible', () => {

@@ -1,4 +1,5 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
+import type { MainAreaWidget } from '@jupyterlab/apputils';
 import { Notification } from '@jupyterlab/apputils';
 import type { IDocumentManager } from '@jupyterlab/docmanager';
 import { NotebookActions } from '@jupyterlab/notebook';
@@ -6,6 +7,7 @@ import { RenderMimeRegistry, standardRendererFactories } from '@jupyterlab/rende
 import type { Widget } from '@lumino/widgets';
 
 import { METADATA_KEY } from '../attach/metadata';
+import type { LogView } from '../panel/log';
 import { jobs } from '../plugins/jobs';
 import { log } from '../plugins/log';
 import { panel } from '../plugins/panel';
@@ -274,6 +276,18 @@ describe('the log of a job', () => {
     expect(new Set(opened)).toEqual(new Set(['Log: digits', 'Log: other']));
     expect(new Set(app.widgets.slice(before)).size).toBe(2);
     expect(app.activated).toEqual(['jupyter-gq-log-job-1', 'jupyter-gq-log-job-1', 'jupyter-gq-log-job-2']);
+  });
+
+  it('is spoken only where the user searches it', async () => {
+    training.state = { ...training.state, jobs: [aJob()] };
+    await execute(CommandIDs.openLog, 'job-1');
+    const { content } = app.widgets.at(-1) as MainAreaWidget<LogView>;
+    const live = (): string[] => all('[aria-live=polite]', content.node).map(words);
+    await content.refresh();
+    expect(content.node.getAttribute('aria-live')).toBe('off');
+    expect(live()).toEqual([]);
+    await content.search('loss');
+    expect(live()).not.toEqual([]);
   });
 
   it('is below the notebook in Notebook 7, whose main area has no room for it', async () => {

@@ -52,6 +52,28 @@ describe('the status line under a cell', () => {
     expect(all('[role=progressbar]', node)).toEqual([]);
   });
 
+  it('speaks the states of the job, and not each epoch', async () => {
+    const epoch = (number: number): JobView =>
+      aJob({ progress: { fraction: number / 9, text: `epoch ${number}` } });
+    training.state = {
+      ...training.state,
+      jobs: [aJob({ phase: 'waiting', sentence: 'All devices are in use.' })]
+    };
+    const { node } = await aLine(aJob());
+    const spoken = (): string =>
+      all('[role=status], [role=log], [role=alert], [aria-live]', node).map(words).join(' ');
+    expect(spoken()).toContain('All devices are in use.');
+    for (const number of [1, 2]) {
+      await perform(() => training.recordJob({ ...epoch(number), run: 2 }));
+      expect(words(node)).toContain(`epoch ${number}`);
+      expect(spoken()).toBe('Running');
+    }
+    await perform(() =>
+      training.recordJob({ ...epoch(3), phase: 'failed', sentence: 'The node was lost.', run: 2 })
+    );
+    expect(spoken()).toBe('Failed The node was lost.');
+  });
+
   it('says that its user holds the job, as the panel does', async () => {
     const job = aJob({ phase: 'paused', held_since: 2000 });
     training.state = { ...training.state, jobs: [job] };

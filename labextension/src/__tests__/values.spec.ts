@@ -27,7 +27,7 @@ const NOTHING: IFormValues = {
   memory: '',
   model: '',
   expected: '',
-  limit: '',
+  maxTime: '',
   priority: '',
   software: ''
 };
@@ -37,7 +37,7 @@ const ALL: IFormValues = {
   memory: '16',
   model: 'H100',
   expected: '2 h',
-  limit: ' 1 d '
+  maxTime: ' 1 d '
 };
 const OFFER = { models: ['A100', 'H100'], maxPriority: 0, maxSeconds: null };
 
@@ -125,12 +125,12 @@ describe('what is asked for', () => {
     });
   });
 
-  it('is wrong at the field for the longest time, too', () => {
-    const of = (limit: string): unknown => makeRequest({ ...NOTHING, limit }, OFFER, ENGLISH);
+  it('is wrong at the field for the maximum time, too', () => {
+    const of = (maxTime: string): unknown => makeRequest({ ...NOTHING, maxTime }, OFFER, ENGLISH);
     expect([of('soon'), of('3661 d')]).toEqual(
       Array(2).fill(expect.objectContaining({ code: 'invalid_duration', field: 'max_seconds' }))
     );
-    expect(summarizeValues({ ...NOTHING, limit: '2 h' }, OFFER, ENGLISH)).toBe('at most 2 h');
+    expect(summarizeValues({ ...NOTHING, maxTime: '2 h' }, OFFER, ENGLISH)).toBe('at most 2 h');
   });
 
   it('is wrong where the service would not take it', () => {
@@ -195,7 +195,7 @@ describe('what is asked for', () => {
       name: 'a',
       queue: 'nlp',
       gpus: '4',
-      limit: ''
+      maxTime: ''
     });
     expect(proposeValues({}, me, 'a.ipynb', 'a')).toEqual({ ...NOTHING, name: 'a' });
     expect(proposeValues(kept, { ...me, queues: [aQueue()] }, 'a.ipynb', 'a').queue).toBe('vision');

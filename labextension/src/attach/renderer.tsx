@@ -220,16 +220,23 @@ function StatusLine(status: IStatusLineProps): React.JSX.Element {
   return (
     <div
       className="jp-gq-status"
-      role="status"
+      role="group"
       aria-label={trans.__('Training job %1', status.name)}
       data-phase={status.phase}
     >
-      <PhaseTag look={status.look} />
+      {/* Spoken are the state and why it is so, but not what a running job says of itself, epoch by epoch. */}
+      <span role="status">
+        <PhaseTag look={status.look} />
+      </span>
       <span className="jp-gq-status-name" title={status.name}>
         {status.name}
       </span>
       {status.amount && <span className="jp-gq-status-amount">{status.amount}</span>}
-      <span className="jp-gq-status-sentence" title={status.sentence}>
+      <span
+        className="jp-gq-status-sentence"
+        role={status.phase === 'running' ? undefined : 'status'}
+        title={status.sentence}
+      >
         {status.sentence}
       </span>
       {status.children}

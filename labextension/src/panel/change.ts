@@ -18,8 +18,8 @@ export interface IChangeFields extends ITaskFields {
   readonly devices: string;
   /** A whole number; "" = 0. */
   readonly priority: string;
-  /** The longest time that the job may run; "" = no limit of its own. */
-  readonly limit: string;
+  /** A length of time; "" = no limit of the job's own. */
+  readonly maxTime: string;
 }
 
 /** Return the fields as they are before the owner of the job writes into them. */
@@ -29,14 +29,14 @@ export function openFields(job: JobSummary): IChangeFields {
     tasks: String(job.tasks),
     minTasks: job.min_tasks === null ? '' : String(job.min_tasks),
     priority: String(job.priority),
-    limit: job.max_seconds === null ? '' : formatSpan(job.max_seconds)
+    maxTime: job.max_seconds === null ? '' : formatSpan(job.max_seconds)
   };
 }
 
 /**
- * Return the change of the job that the fields ask for, or the problem of a text that is no number of tasks, no
- * priority on offer or no length of time, or of an empty field for GPUs; null if nothing would change. The priority that
- * the job has may stay, however high it is.
+ * Return the change of the job that the fields ask for, or the problem of a text that is no number of tasks, no priority
+ * on offer or no length of time, or of an empty field for GPUs; null if nothing would change. The priority that the job
+ * has may stay, however high it is.
  */
 export function readChange(
   job: JobSummary,
@@ -58,9 +58,9 @@ export function readChange(
   if (typeof priority !== 'number') {
     return priority;
   }
-  const limit = readDuration(fields.limit, 'max_seconds', trans);
-  if (isProblem(limit)) {
-    return limit;
+  const maxTime = readDuration(fields.maxTime, 'max_seconds', trans);
+  if (isProblem(maxTime)) {
+    return maxTime;
   }
   const most = numbers.tasks ?? 1;
   const least = numbers.min_tasks ?? most;
@@ -70,7 +70,7 @@ export function readChange(
       ? {}
       : { tasks: most, min_tasks: least }),
     ...(priority === job.priority ? {} : { priority }),
-    ...(fields.limit.trim() === openFields(job).limit ? {} : { max_seconds: limit ?? 0 })
+    ...(fields.maxTime.trim() === openFields(job).maxTime ? {} : { max_seconds: maxTime ?? 0 })
   };
   return Object.keys(change).length === 0 ? null : change;
 }

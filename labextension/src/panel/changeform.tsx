@@ -1,4 +1,4 @@
-/** The form in which the owner of a job changes its priority and longest time, and its GPUs and tasks while it waits. */
+/** The form in which the owner of a job asks for other GPUs and tasks, another priority or another maximum time. */
 
 import type { Dialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -7,7 +7,7 @@ import * as React from 'react';
 
 import { isProblem } from '../client';
 import { isWaiting, warnOfChange } from '../jobs';
-import { describeLimit } from '../send/duration';
+import { describeMaxTime } from '../send/duration';
 import { TextField } from '../send/field';
 import type { IOffer } from '../send/values';
 import { describePriority } from '../send/values';
@@ -52,11 +52,12 @@ export class ChangeForm extends ReactWidget implements Dialog.IBodyWidget<IWritt
     const trans = this._trans;
     const { change } = this.getValue();
     const problem = isProblem(change) ? change : this._problem;
-    const warning = warnOfChange(this._job, trans);
+    const warning = isWaiting(this._job.phase) ? warnOfChange(this._job, trans) : '';
     return (
       <div className="jp-gq-send">
         <div className="jp-gq-send-fields">
-          {this._renderFields(problem)}
+          {isWaiting(this._job.phase) && this._renderSizes(problem)}
+          {this._renderLimits(problem)}
           {warning !== '' && <p>{warning}</p>}
           {problem !== null && !FIELDS.includes(problem.field ?? '') && (
             <p className="jp-gq-problem" role="alert">
@@ -68,35 +69,8 @@ export class ChangeForm extends ReactWidget implements Dialog.IBodyWidget<IWritt
     );
   }
 
-  private _renderFields(problem: Problem | null): React.JSX.Element {
-    const trans = this._trans;
-    const { priority, limit } = this._fields;
-    return (
-      <>
-        {isWaiting(this._job.phase) && this._renderRequest(problem)}
-        <TextField
-          id="priority"
-          label={trans.__('Priority')}
-          hint={describePriority(this._offer, trans)}
-          placeholder="0"
-          problem={problem}
-          value={priority}
-          onChange={written => this._set({ priority: written })}
-        />
-        <TextField
-          id="max_seconds"
-          label={trans.__('Longest time')}
-          hint={describeLimit(this._offer.maxSeconds, trans)}
-          problem={problem}
-          value={limit}
-          onChange={written => this._set({ limit: written })}
-        />
-      </>
-    );
-  }
-
-  /** Return the fields that can change only while the job waits. */
-  private _renderRequest(problem: Problem | null): React.JSX.Element {
+  /** The fields of what changes only while the job waits. */
+  private _renderSizes(problem: Problem | null): React.JSX.Element {
     const trans = this._trans;
     const { devices, tasks, minTasks } = this._fields;
     return (
@@ -128,6 +102,33 @@ export class ChangeForm extends ReactWidget implements Dialog.IBodyWidget<IWritt
           problem={problem}
           value={minTasks}
           onChange={written => this._set({ minTasks: written })}
+        />
+      </>
+    );
+  }
+
+  /** The fields of what changes at any time. */
+  private _renderLimits(problem: Problem | null): React.JSX.Element {
+    const trans = this._trans;
+    const { priority, maxTime } = this._fields;
+    return (
+      <>
+        <TextField
+          id="priority"
+          label={trans.__('Priority')}
+          hint={describePriority(this._offer, trans)}
+          placeholder="0"
+          problem={problem}
+          value={priority}
+          onChange={written => this._set({ priority: written })}
+        />
+        <TextField
+          id="max_seconds"
+          label={trans.__('Maximum time')}
+          hint={describeMaxTime(this._offer.maxSeconds, trans)}
+          problem={problem}
+          value={maxTime}
+          onChange={written => this._set({ maxTime: written })}
         />
       </>
     );

@@ -174,6 +174,8 @@ export class LogView extends Widget {
   }
 
   private _setNotice(text: string): void {
+    // What a search finds is spoken, and not how long a running job's log is by now.
+    this._notice.node.setAttribute('aria-live', this._search === null ? 'off' : 'polite');
     this._notice.node.textContent = text;
   }
 

@@ -181,7 +181,8 @@ function Actions({
         onClick={() => actions.openResult(job)}
       />
       {isCancellable(job) && <HoldAction job={job} actions={actions} trans={trans} />}
-      {isCancellable(job) && <ChangeActions job={job} movable={movable} actions={actions} trans={trans} />}
+      {isCancellable(job) && <ChangeAction job={job} actions={actions} trans={trans} />}
+      {isWaiting(job.phase) && <MoveAction job={job} movable={movable} actions={actions} trans={trans} />}
       {isFinal(job.phase) && (
         <Action
           label={nameAgain(job.phase, trans)}
@@ -223,39 +224,44 @@ function HoldAction({
   );
 }
 
-/** The buttons that change a job; another queue is possible only while it waits. */
-function ChangeActions({
+/** The button that asks what is to change: of a job that runs, its priority and its maximum time only. */
+function ChangeAction({
+  job,
+  actions,
+  trans
+}: Pick<IJobRowProps, 'job' | 'actions' | 'trans'>): React.JSX.Element {
+  return (
+    <Action
+      label={trans.__('Change…')}
+      about={job.name || trans.__('unnamed job')}
+      title={
+        isWaiting(job.phase)
+          ? trans.__('Ask for other GPUs or tasks, another priority or another maximum time.')
+          : trans.__('Give the job another priority or another maximum time.')
+      }
+      onClick={() => actions.change(job)}
+    />
+  );
+}
+
+/** The button that moves a job which waits. */
+function MoveAction({
   job,
   movable,
   actions,
   trans
 }: Pick<IJobRowProps, 'job' | 'movable' | 'actions' | 'trans'>): React.JSX.Element {
-  const name = job.name || trans.__('unnamed job');
   return (
-    <>
-      <Action
-        label={trans.__('Change…')}
-        about={name}
-        title={
-          isWaiting(job.phase)
-            ? trans.__('Ask for other GPUs or tasks, or change the priority or the longest time.')
-            : trans.__('Change the priority or the longest time.')
-        }
-        onClick={() => actions.change(job)}
-      />
-      {isWaiting(job.phase) && (
-        <Action
-          label={trans.__('Move…')}
-          about={name}
-          disabled={!movable}
-          title={
-            movable
-              ? trans.__('Let the job wait in another queue.')
-              : trans.__('There is no other queue that you may use.')
-          }
-          onClick={() => actions.move(job)}
-        />
-      )}
-    </>
+    <Action
+      label={trans.__('Move…')}
+      about={job.name || trans.__('unnamed job')}
+      disabled={!movable}
+      title={
+        movable
+          ? trans.__('Let the job wait in another queue.')
+          : trans.__('There is no other queue that you may use.')
+      }
+      onClick={() => actions.move(job)}
+    />
   );
 }

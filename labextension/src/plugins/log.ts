@@ -85,6 +85,7 @@ function makeLogWidget(
   widget.title.icon = panelIcon;
   widget.title.closable = true;
   view.node.setAttribute('role', 'log');
+  view.node.setAttribute('aria-live', 'off'); // it is read anew every few seconds, and would be spoken as a whole
   view.node.setAttribute('aria-label', trans.__('Log of %1', job.name));
   widget.toolbar.addItem(
     'refresh',

@@ -53,7 +53,7 @@ export const selection = definePlugin({
     add(CommandIDs.moveJobs, trans.__('Move Jobs to Another Queue'), ids => move(training, trans, ids));
     owned.add(
       app.commands.addCommand(CommandIDs.changeGpus, {
-        label: trans.__('Change GPUs, Tasks, Priority and Longest Time of Job'),
+        label: trans.__('Change GPUs, Tasks, Priority and Maximum Time of Job'),
         describedBy: { args: JOB_ARGS },
         execute: args => actOnJob(training, args, trans, job => changeRequest(training, trans, job))
       })
@@ -95,7 +95,7 @@ async function move(training: ITraining, trans: TranslationBundle, ids: string[]
   }
 }
 
-/** Ask the user for the changes of a job until it is changed, or the user gives up. */
+/** Ask the user for other GPUs, tasks, priority or maximum time until the job is changed, or the user gives up. */
 async function changeRequest(training: ITraining, trans: TranslationBundle, job: JobView): Promise<void> {
   const { queues, me } = training.state;
   const queue = queues.find(known => known.name === job.queue);

@@ -72,15 +72,15 @@ function repeatValues(job: JobView, proposed: IFormValues, me: Possible): IFormV
     memory: job.memory ?? '',
     model: job.gpu_model ?? '',
     expected: job.expected_seconds === null ? '' : formatSpan(job.expected_seconds),
-    limit: showOwnLimit(job, me),
+    maxTime: showOwnMaxTime(job, me),
     priority: job.priority === 0 ? '' : String(job.priority),
     // An earlier release of the service does not send the field.
     software: job.software ?? ''
   };
 }
 
-/** Return the longest time that a job may run as text; "" if it has only the limit of its queue. */
-function showOwnLimit(job: JobView, me: Possible): string {
+/** Return the maximum running time of a job as text; "" if it has only the limit of its queue. */
+function showOwnMaxTime(job: JobView, me: Possible): string {
   const limit = me.queues.find(queue => queue.name === job.queue)?.max_seconds ?? null;
   return job.max_seconds === null || job.max_seconds === limit ? '' : formatSpan(job.max_seconds);
 }

@@ -32,8 +32,8 @@ export function readDuration(
   return { code: 'invalid_duration', field, message };
 }
 
-/** Return the hint beside a field for the longest time that a job may run; `most` is the limit of its queue. */
-export function describeLimit(most: number | null, trans: TranslationBundle): string {
+/** Return the hint beside a field for the maximum running time of a job; `most` is the limit of its queue. */
+export function describeMaxTime(most: number | null, trans: TranslationBundle): string {
   const meaning = trans.__('over all runs, without pauses; then it saves its state and ends');
   return most === null ? meaning : trans.__('%1; at most %2 in this queue', meaning, formatSpan(most));
 }

@@ -8,7 +8,7 @@ import { Caret } from '../panel/parts';
 import type { PoolView, Problem, QueueView } from '../wire';
 import type { IFormValues, IOffer } from './values';
 import { formatDefault, canChooseModel, describePriority, formatHint, summarizeValues } from './values';
-import { describeLimit } from './duration';
+import { describeMaxTime } from './duration';
 import { describeField, Field, TextField } from './field';
 import type { ISoftware } from './software';
 import { addChosen } from './software';
@@ -75,11 +75,11 @@ export function More(props: IMoreProps): React.JSX.Element {
         />
         <TextField
           id="max_seconds"
-          label={trans.__('Longest time')}
-          hint={describeLimit(offer.maxSeconds, trans)}
-          value={values.limit}
+          label={trans.__('Maximum time')}
+          hint={describeMaxTime(offer.maxSeconds, trans)}
+          value={values.maxTime}
           problem={problem}
-          onChange={limit => props.onValues({ ...values, limit })}
+          onChange={maxTime => props.onValues({ ...values, maxTime })}
         />
         <PriorityField {...props} />
         <SoftwareField {...props} />

@@ -22,8 +22,8 @@ export interface IFormValues {
   readonly memory: string;
   readonly model: string;
   readonly expected: string;
-  /** The longest time that the job may run. */
-  readonly limit: string;
+  /** The maximum running time. */
+  readonly maxTime: string;
   readonly priority: string;
   /** Name of an image or of another kernel; "" = the software of the notebook. */
   readonly software: string;
@@ -35,7 +35,7 @@ export interface IOffer {
   readonly models: readonly string[];
   /** The highest priority that the user may give to a job. */
   readonly maxPriority: number;
-  /** The longest time in seconds that a job may run; null = no limit. */
+  /** The maximum running time in seconds; null = no limit. */
   readonly maxSeconds: number | null;
 }
 
@@ -58,9 +58,9 @@ export function makeRequest(
   if (isProblem(expected)) {
     return expected;
   }
-  const limit = readDuration(values.limit, 'max_seconds', trans);
-  if (isProblem(limit)) {
-    return limit;
+  const maxTime = readDuration(values.maxTime, 'max_seconds', trans);
+  if (isProblem(maxTime)) {
+    return maxTime;
   }
   const priority = readPriority(values.priority, offer, values.queue, trans);
   if (typeof priority !== 'number') {
@@ -81,7 +81,7 @@ export function makeRequest(
     gpu_model:
       canChooseModel(values, offer.models) && offer.models.includes(values.model) ? values.model : null,
     expected_seconds: expected,
-    max_seconds: limit,
+    max_seconds: maxTime,
     priority,
     software: values.software
   };
@@ -163,7 +163,7 @@ export function summarizeValues(values: IFormValues, offer: IOffer, trans: Trans
     'expected_seconds' in request && typeof request.expected_seconds === 'number'
       ? trans.__('about %1', formatSpan(request.expected_seconds))
       : values.expected.trim() || null,
-    values.limit.trim() === '' ? null : trans.__('at most %1', values.limit.trim()),
+    values.maxTime.trim() === '' ? null : trans.__('at most %1', values.maxTime.trim()),
     readInteger(values.priority) === 0 ? null : trans.__('priority %1', values.priority.trim()),
     values.software || null
   ];
@@ -236,8 +236,8 @@ export function proposeValues(
     model: kept.model ?? '',
     // The expected duration depends on the work, and another notebook is other work.
     expected: kept.notebook === notebook ? (kept.expected ?? '') : '',
-    // So does the longest time, and it ends a job.
-    limit: '',
+    // The maximum running time ends a job, so it is chosen anew.
+    maxTime: '',
     // One urgent job does not make the next one urgent.
     priority: '',
     // Another notebook has other kernels, and other needs.

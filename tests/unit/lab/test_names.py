@@ -165,7 +165,9 @@ def test_only_a_certain_assignment_ends_a_need(before, needed):
         ("%run t.py --lr {lr}", ["lr"]),
         ("%cd {folder / 'a'}", ["folder"]),
         ("!{expr(x)}", ["expr", "x"]),
-        ("!echo {x!r:>{width}}", ["width", "x"]),
+        ("!echo {x!r} {(lambda y: x)(1)}", ["x"]),
+        ("!echo {x} {y:>{width}}", []),  # IPython knows no formats, and leaves the whole line as it is
+        ("!echo " + "{x:" * 2000 + "}" * 2000, []),
         ("files = !ls {folder}", ["folder"]),
         ("!awk '{print $1}' {folder}", []),
         ("!find . -exec rm {} \\;", []),
@@ -173,6 +175,7 @@ def test_only_a_certain_assignment_ends_a_need(before, needed):
         ("%%bash -s {x}\necho {y} $z", ["x"]),
         ("%%sx\necho {y}", ["y"]),
     ],
+    ids=lambda value: str(value)[:40],
 )
 def test_names_are_read_as_python_and_ipython_read_them(source, free):
     check_free(source, *free)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gq.lab import effects
 from jupyter_gq.lab.cells import parse_cell
 from jupyter_gq.lab.dependents import find_dependents
 from jupyter_gq.lab.effects import find_effects, find_effects_in_order
@@ -50,8 +51,8 @@ def test_the_script_has_the_effects_of_its_cell(line):
 
 
 def test_what_the_script_defines_is_known_to_later_cells():
-    effects = find_effects_in_order(["%run other.py", "keep(1)"])
-    assert [each.what for each in effects[1]] == ["kept.csv"]
+    later = find_effects_in_order(["%run other.py", "keep(1)"])[1]
+    assert [each.what for each in later] == ["kept.csv"]
     assert find_made_names(["%run other.py"]) == ["keep", "name", "rate"]
     assert "keep" not in find_free_names(["%run other.py", "keep(1)"])
     assert find_dependents(["%run other.py\nprint(rate)", "print(net)"], ["net = rate = 1"]) == [[], ["net"]]
@@ -125,6 +126,129 @@ def test_scripts_that_run_each_other_are_read_once(folder, run):
     (folder / "a.ipynb").write_text(json.dumps({"cells": cells}))
     assert kinds("%run a.ipynb") == {("asks_for_input", "")}
     assert find_made_names(["%run a.ipynb"]) == ["x"]
+
+
+COMMANDS = [
+    *("!python other.py", "!python3 -u other.py --lr 0.1", "!python -m other", "!cd . && python other.py"),
+    *("!RATE=1 python other.py", "!nohup /opt/bin/python3.12 ./other.py &", "!torchrun --nproc_per_node 2 other.py"),
+    *("%%bash\nexport A=1\npython other.py", "%%time\n!accelerate launch other.py", "out = !python 'other.py'"),
+    "import subprocess, sys\nsubprocess.run([sys.executable, 'other.py'])",
+    "import os\nos.system('python other.py')",
+]
+
+
+@pytest.mark.parametrize("source", [*COMMANDS, "import runpy\nrunpy.run_path('other.py')"])
+def test_a_script_in_a_process_or_namespace_of_its_own_has_effects_and_gives_no_names(source):
+    assert kinds(source) == {("writes_files", "log.txt"), ("asks_for_input", "")}
+    assert not {"rate", "keep", "name"}.intersection(find_made_names([source]))
+    assert "factor" not in find_free_names([source])
+    later = find_effects_in_order([source, "keep(1)"])[1]
+    assert later == [], "the function of the script is not in the notebook"
+
+
+def test_a_command_reads_the_variables_of_its_script():
+    assert find_read_variables(["!python other.py"]).read == {"RATE": True}
+    assert find_read_variables(["import os\nos.environ['RATE'] = '1'\n!python other.py"]).read == {}
+    assert find_process_state(["!python other.py"]) == [[]], "it sets nothing in the kernel"
+    assert find_process_state(["import runpy\nrunpy.run_path('other.py')"]) == [["numpy.random.seed"]]
+
+
+EXECUTED = [
+    "exec(open('other.py').read())",
+    "from pathlib import Path\nexec(Path('other.py').read_text())",
+    "exec(compile(open('other.py').read(), 'other.py', 'exec'), globals())",
+]
+
+
+@pytest.mark.parametrize("source", EXECUTED)
+def test_code_of_a_file_that_is_executed_counts_as_that_of_the_cell(source):
+    assert kinds(source) == {("writes_files", "log.txt"), ("asks_for_input", "")}
+    assert {"rate", "keep", "name"} <= set(find_made_names([source]))
+    assert "factor" in find_free_names([source])
+    assert [each.what for each in find_effects_in_order([source, "keep(1)"])[1]] == ["kept.csv"]
+    needs = [] if "globals" in source else ["net"]
+    assert find_dependents([source, "print(net)"], ["net = rate = 1"]) == [[], needs]
+
+
+def test_code_in_a_namespace_of_its_own_gives_no_names():
+    source = "exec(open('other.py').read(), {'factor': 1})"
+    assert ("writes_files", "log.txt") in kinds(source)
+    assert "rate" not in find_made_names([source])
+    assert "factor" not in find_free_names([source])
+
+
+@pytest.mark.parametrize(
+    "source", ["exec(text)", "exec(open(name).read())", "exec('x = 1')", "my.exec(open('other.py').read())", "exec()"]
+)
+def test_other_code_that_is_executed_is_not_known(source):
+    assert kinds(source) == set()
+
+
+def test_a_command_without_a_known_script_or_effect_is_still_a_command(folder):
+    (folder / "quiet.py").write_text("import nets\nnets.fit()")
+    assert kinds("!python quiet.py") == kinds("!python unknown.py") == {("runs_commands", "python")}
+    assert kinds("!pytest other.py") == {("runs_commands", "pytest")}
+    assert kinds("!cat other.py; echo other.py") == set()
+    assert kinds("%%bash\nfor f in a b; do\n  echo $f\ndone") == set()
+
+
+def test_a_command_in_another_folder_runs_the_script_there(folder):
+    (folder / "part").mkdir()
+    (folder / "part/other.py").write_text("open('part.txt', 'w')")
+    assert kinds("!cd part && python other.py") == {("writes_files", "part.txt")}
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        *("!python {}", "exec(open('{}').read())", "import runpy\nrunpy.run_path('{}')", "%time !python {}"),
+        *("%time exec(open('{}').read())", "import os\nos.system('python {}')"),
+    ],
+)
+def test_scripts_that_run_each_other_in_any_way_are_read_once(folder, run):
+    (folder / "a.ipy").write_text(f"{run.format('b.ipy')}\n{run.format('a.ipy')}\nx = input()")
+    (folder / "b.ipy").write_text(run.format("a.ipy"))
+    found = kinds(run.format("a.ipy"))
+    assert found - {("runs_commands", "python")} == {("asks_for_input", "")}
+    assert find_read_variables([run.format("a.ipy")]).read == {}
+
+
+@pytest.mark.parametrize("run", ["%%bash\npython b.py", "%%time\nexec(open('b.py').read())", "%%time\n!python b.py"])
+def test_cells_of_a_notebook_run_no_other_script(folder, run):
+    (folder / "b.py").write_text(f"{run}\n")
+    cells = [{"cell_type": "code", "source": source} for source in (run, "x = input()")]
+    (folder / "a.ipynb").write_text(json.dumps({"cells": cells}))
+    assert kinds("%run a.ipynb") - {("runs_commands", "python")} == {("asks_for_input", "")}
+
+
+def test_many_cells_that_run_a_long_script_read_it_once(folder, monkeypatch):
+    (folder / "long.py").write_text("def f(): open('a.txt', 'w')\n" + "f()\n" * 100)
+    asked = []
+    monkeypatch.setattr(effects, "find_destinations", lambda call, names: asked.append(call) or [])
+    find_effects_in_order(["!python long.py"] * 50)
+    assert 0 < len(asked) < 500
+
+
+def test_commands_of_a_script_stay_if_a_word_of_them_is_run(folder):
+    (folder / "a.ipy").write_text("%%bash\nmake run > run.log\npip install torch")
+    assert kinds("%run a.ipy") == {("writes_files", "run.log"), ("installs_packages", "")}
+
+
+@pytest.mark.parametrize("source", ["exec(open('sends.py').read())", "import runpy\nrunpy.run_path('sends.py')"])
+def test_a_cell_that_executes_a_file_which_sends_jobs_is_left_out(folder, source):
+    (folder / "sends.py").write_text("import jupyter_gq as gq\njob = gq.submit(len)\n")
+    kept, _ = leave_out_senders([f"x = 1\n{source}"])
+    assert ("sends.py" in kept[0], "x = 1" in kept[0]) == (False, True)
+
+
+def test_a_file_that_is_executed_goes_along_with_what_it_reads(folder):
+    (folder / "part.py").write_text("import nets\nopen('data.csv').read()\nopen('out.csv', 'w')")
+    for name in ("nets.py", "data.csv", "out.csv"):
+        (folder / name).write_text("1")
+    for source in ("exec(open('part.py').read())", "import runpy\nrunpy.run_path('part.py')"):
+        found = find_needed(folder, Code(trees=[parse_cell(source)]), (), Caps(file=1000, job=1000))
+        assert {"part.py", "nets.py", "data.csv"} == set(found.going)
+        assert found.written == ["out.csv"]
 
 
 def test_an_argument_called_run_stays(folder):

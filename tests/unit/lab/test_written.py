@@ -138,3 +138,11 @@ def test_data_above_the_cap_stays_linked_beside_computed_paths(folder):
     write(folder, "data/1.csv", "1")
     code = Code(trees=[parse_cell("pd.read_csv('data/large.csv')\ndf.to_csv(f'data/{n}.csv')")])
     assert find_needed(folder, code, [], CAPS).written == ["data/1.csv"]
+
+
+@pytest.mark.parametrize("source", ["TrainingArguments(output_dir='ckpt')", "pl.Trainer(default_root_dir='ckpt')"])
+def test_the_folder_of_a_trainer_takes_nothing_along_and_keeps_what_is_in_it(folder, source):
+    """A training that goes on from a checkpoint finds it there."""
+    write(folder, "ckpt/1.pt", "1")
+    found = find_needed(folder, Code(trees=[parse_cell(source)]), (), CAPS)
+    assert (list(found.going), found.written, found.folders) == ([], [], ["ckpt"])
