@@ -14,7 +14,7 @@ from jupyter_gq.client.target_folder import CopyRefused, TargetFolder
 from jupyter_gq.client.unlisted_files import explain_omitted
 from jupyter_gq.domain.amount import format_bytes
 
-from .answers import add_output_argument, print_json, print_lines, terminal_width
+from .answers import add_output_argument, print_json, print_lines
 from .connection import add_service_arguments, ask_service
 from .explain import JOB_HELP, JOB_METAVAR
 from .job_lists import find_job
@@ -75,7 +75,7 @@ def _print_list(results: JobResults, *, json: bool) -> None:
         print_lines(["The job wrote no files."])
         return
     rows = [["FILE", "SIZE", "REASON"], *([file.path, format_bytes(file.bytes), file.reason] for file in results.files)]
-    print_lines(format_table(rows, {1}, width=terminal_width()))
+    print_lines(format_table(rows, {1}))  # never cut: paths are copied from it
     if results.omitted_files:
         print_lines([explain_omitted(results)])
 
