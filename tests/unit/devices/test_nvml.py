@@ -177,9 +177,12 @@ def test_free_memory_is_rounded_down():
     assert probe_of(FakeNvml()).free_memory("GPU-0") == 30 * 1024 - 1
 
 
-@pytest.mark.parametrize("fails", ["nvmlInit", "nvmlDeviceGetHandleByUUID", "nvmlDeviceGetMemoryInfo"])
-def test_free_memory_is_unknown_if_the_driver_fails(fails):
-    assert probe_of(FakeNvml(**{fails: "GPU_IS_LOST"})).free_memory("GPU-0") is None
+@pytest.mark.parametrize(
+    ("fails", "error"),
+    [("nvmlInit", "GPU_IS_LOST"), ("nvmlDeviceGetHandleByUUID", "UNKNOWN"), ("nvmlDeviceGetMemoryInfo", "GPU_IS_LOST")],
+)
+def test_free_memory_is_unknown_if_the_driver_fails(fails, error):
+    assert probe_of(FakeNvml(**{fails: error})).free_memory("GPU-0") is None
 
 
 def test_partitioned_device_is_an_obstacle_to_a_suspension():
