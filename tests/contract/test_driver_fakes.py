@@ -6,6 +6,7 @@ import signal
 import pynvml
 import pytest
 
+from jupyter_gq.devices.checkpointer import CheckpointError, CheckpointProblem
 from jupyter_gq.devices.driver_limits import LimitError
 from jupyter_gq.devices.memory_watchdog import Act, LimitedUse, Watched, WatchRule, judge
 from jupyter_gq.devices.meter import ProbeMeter, Share
@@ -51,6 +52,16 @@ def test_program_cannot_take_what_another_one_holds_until_that_is_suspended(worl
     world.machine.tell(second.pid, "hold", 35_000)
     assert world.used(second) == 35_000
     assert world.probe.free_memory(world.devices[0]) == 5_960
+
+
+def test_program_that_takes_managed_memory_cannot_be_suspended(world):
+    """What tests of a real GPU do to cause that."""
+    process, checkpointer = world.start(1000), world.checkpointer()
+    world.machine.tell(process.pid, "manage", 16)
+    checkpointer.lock(process, Seconds(1))
+    with pytest.raises(CheckpointError) as found:
+        checkpointer.checkpoint(process)
+    assert found.value.problem is CheckpointProblem.UNSUPPORTED
 
 
 def test_use_through_mps_is_an_obstacle(world):
