@@ -7,6 +7,8 @@ Rules
 - One device alone: a device that is lost, or fails otherwise, is left out and named; the others are as ever.
 - Held open, and opened anew after a failure: NVML goes on to report a device as lost, or a driver as unloaded, until it
   was closed by everybody in the process. So each opening is closed once.
+
+See docs/decisions/0304-leave-a-lost-gpu-out-and-keep-the-others.md.
 """
 
 import threading

@@ -99,7 +99,7 @@ def read_variables(document: JsonMapping) -> dict[str, str]:
     given = select_variables(document["manifest"].get("environment"), _POD_VARIABLES)
     of_pod = {name: os.environ[name] for name in (*LIMIT_VARIABLES, MEMORY_FRACTION) if name in os.environ}
     newer, older = JAX_FRACTIONS
-    if newer in of_pod and older in of_pod:  # its image sets one of them
+    if newer in of_pod and older in of_pod:  # the image sets the one, the share the other
         of_pod = add_share_variables({older: of_pod.pop(older)}, of_pod)
     return add_share_variables(given, of_pod)
 
