@@ -313,9 +313,10 @@ class Run:
         told = [at for at in ended if at is not None]
         if self.verdict is not None or not told or len(told) < len(ended):
             return day
-        workload = self.workload
-        began = () if workload is None else (workload.started_at, workload.running_since)
-        return min(day, max([*told, *(at for at in (self.alive_at, *began) if at is not None)]))
+        known: list[float | None] = [self.alive_at]
+        if self.workload is not None:
+            known += [self.workload.started_at, self.workload.running_since]
+        return min(day, max([*told, *(at for at in known if at is not None)]))
 
     def finish(self, result: Result, now: float, day: float) -> Observation:
         """Move the run to ENDED; return the observation of its result, which is reported from now on.
