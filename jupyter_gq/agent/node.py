@@ -4,10 +4,11 @@ Rules
 -----
 - Unknown is never idle: a value that cannot be read is None, and `missing` says why.
 - No exceptions: a driver or a kubelet that fails is a state that is reported.
+- Lost is not gone: a device that the driver has shown and shows no more beside others is reported as not healthy.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jupyter_gq.client.agents import (
@@ -57,6 +58,8 @@ class LocalNode:
     find_journal_trouble: Callable[[], str]
     #: The node's /proc, through which the agent reads the /dev of containers.
     proc: Path
+    #: The devices that the driver has shown so far, by id.
+    known: dict[str, DeviceInfo] = field(default_factory=dict)
 
     def observe(self, watch: Sequence[WatchedPod]) -> AgentReport:
         """Return the present state of the node and the use of these pods; blocks for as long as the driver does."""
@@ -65,17 +68,19 @@ class LocalNode:
         status = self.probe.status()
         devices = self.probe.devices() if status.state is ProbeState.OK else ()
         uuids = [device.uuid for device in devices]
+        self.known.update({device.uuid: device for device in devices})
+        lost = [device for device in self.known.values() if device.uuid not in uuids] if devices else []
         if no_signal := self.signals.explain_missing(uuids, ()):
             missing[SIGNAL] = no_signal
         if no_suspension := self.explain_no_suspension(uuids):
             missing[SUSPEND] = no_suspension
         if trouble := self.find_journal_trouble():
             missing[JOURNAL] = trouble
-        shares = self._measure_shares(watch, devices, kubelet, missing)
+        shares = self._measure_shares(watch, [*devices, *lost], kubelet, missing)
         return AgentReport(
             probe=status.state.value,
             detail=status.detail,
-            devices=[_to_agent_device(device) for device in devices],
+            devices=[_to_agent_device(device, healthy=device not in lost) for device in (*devices, *lost)],
             allocations=None if kubelet is None else list(kubelet.allocations),
             shares=shares,
             missing=missing,
@@ -187,8 +192,10 @@ def _find_assigned_devices(
     return tuple(sorted(ids & known))
 
 
-def _to_agent_device(device: DeviceInfo) -> AgentDevice:
-    return AgentDevice(uuid=device.uuid, index=device.index, model=device.model, memory_mib=device.memory)
+def _to_agent_device(device: DeviceInfo, *, healthy: bool) -> AgentDevice:
+    return AgentDevice(
+        uuid=device.uuid, index=device.index, model=device.model, memory_mib=device.memory, healthy=healthy
+    )
 
 
 def _to_agent_use(use: DeviceUse) -> AgentDeviceUse:

@@ -10,6 +10,8 @@ from pathlib import Path, PurePath
 
 from jupyter_gq.domain.json_types import JsonMapping
 
+from .variables import keep_one_fraction
+
 #: Started instead of `-m ipykernel_launcher`; applies the caps, then runs that module. Standard library only.
 STARTUP_FILE = Path(__file__).resolve().parent.parent / "notebook" / "kernel_startup.py"
 #: Run in a job's kernel to save the variables that the job returns. Standard library and cloudpickle.
@@ -47,7 +49,8 @@ def prepare(argv: Sequence[str], env: Mapping[str, str]) -> tuple[list[str], dic
 
     A command that runs ipykernel's own launcher (`... -m ipykernel_launcher ...`) runs our start-up file in its place,
     in the same interpreter and with the same options. Every other command is returned as it is: kernels of other
-    languages have no caps to apply, and a kernel in a container or on another machine does not have our file.
+    languages have no caps to apply, and a kernel in a container or on another machine does not have our file. Of the
+    two names of the fraction for JAX, the environment has one, since a kernelspec may set the other one.
     """
     command = list(argv)
     for position, (flag, module) in enumerate(pairwise(command)):
@@ -56,4 +59,4 @@ def prepare(argv: Sequence[str], env: Mapping[str, str]) -> tuple[list[str], dic
         if flag == "-m" and module in _LAUNCHERS:
             command[position : position + 2] = [str(STARTUP_FILE)]
             break
-    return command, dict(env)
+    return command, keep_one_fraction(env)

@@ -12,7 +12,7 @@ RESERVED = (
 )
 
 #: The variables of JAX, the present one first; later versions read both, but refuse both together.
-_JAX, _JAX_OLDER = "XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION"
+_JAX, _JAX_OLDER = JAX_FRACTIONS = "XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION"
 _CUPY = "CUPY_GPU_MEMORY_LIMIT"
 #: Fraction of a device that frameworks may take in a share; only shares of a part of a device have it.
 MEMORY_FRACTION = "JUPYTER_GQ_MEMORY_FRACTION"
@@ -56,18 +56,33 @@ def add_share_variables(theirs: Mapping[str, str], share: Mapping[str, str]) -> 
     """Return the variables of a user with those of a share, which win, except over a smaller limit of the user's.
 
     A fraction for JAX that the user has under the older name only stays under that name. A limit that is no number
-    stays as it is: its framework refuses such a text, and a kernel replaces it and tells the user.
+    stays as it is: its framework refuses such a text, and a kernel replaces it and tells the user. The share may have
+    such limits too, where those of an administrator were laid on them before.
     """
     merged = {**theirs, **share}
-    if _JAX in share:
-        names = [name for name in (_JAX, _JAX_OLDER) if theirs.get(name)]
-        fraction = _choose_limit([theirs[name] for name in names], share[_JAX], {"": float(share[_JAX])})
-        merged = {name: value for name, value in merged.items() if name not in (_JAX, _JAX_OLDER)}
-        merged[(names or [_JAX])[0]] = fraction
+    ours = next((name for name in JAX_FRACTIONS if name in share), None)
+    if ours is not None:
+        names = [name for name in JAX_FRACTIONS if theirs.get(name)]
+        fraction = _choose_limit([theirs[name] for name in names], share[ours], _read_number(share[ours]))
+        merged = {name: value for name, value in merged.items() if name not in JAX_FRACTIONS}
+        merged[(names or [ours])[0]] = fraction
     if _CUPY in share:
-        most = {"": float(share[_CUPY]), "%": 100 * float(share.get(MEMORY_FRACTION, 1))}
+        most = _read_number(share[_CUPY])
+        if "" in most:
+            most["%"] = 100 * float(share.get(MEMORY_FRACTION, 1))
         merged[_CUPY] = _choose_limit([theirs.get(_CUPY, "")], share[_CUPY], most)
     return merged
+
+
+def keep_one_fraction(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a program in a share with one fraction for JAX, which refuses both names together.
+
+    The smaller fraction stays, under the older name, which every JAX knows.
+    """
+    if MEMORY_FRACTION not in variables or not all(variables.get(name) for name in JAX_FRACTIONS):
+        return dict(variables)
+    share = {name: value for name, value in variables.items() if name != _JAX_OLDER}
+    return add_share_variables({_JAX_OLDER: variables[_JAX_OLDER]}, share)
 
 
 def read_limits(variables: Iterable[JsonObject]) -> dict[str, str]:
@@ -80,15 +95,23 @@ def read_limits(variables: Iterable[JsonObject]) -> dict[str, str]:
 def _choose_limit(given: Iterable[str], ours: str, most: Mapping[str, float]) -> str:
     """Return the smallest of the given limits that are at most that of their unit, or no number; `ours` without one.
 
-    `most` has the largest limit by unit, which is the end of the text: "" or "%".
+    `most` has the largest limit by unit, which is the end of the text: "" or "%". Limits of another unit are not taken.
     """
     kept = []
     for text in filter(None, given):
-        unit = "%" if "%" in most and text.strip().endswith("%") else ""
-        try:
-            number = float(text.strip().removesuffix(unit))
-        except ValueError:
-            number = most[unit]
+        unit = "%" if text.strip().endswith("%") and "%" in most else ""
+        if unit not in most:
+            continue
+        number = _read_number(text).get(unit, most[unit])
         if 0 < number <= most[unit]:
             kept.append((number, text))
     return min(kept, default=(0, ours))[1]
+
+
+def _read_number(text: str) -> dict[str, float]:
+    """Return the number of a limit by its unit, which is the end of the text: "" or "%"; {} if it is no number."""
+    unit = "%" if text.strip().endswith("%") else ""
+    try:
+        return {unit: float(text.strip().removesuffix(unit))}
+    except ValueError:
+        return {}

@@ -18,7 +18,7 @@ from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import MachineError
 
 from .nvml import import_pynvml
-from .nvml_library import Handle, Nvml, NvmlError
+from .nvml_library import Nvml, NvmlError, find_handle
 from .probe import DeviceInfo
 
 _MIB = 1024 * 1024
@@ -65,14 +65,14 @@ class NvmlLimiter:
             limits = nvml.c_nvmlSetMemoryLimits_v1_t()
             limits.nameSpace, limits.softLimit = group.encode(), 0
             limits.hardLimit = nvml.NVML_DEVICE_MEMORY_LIMIT_MAX if limit is None else limit * _MIB
-            self._call(nvml, lambda: nvml.nvmlDeviceSetMemoryLimits_v1(self._handle(nvml, device), limits))
+            self._call(nvml, lambda: nvml.nvmlDeviceSetMemoryLimits_v1(find_handle(nvml, device), limits))
 
     def read_limit(self, device: str, group: str) -> MiB | None:
         """Return the hard limit of a group; see `MemoryLimiter`."""
         with self._driver() as nvml:
             limits = nvml.c_nvmlGetMemoryLimits_v1_t()
             limits.nameSpace = group.encode()
-            self._call(nvml, lambda: nvml.nvmlDeviceGetMemoryLimits_v1(self._handle(nvml, device), limits))
+            self._call(nvml, lambda: nvml.nvmlDeviceGetMemoryLimits_v1(find_handle(nvml, device), limits))
             found = limits.hardLimit
             return None if found == nvml.NVML_DEVICE_MEMORY_LIMIT_MAX else MiB(-(-found // _MIB))
 
@@ -95,9 +95,6 @@ class NvmlLimiter:
         finally:
             with suppress(nvml.NVMLError):
                 nvml.nvmlShutdown()
-
-    def _handle(self, nvml: Nvml, device: str) -> Handle:
-        return nvml.nvmlDeviceGetHandleByUUID(device)
 
     def _call(self, nvml: Nvml, function: Callable[[], None]) -> None:
         """Call a function of the driver, and raise its error as `LimitError`."""

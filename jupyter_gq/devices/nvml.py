@@ -4,8 +4,11 @@ Rules
 -----
 - States instead of exceptions: each way in which the driver can be missing is a named state with a sentence.
 - Unknown is None: a value that the driver does not tell is never reported as 0.
+- One device alone: a device that is lost, or fails otherwise, is left out and named; the others are as ever.
 - Held open, and opened anew after a failure: NVML goes on to report a device as lost, or a driver as unloaded, until it
   was closed by everybody in the process. So each opening is closed once.
+
+See docs/decisions/0304-leave-a-lost-gpu-out-and-keep-the-others.md.
 """
 
 import threading
@@ -15,7 +18,7 @@ from typing import cast
 
 from jupyter_gq.domain.amount import MiB
 
-from .nvml_library import Handle, Nvml, NvmlError, RunningProcess
+from .nvml_library import Handle, Nvml, NvmlError, RunningProcess, find_handle, to_text
 from .probe import DeviceInfo, DeviceModes, ProbeState, ProbeStatus, Usage
 
 _MIB = 1024 * 1024
@@ -35,7 +38,7 @@ class NvmlProbe:
     """The probe of NVIDIA GPUs; see `devices.probe.DeviceProbe`.
 
     The driver is opened at the first call. If that fails, each later call tries again. If the driver fails
-    to list its devices, it is closed, so that the next call opens it anew.
+    to describe a device, it is closed, so that the next call opens it anew.
     """
 
     def __init__(self, *, now: Callable[[], float], load: Callable[[], Nvml] | None = None) -> None:
@@ -47,11 +50,16 @@ class NvmlProbe:
         self._load = load or import_pynvml
         self._module: Nvml | None = None
         self._is_open = False
+        #: The devices that the driver has described so far, by id.
+        self._known: dict[str, DeviceInfo] = {}
         #: Held while the driver is opened or closed.
         self._opening = threading.Lock()
 
     def status(self) -> ProbeStatus:
-        """Return OK if there are devices, or else the state that says why not; each with a sentence for people."""
+        """Return OK if a device works, or else the state that says why not; each with a sentence for people.
+
+        Devices that have worked before and do not work now are named.
+        """
         return self._read_devices()[0]
 
     def devices(self) -> tuple[DeviceInfo, ...]:
@@ -63,7 +71,7 @@ class NvmlProbe:
         if self._open() is not None:
             return None
         try:
-            handle = self._nvml.nvmlDeviceGetHandleByUUID(device)
+            handle = find_handle(self._nvml, device)
             clients = self._clients(handle)
             memory = _memory_by_pid([*self._nvml.nvmlDeviceGetComputeRunningProcesses(handle), *clients])
         except self._nvml.NVMLError:
@@ -85,7 +93,7 @@ class NvmlProbe:
         if self._open() is not None:
             return None
         try:
-            handle = self._nvml.nvmlDeviceGetHandleByUUID(device)
+            handle = find_handle(self._nvml, device)
             return MiB(self._nvml.nvmlDeviceGetMemoryInfo(handle).free // _MIB)
         except self._nvml.NVMLError:
             return None
@@ -96,7 +104,7 @@ class NvmlProbe:
             return DeviceModes(partitioned=None, persistent=None)
         persistent: bool | None = None
         with suppress(self._nvml.NVMLError):
-            mode = self._nvml.nvmlDeviceGetPersistenceMode(self._nvml.nvmlDeviceGetHandleByUUID(device))
+            mode = self._nvml.nvmlDeviceGetPersistenceMode(find_handle(self._nvml, device))
             persistent = mode == self._nvml.NVML_FEATURE_ENABLED
         return DeviceModes(partitioned=self._is_partitioned(device), persistent=persistent)
 
@@ -107,7 +115,7 @@ class NvmlProbe:
         if self._is_partitioned(device):
             return "The GPU is partitioned (MIG), and the driver suspends no process on a partitioned GPU."
         with suppress(self._nvml.NVMLError):
-            clients = {each.pid for each in self._clients(self._nvml.nvmlDeviceGetHandleByUUID(device))}
+            clients = {each.pid for each in self._clients(find_handle(self._nvml, device))}
             if clients & set(pids):
                 return "The program uses the GPU through MPS, and the driver does not suspend programs under MPS."
         return None
@@ -115,7 +123,7 @@ class NvmlProbe:
     def _is_partitioned(self, device: str) -> bool | None:
         """Return whether an open driver shows the device as partitioned; None if it has no such mode."""
         with suppress(self._nvml.NVMLError):
-            handle = self._nvml.nvmlDeviceGetHandleByUUID(device)
+            handle = find_handle(self._nvml, device)
             current, _pending = self._nvml.nvmlDeviceGetMigMode(handle)
             return current == self._nvml.NVML_DEVICE_MIG_ENABLE
         return None
@@ -125,15 +133,34 @@ class NvmlProbe:
         problem = self._open()
         if problem is not None:
             return problem, ()
+        devices: list[DeviceInfo] = []
+        failures: list[NvmlError] = []
         try:
-            count = self._nvml.nvmlDeviceGetCount()
-            devices = tuple(self._describe(index) for index in range(count))
+            for index in range(self._nvml.nvmlDeviceGetCount()):
+                try:
+                    devices.append(self._describe(index))
+                except self._nvml.NVMLError as error:
+                    failures.append(error)
         except self._nvml.NVMLError as error:
+            failures.append(error)
+        if failures:
             self._close()
-            return self._status_of_error(error), ()
         if not devices:
-            return _named_status(ProbeState.NO_DEVICES), ()
-        return ProbeStatus(state=ProbeState.OK, detail=_summary(devices)), devices
+            return self._status_of_error(failures[0]) if failures else _named_status(ProbeState.NO_DEVICES), ()
+        self._known.update({device.uuid: device for device in devices})
+        sentences = [_summary(devices), *self._describe_missing(devices, failures)]
+        return ProbeStatus(state=ProbeState.OK, detail=". ".join(sentences)), tuple(devices)
+
+    def _describe_missing(self, devices: Sequence[DeviceInfo], failures: Sequence[NvmlError]) -> list[str]:
+        """Return a sentence on the devices that do not work beside `devices`, which do; none if there are no others."""
+        present = {device.uuid for device in devices}
+        missing = [f"the {each.model} {each.uuid}" for each in self._known.values() if each.uuid not in present]
+        if not missing and not failures:
+            return []
+        # A device that has never worked has no name.
+        missing += ["another GPU"] * (len(failures) - len(missing))
+        why = self._status_of_error(failures[0]).detail if failures else _SENTENCES[ProbeState.LOST]
+        return [f"Not usable: {', '.join(missing)}. {why}"]
 
     def _open(self) -> ProbeStatus | None:
         """Load pynvml and open the driver; return None if that succeeds, else the state that says what is missing."""
@@ -176,9 +203,9 @@ class NvmlProbe:
         handle = self._nvml.nvmlDeviceGetHandleByIndex(index)
         total = self._nvml.nvmlDeviceGetMemoryInfo(handle).total
         return DeviceInfo(
-            uuid=_text(self._nvml.nvmlDeviceGetUUID(handle)),
+            uuid=to_text(self._nvml.nvmlDeviceGetUUID(handle)),
             index=index,
-            model=_text(self._nvml.nvmlDeviceGetName(handle)).removeprefix("NVIDIA "),
+            model=to_text(self._nvml.nvmlDeviceGetName(handle)).removeprefix("NVIDIA "),
             memory=MiB(total // _MIB),
             minor=self._minor_number(handle),
         )
@@ -256,7 +283,3 @@ def _summary(devices: Sequence[DeviceInfo]) -> str:
     for device in devices:
         counts[device.model] = counts.get(device.model, 0) + 1
     return ", ".join(f"{count}x {model}" for model, count in counts.items())
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode() if isinstance(value, bytes) else value

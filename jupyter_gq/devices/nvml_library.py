@@ -1,6 +1,10 @@
-"""The part of the module pynvml (from nvidia-ml-py) that is used here, as types, without importing pynvml."""
+"""The part of the module pynvml (from nvidia-ml-py) that is used here, as types, without importing pynvml.
+
+`find_handle` is the one function of our own: it finds a device also while another one is lost.
+"""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NewType, Protocol
 
 #: A device, as calls of the driver refer to it.
@@ -132,3 +136,26 @@ class Nvml(Protocol):
 
     def nvmlDeviceGetMemoryLimits_v1(self, handle: Handle, limits: GroupLimits) -> None:
         """Write the limits of a control group on a device into `limits`, which names the group."""
+
+
+def find_handle(nvml: Nvml, device: str) -> Handle:
+    """Return the handle of the device with this id; raise `NVMLError` if there is none, or if that device is lost.
+
+    While any device is lost, the driver's own search by id may fail for all of them. Then each one is asked for its id.
+    """
+    try:
+        return nvml.nvmlDeviceGetHandleByUUID(device)
+    except nvml.NVMLError as error:
+        if error.value != nvml.NVML_ERROR_GPU_IS_LOST:
+            raise
+        for index in range(nvml.nvmlDeviceGetCount()):
+            with suppress(nvml.NVMLError):
+                handle = nvml.nvmlDeviceGetHandleByIndex(index)
+                if to_text(nvml.nvmlDeviceGetUUID(handle)) == device:
+                    return handle
+        raise
+
+
+def to_text(value: str | bytes) -> str:
+    """Return a text of the driver, which older versions of pynvml give as bytes."""
+    return value.decode() if isinstance(value, bytes) else value

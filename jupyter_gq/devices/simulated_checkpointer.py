@@ -47,7 +47,7 @@ class SimulatedCheckpointer:
 
     def uses_device(self, process: ProcessId) -> bool:
         """Tell whether the process reports memory, or a suspension of it has begun."""
-        if not is_running(process):
+        if not is_running(process) or has_fault(SimulatedFault.PID_RECYCLED, process.pid):
             return False
         try:
             return read_record(process).state is not CheckpointState.RUNNING or _memory_of(process) > 0
@@ -110,7 +110,7 @@ class SimulatedCheckpointer:
 
     def _read(self, process: ProcessId) -> SimulatedRecord:
         """Return the record of a process that uses a device; raise `CheckpointError` NO_PROCESS for any other."""
-        if has_fault(SimulatedFault.PID_RECYCLED, process.pid) or not self.uses_device(process):
+        if not self.uses_device(process):
             raise _no_process(process)
         return read_record(process)
 

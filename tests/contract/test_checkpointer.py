@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from jupyter_gq.devices.checkpointer import CheckpointError, CheckpointProblem, CheckpointState
+from jupyter_gq.devices.probe import ProbeState
 from jupyter_gq.devices.processes import ProcessId, read_process
 from jupyter_gq.devices.simulated import SimulatedProbe, parse_devices
 from jupyter_gq.devices.simulated_checkpointer import SimulatedCheckpointer
@@ -58,7 +59,7 @@ class SimulatedWorld:
         kernel.communicate()
 
     def fail(self, fault, process):
-        set_fault(fault, [process.pid])
+        set_fault(fault, [] if fault is SimulatedFault.NVML_LOST else [process.pid])
 
     def mend(self, fault):
         clear_fault(fault)
@@ -101,11 +102,16 @@ class FakeDriverWorld:
         self.machine.end(process.pid)
 
     def fail(self, fault, process):
-        (self.folder / f"{process.pid}.{self._marks[fault]}").touch()
+        if fault is SimulatedFault.PID_RECYCLED:
+            pytest.skip("the real ids of processes are read; see test_recycled_id_is_refused")
+        self._place(fault, process.pid).touch()
 
     def mend(self, fault):
-        for mark in self.folder.glob(f"*.{self._marks[fault]}"):
+        for mark in self.folder.glob(self._place(fault, "*").name):
             mark.unlink()
+
+    def _place(self, fault, pid):
+        return self.folder / ("lost" if fault is SimulatedFault.NVML_LOST else f"{pid}.{self._marks[fault]}")
 
     used, fill = SimulatedWorld.used, SimulatedWorld.fill
 
@@ -236,6 +242,27 @@ def test_recycled_id_is_refused(checkpointer, process):
     assert not checkpointer.uses_device(earlier)
     refused(CheckpointProblem.NO_PROCESS, checkpointer.lock, earlier, Seconds(1))
     assert checkpointer.state(process) is CheckpointState.RUNNING
+
+
+def test_id_that_is_recycled_during_a_suspension_is_refused(world, checkpointer, process):
+    suspend(checkpointer, process)
+    world.fail(SimulatedFault.PID_RECYCLED, process)
+    assert not checkpointer.uses_device(process)
+    for call in (checkpointer.state, checkpointer.unlock, lambda each: checkpointer.restore(each, {})):
+        refused(CheckpointProblem.NO_PROCESS, call, process)
+    world.mend(SimulatedFault.PID_RECYCLED)
+    assert checkpointer.state(process) is CheckpointState.CHECKPOINTED
+
+
+def test_lost_devices_are_a_state_and_what_they_hold_is_unknown(world, process):
+    device, held = world.devices[0], world.used(process)
+    world.fail(SimulatedFault.NVML_LOST, process)
+    assert world.probe.usage(device, [process.pid]) is None
+    assert world.probe.free_memory(device) is None
+    assert (world.probe.status().state, world.probe.devices()) == (ProbeState.LOST, ())
+    world.mend(SimulatedFault.NVML_LOST)
+    assert world.probe.status().state is ProbeState.OK
+    assert world.used(process) == held
 
 
 def test_process_that_has_ended_is_refused(world, checkpointer, process):

@@ -6,6 +6,7 @@ import signal
 import pynvml
 import pytest
 
+from jupyter_gq.devices.checkpointer import CheckpointError, CheckpointProblem
 from jupyter_gq.devices.driver_limits import LimitError
 from jupyter_gq.devices.memory_watchdog import Act, LimitedUse, Watched, WatchRule, judge
 from jupyter_gq.devices.meter import ProbeMeter, Share
@@ -51,6 +52,16 @@ def test_program_cannot_take_what_another_one_holds_until_that_is_suspended(worl
     world.machine.tell(second.pid, "hold", 35_000)
     assert world.used(second) == 35_000
     assert world.probe.free_memory(world.devices[0]) == 5_960
+
+
+def test_program_that_takes_managed_memory_cannot_be_suspended(world):
+    """What tests of a real GPU do to cause that."""
+    process, checkpointer = world.start(1000), world.checkpointer()
+    world.machine.tell(process.pid, "manage", 16)
+    checkpointer.lock(process, Seconds(1))
+    with pytest.raises(CheckpointError) as found:
+        checkpointer.checkpoint(process)
+    assert found.value.problem is CheckpointProblem.UNSUPPORTED
 
 
 def test_use_through_mps_is_an_obstacle(world):
@@ -137,6 +148,35 @@ def test_lost_device_is_a_state_and_its_memory_unknown(world):
     assert world.probe.status().state is ProbeState.LOST
     assert world.probe.usage(world.devices[0], [process.pid]) is None
     assert world.probe.free_memory(world.devices[0]) is None
+
+
+def test_one_lost_device_takes_no_other_with_it(world, tmp_path):
+    process = world.start(1000)
+    driver, (kept, gone) = world.machine.driver(), world.devices
+    assert driver.probe.status().detail == "2x Fake GPU"
+    (world.folder / "lost").write_text("1\n")
+    status = driver.probe.status()
+    assert status.state is ProbeState.OK
+    assert status.detail.startswith(f"1x Fake GPU. Not usable: the Fake GPU {gone}. A GPU fell off the bus")
+    assert [device.uuid for device in driver.probe.devices()] == [kept]
+    assert [use.memory for use in driver.probe.usage(kept, [process.pid])] == [1000]
+    assert driver.probe.free_memory(kept) == 40960 - 1000
+    assert driver.limiter.read_limit(kept, str(tmp_path)) is None
+    assert driver.probe.usage(gone, [process.pid]) is None
+    assert driver.probe.free_memory(gone) is None
+    with pytest.raises(LimitError):
+        driver.limiter.read_limit(gone, str(tmp_path))
+    assert driver.probe.status().state is ProbeState.OK  # the opening that has seen the loss ends
+    (world.folder / "lost").unlink()
+    assert driver.probe.status().detail == "2x Fake GPU"
+
+
+def test_first_device_that_was_lost_before_the_service_began_is_told(world):
+    (world.folder / "lost").write_text("0\n")
+    driver = world.machine.driver()
+    status = driver.probe.status()
+    assert (status.state, [device.index for device in driver.probe.devices()]) == (ProbeState.OK, [1])
+    assert "Not usable: another GPU. A GPU fell off the bus" in status.detail
 
 
 def test_device_that_was_lost_is_found_again_by_the_same_process(world, tmp_path):

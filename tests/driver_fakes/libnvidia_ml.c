@@ -12,23 +12,30 @@ typedef struct { const char *group; u64 soft, hard; } LimitsToSet;
 typedef struct { const char *group; u64 soft, hard, used; } LimitsFound;
 #define NO_LIMIT 0xFFFFFFFFFFFFFFFFull
 
-/* How often NVML is open in this process, and whether it has seen since then that the devices were lost. */
-static int opened, has_lost;
-static int is_lost(void) {
-    if (access(place("lost"), F_OK) == 0) has_lost = 1;
-    return has_lost;
+/* How often NVML is open in this process, and which devices it has seen since then to be lost, a bit each. */
+static int opened;
+static u64 lost;
+static u64 find_lost(void) {
+    FILE *file = fopen(place("lost"), "r");
+    int index, listed = 0;
+    if (!file) return lost;
+    for (; fscanf(file, "%d", &index) == 1; listed = 1) lost |= 1ull << index;
+    fclose(file);
+    if (!listed) lost = ~0ull;
+    return lost;
 }
+static int are_all_lost(void) { return find_lost() == ~0ull; }
 static Result find(Handle handle, Device *device) {
     Device devices[MOST];
     int count = read_devices(devices);
-    if (is_lost()) return GPU_IS_LOST;
-    if (handle < 1 || (int)handle > count) return INVALID_ARGUMENT;
+    if (handle < 1 || (int)handle > count) return are_all_lost() ? GPU_IS_LOST : INVALID_ARGUMENT;
+    if (find_lost() >> (handle - 1) & 1) return GPU_IS_LOST;
     *device = devices[handle - 1];
     return OK;
 }
 
 Result nvmlInit_v2(void) {
-    if (!opened++) has_lost = 0;
+    if (!opened++) lost = 0;
     return OK;
 }
 Result nvmlInitWithFlags(unsigned flags) { (void)flags; return nvmlInit_v2(); }
@@ -40,7 +47,7 @@ Result nvmlSystemGetDriverVersion(char *text, unsigned size) { snprintf(text, si
 Result nvmlDeviceGetCount_v2(unsigned *count) {
     Device devices[MOST];
     *count = (unsigned)read_devices(devices);
-    return is_lost() ? GPU_IS_LOST : OK;
+    return are_all_lost() ? GPU_IS_LOST : OK;
 }
 
 Result nvmlDeviceGetHandleByIndex_v2(unsigned index, Handle *handle) {
@@ -52,7 +59,7 @@ Result nvmlDeviceGetHandleByIndex_v2(unsigned index, Handle *handle) {
 Result nvmlDeviceGetHandleByUUID(const char *uuid, Handle *handle) {
     Device devices[MOST];
     int count = read_devices(devices);
-    if (is_lost()) return GPU_IS_LOST;
+    if (find_lost()) return GPU_IS_LOST; /* as NVIDIA documents: if any device is lost */
     for (int i = 0; i < count; i++)
         if (!strcmp(devices[i].uuid, uuid)) { *handle = (Handle)i + 1; return OK; }
     return NOT_FOUND;

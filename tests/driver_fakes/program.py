@@ -1,13 +1,16 @@
 """A program that holds device memory, on a real GPU or with the fake libcuda: `hold MIB`, `write NUMBER`, `read`.
 
-`copy MIB` copies so much of what is held to new host memory, as a suspension does at best.
+`copy MIB` copies so much of what is held to new host memory, as a suspension does at best. `manage MIB` takes managed
+memory beside it.
 """
 
 import ctypes
 import sys
 
 cuda = ctypes.CDLL("libcuda.so.1")
-pointer = ctypes.c_uint64()
+pointer, managed = ctypes.c_uint64(), ctypes.c_uint64()
+#: CU_MEM_ATTACH_GLOBAL: all of the device may use the memory.
+ATTACH_GLOBAL = 1
 
 
 def call(name, *arguments):
@@ -32,6 +35,8 @@ def main():
         elif word == "write":
             number = ctypes.c_uint64(int(numbers[0]))
             call("cuMemcpyHtoD_v2", pointer, ctypes.byref(number), ctypes.c_size_t(8))
+        elif word == "manage":
+            call("cuMemAllocManaged", ctypes.byref(managed), ctypes.c_size_t(int(numbers[0]) << 20), ATTACH_GLOBAL)
         elif word == "copy":
             size = int(numbers[0]) << 20
             call("cuMemcpyDtoH_v2", (ctypes.c_char * size)(), pointer, ctypes.c_size_t(size))

@@ -10,7 +10,8 @@
    user           only root may set limits, and the caller is not root
    unlimited      the driver cannot limit the memory of these devices
    forgetful      the driver accepts limits and keeps none
-   lost           the devices are lost; a process whose NVML has seen that must close and open it to find them again
+   lost           the devices are lost, or only those whose indexes it holds; a process whose NVML has seen that must
+                  close and open it to find them again
    version        the version of CUDA; 13000 if missing */
 #include <errno.h>
 #include <fcntl.h>

@@ -18,6 +18,7 @@ from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.probe import ProbeState
 from jupyter_gq.devices.processes import boot_id
 from jupyter_gq.devices.share_suspender import ShareSuspender
+from jupyter_gq.devices.simulated_memory import SimulatedFault
 from jupyter_gq.devices.suspension import SuspensionTarget
 from jupyter_gq.devices.suspension_journal import FileJournal
 from jupyter_gq.devices.tree_steps import SuspensionLimits, Waiting
@@ -58,7 +59,9 @@ class GpuWorld:
         self.machine.end(process.pid)
 
     def fail(self, fault, process):
-        pytest.skip(f"{fault.value} is not caused on a real GPU")
+        if fault is not SimulatedFault.MANAGED_MEMORY:
+            pytest.skip(f"{fault.value} is not caused on a real GPU")
+        self.machine.tell(process.pid, "manage", 16)
 
     def fill(self):
         pytest.skip("a restore without memory is not tried on a real GPU")

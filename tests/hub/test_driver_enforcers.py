@@ -48,11 +48,11 @@ print(json.dumps([os.getpid(), groups, mps]))
 
 
 @contextlib.asynccontextmanager
-async def running_hub(*lines):
-    """Yield the URL of a hub with one GPU of a fake driver, with these settings, and the folder of the driver."""
+async def running_hub(*lines, users=("ann",), memory=40960):
+    """Yield the URL of a hub with these settings and one GPU of a fake driver, with MiB of memory, and its folder."""
     folder = Path(tempfile.mkdtemp(prefix="gq-"))
     (driver := folder / "driver").mkdir()
-    (driver / "devices").write_text(f"{DEVICE} {40960 << 20}\n")
+    (driver / "devices").write_text(f"{DEVICE} {memory << 20}\n")
     libraries = build(driver)
     programs = folder / "bin"
     programs.mkdir()
@@ -61,7 +61,7 @@ async def running_hub(*lines):
     base = find_packaged_folder("hub_config") / "jupyterhub_config_local.py"
     config = folder / "jupyterhub_config.py"
     config.write_text(CONFIG.format(base=str(base), environment=environment) + "\n".join(lines).format(folder=folder))
-    hub = DemoHub(folder=folder, port=free_port(), config=config, users=("ann",))
+    hub = DemoHub(folder=folder, port=free_port(), config=config, users=users)
     LOGS.add("hub", folder, "jupyterhub.log")
     hub.start()
     try:

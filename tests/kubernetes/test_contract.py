@@ -2,14 +2,24 @@
 
 import asyncio
 import inspect
+import os
+import signal
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
 
+from jupyter_gq.backends.kubernetes.objects.names import WORKLOAD
+from jupyter_gq.backends.protocol import Launch, Outcome
+from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.states import State
 from tests.contract import test_backend as contract
 from tests.kubernetes.contract_world import ContractWorld, an_image
+from tests.kubernetes.waiting import eventually
 
 pytestmark = pytest.mark.asyncio
+#: Seconds for which no service watches.
+AWAY = 120.0
 
 #: What a service promises that looks after processes itself. On a cluster the kubelet does: we never see one, and a
 #: pod is over when its first process is, with all others.
@@ -36,3 +46,23 @@ async def world(control_plane, installation, place):
     yield world
     await world.close()
     await asyncio.to_thread(world.clean_up)
+
+
+async def test_a_job_that_ended_without_a_service_ended_when_its_container_did(world):
+    workload = world.workload()
+    await world.launch(workload)
+    began = world.clock.now()
+    os.kill(world.leader(workload), signal.SIGTERM)
+
+    def is_over():
+        (pod,) = [pod for pod in world.pods() if pod.metadata.labels[WORKLOAD] == workload.id]
+        return pod.status.container_statuses[0].state.terminated is not None
+
+    await eventually(is_over, "the end of the container")
+    world.clock.ahead += AWAY
+    world.backend = world.new_backend()
+    known = replace(workload, state=State.RUNNING, started_at=Instant(began - 1), running_since=Instant(began - 1))
+    await world.backend.launch(Launch(workload=known))
+    end = await world.end(workload)
+    assert end.outcome is Outcome.SUCCEEDED
+    assert began - 1 <= end.since <= world.clock.now() - AWAY

@@ -8,13 +8,14 @@ import json
 import logging
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from jupyter_gq.client.frozen_files import PACK, list_part_sizes
 from jupyter_gq.client.variables import (
-    CAP_VARIABLES,
     GANG_VARIABLES,
+    JAX_FRACTIONS,
+    LIMIT_VARIABLES,
     MEMORY_FRACTION,
     add_share_variables,
     select_variables,
@@ -93,11 +94,20 @@ def write_files(folder: RunFolder, document: JsonMapping, fetch: Callable[[int],
 def read_variables(document: JsonMapping) -> dict[str, str]:
     """Return the notebook server's variables for the runner, without those that the pod sets itself.
 
-    Of the memory limits of frameworks, the smaller ones of the user and of this pod's share are returned.
+    Of the memory limits of frameworks, the smaller ones of the user and of this pod are returned: they replace all of
+    `LIMIT_VARIABLES` that the pod has.
     """
     given = select_variables(document["manifest"].get("environment"), _POD_VARIABLES)
-    of_share = (*CAP_VARIABLES, MEMORY_FRACTION)
-    return add_share_variables(given, {name: os.environ[name] for name in of_share if name in os.environ})
+    of_pod = {name: os.environ[name] for name in (*LIMIT_VARIABLES, MEMORY_FRACTION) if name in os.environ}
+    newer, older = JAX_FRACTIONS
+    if newer in of_pod and older in of_pod:  # the image sets the one, the share the other
+        of_pod = add_share_variables({older: of_pod.pop(older)}, of_pod)
+    return add_share_variables(given, of_pod)
+
+
+def merge_environment(pod: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a pod with those of `read_variables`, under whose names alone memory is limited."""
+    return {**{name: value for name, value in pod.items() if name not in LIMIT_VARIABLES}, **variables}
 
 
 def read_secret_values(document: JsonMapping) -> list[str]:

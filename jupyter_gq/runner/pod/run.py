@@ -24,7 +24,7 @@ from jupyter_gq.runner.stopping import GRACE_VARIABLE
 
 from .checkpoints import LAST_COPY_TIMEOUT, Checkpoints
 from .device_check import DevicesNotChecked, await_device_check
-from .folder import read_secret_values, read_variables, write_files, write_job_files
+from .folder import merge_environment, read_secret_values, read_variables, write_files, write_job_files
 from .log_sender import LogSender
 from .log_tail import LogTail
 from .results import ResultsUpload, RetriedResults
@@ -206,7 +206,7 @@ class TaskRun:
         The runner does not get the variables of process 1, and has a shorter grace period than the pod.
         """
         settings = self.settings
-        environment = remove_pod_variables({**os.environ, **self.variables})
+        environment = remove_pod_variables(merge_environment(os.environ, self.variables))
         environment[GRACE_VARIABLE] = f"{max(1.0, settings.grace - self._reserved_seconds()):g}"
         arguments = ["--run", str(settings.run), "--task", str(settings.task), "--ephemeral"]
         return subprocess.Popen(  # noqa: S603 - our own program

@@ -300,6 +300,16 @@ describe('the notebooks of the panel', () => {
     expect(words(waiting)).toContain('second0.5 GPUWaiting2nd in line. All are in use.');
     panel.dispose();
   });
+
+  it('say how the memory limit is enforced, and what that means, in the tooltip of the amount', async () => {
+    const { panel, training } = await aPanel();
+    const level = { enforcement: 'watched', enforcement_sentence: 'The service ends what takes more.' };
+    training.state = { ...training.state, notebooks: [aNotebook(level)] };
+    await draw(panel);
+    const [amount] = all('[aria-label="Notebooks"] .jp-gq-row-amount');
+    expect(amount.title).toBe('Memory limit: watched. The service ends what takes more.');
+    panel.dispose();
+  });
 });
 
 describe('the queues of the panel', () => {

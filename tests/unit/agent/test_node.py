@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import pynvml
 import pytest
 
 from jupyter_gq.agent.abilities import NodeAbilities
@@ -150,6 +151,30 @@ def test_lost_driver_is_reported_as_a_state_beside_the_kubelet_s_allocations(mac
     assert report.allocations
     machine.nvml.fails = {}
     assert machine.node.observe([watched(UID, "GPU-1")]).probe == "OK", "it comes back without a restart"
+
+
+def test_device_that_is_lost_beside_another_is_reported_as_not_healthy_until_it_is_back(machine):
+    machine.proc.add(7, pod=UID, nodes=["nvidia0"])
+    machine.uses(7, 100, 40)
+
+    def answer(name, *arguments):
+        if name == "nvmlDeviceGetMemoryInfo" and arguments == (0,):
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
+        return FakeNvml.answer(machine.nvml, name, *arguments)
+
+    def healthy(report):
+        return {device.uuid: device.healthy for device in report.devices}
+
+    assert healthy(machine.node.observe([])) == {"GPU-0": True, "GPU-1": True}
+    machine.nvml.answer = answer
+    report = machine.node.observe([watched(UID, "GPU-1")])
+    assert (report.probe, healthy(report)) == ("OK", {"GPU-0": False, "GPU-1": True})
+    assert "Not usable: the A100-SXM4-40GB GPU-0. A GPU fell off the bus" in report.detail
+    (share,) = report.shares
+    assert (share.memory_mib, share.utilisation, share.visible) == (100, 40, ["GPU-1"])
+    del machine.nvml.answer
+    report = machine.node.observe([])
+    assert (report.detail, healthy(report)) == ("2x A100-SXM4-40GB", {"GPU-0": True, "GPU-1": True})
 
 
 def test_allocations_are_unknown_if_the_kubelet_does_not_answer(machine, kubelet):

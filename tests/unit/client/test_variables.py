@@ -1,16 +1,19 @@
 """The smaller memory limit wins, of the user and of the share, wherever their variables are put together."""
 
+import os
+
 import pytest
 
 from jupyter_gq.backends.kubernetes.objects.merging import with_additions
 from jupyter_gq.backends.local.accounts import UnixAccount
 from jupyter_gq.backends.local.environment import base_environment
+from jupyter_gq.client.kernel import prepare
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.client.variables import LIMIT_VARIABLES, add_share_variables
 from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.domain.amount import ONE_GPU, MilliGpu
 from jupyter_gq.hub.kubernetes.pod_parts import PodParts, add_share
-from jupyter_gq.runner.pod.folder import read_variables
+from jupyter_gq.runner.pod.folder import merge_environment, read_variables
 from tests.builders import a_device
 
 NEW, OLD, CUPY = "XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION", "CUPY_GPU_MEMORY_LIMIT"
@@ -62,6 +65,52 @@ def test_a_job_in_a_pod_keeps_its_smaller_limits(monkeypatch):
     environment = {NEW: "0.1", CUPY: "90%", GROWTH: "false"}
     read = read_variables({"manifest": {"environment": environment}})
     assert limits_of(read) == {NEW: "0.1", CUPY: BYTES, GROWTH: "true"}
+
+
+@pytest.mark.parametrize(
+    ("pod", "job", "kept"),
+    [
+        ({}, {OLD: "0.1"}, {OLD: "0.1", CUPY: BYTES}),
+        ({}, {NEW: "0.9", OLD: "0.2"}, {NEW: "0.2", CUPY: BYTES}),
+        ({OLD: "0.1"}, {}, {OLD: "0.1", CUPY: BYTES}),
+        ({OLD: "0.9"}, {NEW: "0.2"}, {NEW: "0.2", CUPY: BYTES}),
+        ({CUPY: "10%"}, {CUPY: "5%"}, {NEW: CAP, CUPY: "5%"}),
+        ({CUPY: "10%"}, {CUPY: "20%"}, {NEW: CAP, CUPY: "10%"}),
+        ({CUPY: "10%"}, {CUPY: "1048576"}, {NEW: CAP, CUPY: "10%"}),
+        ({NEW: "tenth", CUPY: "1 GB"}, {NEW: "0.1", CUPY: "5%"}, {NEW: "tenth", CUPY: "1 GB"}),
+    ],
+)
+def test_runner_in_a_pod_has_one_limit_for_each_framework(monkeypatch, pod, job, kept):
+    """The pod has the limits of its share, and those of its image or template beside them or in their place."""
+    for name in LIMIT_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {**SHARE, **pod}.items():
+        monkeypatch.setenv(name, value)
+    environment = merge_environment(
+        os.environ, read_variables({"manifest": {"environment": {**job, "COLOUR": "blue"}}})
+    )
+    assert limits_of(environment) == {**kept, GROWTH: "true"}
+    assert {**SHARE, "COLOUR": "blue"}.items() <= {**environment, **SHARE}.items()
+
+
+@pytest.mark.parametrize(("older", "kept"), [("0.1", "0.1"), ("0.9", CAP), ("", None)])
+def test_kernel_of_any_language_has_one_fraction_for_jax(older, kept):
+    """A kernelspec of R, for one, may set the older name beside the newer one of the share."""
+    command, environment = prepare(["R", "-e", "IRkernel::main()"], {**SHARE, OLD: older})
+    found = {name: environment[name] for name in (NEW, OLD) if environment.get(name)}
+    assert found == ({NEW: CAP} if kept is None else {OLD: kept})
+    assert command == ["R", "-e", "IRkernel::main()"]
+
+
+def test_kernel_without_a_part_of_a_device_keeps_what_its_user_has_set():
+    assert prepare(["R"], {NEW: "0.9", OLD: "0.1"})[1] == {NEW: "0.9", OLD: "0.1"}
+
+
+def test_container_of_a_job_has_one_fraction_for_jax():
+    present = [{"name": NEW, "value": "0.2"}, {"name": OLD, "value": "0.1"}]
+    pod = {"metadata": {}, "spec": {"containers": [{"name": "job", "env": present}]}}
+    (container,) = with_additions(pod, PodAdditions(environment=SHARE))["spec"]["containers"]
+    assert {each["name"]: each["value"] for each in container["env"] if each["name"] in (NEW, OLD)} == {NEW: "0.1"}
 
 
 @pytest.mark.parametrize(("theirs", "kept"), [("10%", "10%"), ("90%", BYTES)])

@@ -1,5 +1,7 @@
 """A machine with a notebook whose share is suspended; its driver and its journal outlive the service."""
 
+import subprocess
+
 from jupyter_gq.devices.processes import is_running
 from jupyter_gq.devices.run_shares import RunShares
 from jupyter_gq.devices.share_state import SharePhase
@@ -25,12 +27,17 @@ class Machine:
         self.driver.start(SERVER, 0)
         self.driver.start(KERNEL, memory)
         self.changes = 0
+        #: Real processes of the share beside those of the driver.
+        self.real: list[subprocess.Popen] = []
 
     def changed(self):
         self.changes += 1
 
-    def driver_or_system_has(self, process):
-        return process in {each.id for each in self.driver.processes.values()} or is_running(process)
+    def is_alive(self, process):
+        """Tell whether a process of the driver or of `real` runs; others of this system may have the same ids."""
+        if process.pid in {each.pid for each in self.real}:
+            return is_running(process)
+        return process in {each.id for each in self.driver.processes.values()}
 
     def shares(self, notebook=NOTEBOOK) -> RunShares:
         """The shares of a service that has just started, with the notebook launched."""
@@ -47,7 +54,7 @@ class Machine:
             now=self.clock.now,
             awake=self.clock.awake,
             on_change=self.changed,
-            is_alive=self.driver_or_system_has,
+            is_alive=self.is_alive,
         )
         shares.add(notebook, lambda: [process.id for process in self.driver.processes.values()])
         return shares

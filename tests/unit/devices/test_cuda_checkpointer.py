@@ -76,6 +76,18 @@ def test_other_processors_are_not_supported(monkeypatch):
 
 
 @pytest.mark.usefixtures("x86")
+def test_driver_is_initialised_once_however_often_it_is_asked():
+    """Each initialisation takes seconds on a GPU without persistence mode."""
+    library, calls = FakeLibrary(), []
+    library.cuInit = lambda flags: calls.append(flags) or 0
+    asked = checkpointer(lambda: library)
+    for _ in range(3):
+        assert asked.support().available
+        asked.uses_device(read_process(os.getpid()).id)
+    assert calls == [0]
+
+
+@pytest.mark.usefixtures("x86")
 def test_driver_that_comes_later_is_found():
     libraries = [missing, FakeLibrary]
     found = checkpointer(lambda: libraries.pop(0)())

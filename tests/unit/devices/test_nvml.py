@@ -125,6 +125,20 @@ def test_driver_that_is_loaded_later_is_found():
     assert len(probe.devices()) == 2
 
 
+def test_driver_is_opened_once_however_often_it_is_asked():
+    nvml = FakeNvml()
+    opened, answer = [], nvml.answer
+    nvml.answer = lambda name, *arguments: (
+        opened.append(name) if name in ("nvmlInit", "nvmlShutdown") else answer(name, *arguments)
+    )
+    probe = probe_of(nvml)
+    for _ in range(3):
+        assert len(probe.devices()) == 2
+        assert probe.usage("GPU-0", [1]) == ()
+        assert probe.free_memory("GPU-0") is not None
+    assert opened == ["nvmlInit"]
+
+
 def test_usage_rounds_memory_up_and_takes_the_highest_sample_of_the_window():
     nvml = FakeNvml()
     nvml.running = [
@@ -177,9 +191,12 @@ def test_free_memory_is_rounded_down():
     assert probe_of(FakeNvml()).free_memory("GPU-0") == 30 * 1024 - 1
 
 
-@pytest.mark.parametrize("fails", ["nvmlInit", "nvmlDeviceGetHandleByUUID", "nvmlDeviceGetMemoryInfo"])
-def test_free_memory_is_unknown_if_the_driver_fails(fails):
-    assert probe_of(FakeNvml(**{fails: "GPU_IS_LOST"})).free_memory("GPU-0") is None
+@pytest.mark.parametrize(
+    ("fails", "error"),
+    [("nvmlInit", "GPU_IS_LOST"), ("nvmlDeviceGetHandleByUUID", "UNKNOWN"), ("nvmlDeviceGetMemoryInfo", "GPU_IS_LOST")],
+)
+def test_free_memory_is_unknown_if_the_driver_fails(fails, error):
+    assert probe_of(FakeNvml(**{fails: error})).free_memory("GPU-0") is None
 
 
 def test_partitioned_device_is_an_obstacle_to_a_suspension():

@@ -196,7 +196,6 @@ class JobMachine(Machine):
 
     def __init__(self, path, memory=1000):
         super().__init__(path, memory)
-        self.real: list[subprocess.Popen] = []
         #: Whether the control group was frozen or thawed, in order.
         self.groups: list[bool] = []
 

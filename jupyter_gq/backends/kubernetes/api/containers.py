@@ -13,9 +13,10 @@ See docs/decisions/0069-end-a-run-with-its-main-container.md.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 
 from jupyter_gq.backends.kubernetes.objects import names
-from jupyter_gq.domain.amount import MiB
+from jupyter_gq.domain.amount import Instant, MiB
 from jupyter_gq.domain.json_types import JsonMapping
 
 from .quantities import quantity
@@ -33,6 +34,8 @@ class Ended:
     reason: str = ""
     #: The text that the container wrote to its termination log, or the end of its log.
     message: str = ""
+    #: When the node says that the container ended, by the clock of the node; None if it does not say.
+    finished_at: Instant | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,4 +134,15 @@ def _read_end(state: JsonMapping | None) -> Ended | None:
         exit_code=code if isinstance(code, int) else -1,
         reason=str(state.get("reason") or ""),
         message=str(state.get("message") or ""),
+        finished_at=_read_time(state.get("finishedAt")),
     )
+
+
+def _read_time(text: object) -> Instant | None:
+    """Return a time that the API server wrote, in seconds since the epoch; None if there is none."""
+    try:
+        at = datetime.fromisoformat(str(text)).timestamp() if text else 0.0
+    except ValueError:
+        return None
+    # A container that never began has a time of the year 1.
+    return Instant(at) if at > 0 else None

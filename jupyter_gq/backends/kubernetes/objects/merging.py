@@ -42,10 +42,14 @@ def _container_with(container: JsonObject, added: PodAdditions) -> JsonObject:
         both = {**resources.get(side, {}), **added.resources}
         if both:
             resources[side] = both
-    present = container.get("env", [])
+    env = container.get("env", [])
+    limits = read_limits(env)
+    merged_env = add_share_variables(limits, added.environment)
+    # Of two names for one limit, one is left.
+    present = [each for each in env if each["name"] not in limits or each["name"] in merged_env]
     return {
         **container,
-        "env": _merged_list(present, variables(add_share_variables(read_limits(present), added.environment))),
+        "env": _merged_list(present, variables(merged_env)),
         "volumeMounts": [*container.get("volumeMounts", []), *added.volume_mounts],
         "resources": resources,
     }

@@ -5,6 +5,9 @@ Rules
 - Everything but the launch is derived from pods, and derived again after a restart of the service. Only delays start
   anew, so a restart may make a run wait longer, never shorter.
 - The phase changes by `Run.apply` only; see `phases` for the table.
+- A run of a job ended when the last of its main containers did, as the nodes tell, also if no service watched. Clocks
+  of nodes may be wrong: a run did not end before its start, nor before it was last seen alive, nor later than now.
+  See docs/decisions/0303-let-the-nodes-tell-when-a-job-ended.md.
 """
 
 from collections.abc import Iterable, Mapping
@@ -118,6 +121,8 @@ class Run:
     join_since: dict[int, float] = field(default_factory=dict)
     #: When all tasks were first seen to have begun, by the time of day.
     begun_at: float | None = None
+    #: When the work of the run was last seen to go on, by the time of day; None: it was not seen yet.
+    alive_at: float | None = None
     #: When the pods are killed at the latest, by the monotonic clock; None: nobody has asked for the end.
     stop_deadline: float | None = None
     #: Set in REFUSING and ABORTING.
@@ -299,10 +304,24 @@ class Run:
         pods = self.live_pods() if self.begun_at is not None else []
         return next(filter(None, map(describe_lost_marks, pods)), "")
 
+    def find_end(self, day: float) -> float:
+        """Return when a run whose tasks are over ended, in seconds since the epoch; `day` is the present time.
+
+        Without the time of every task, or if this backend has given the run up, the run ends now.
+        """
+        ended = [pod.ended.finished_at if pod.ended is not None else None for pod in self.member_pods.values()]
+        told = [at for at in ended if at is not None]
+        if self.verdict is not None or not told or len(told) < len(ended):
+            return day
+        known: list[float | None] = [self.alive_at]
+        if self.workload is not None:
+            known += [self.workload.started_at, self.workload.running_since]
+        return min(day, max([*told, *(at for at in known if at is not None)]))
+
     def finish(self, result: Result, now: float, day: float) -> Observation:
         """Move the run to ENDED; return the observation of its result, which is reported from now on.
 
-        `now` is on the monotonic clock, and `day` in seconds since the epoch.
+        `now` is on the monotonic clock, and `day` the end of the run in seconds since the epoch.
         """
         self.apply(RunEvent.FINISHED, now)
         self.ended = Observation(

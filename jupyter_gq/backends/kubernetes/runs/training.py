@@ -161,7 +161,10 @@ class TrainingRuns:
 
     def _examine_alone(self, run: Run) -> Observation:
         """Return the observation of a run; if it cannot be examined, its last one, so that others are not affected."""
-        return self._observer.observe(run.key, Instant(run.launched_at), lambda: self._examine(run))
+        report = self._observer.observe(run.key, Instant(run.launched_at), lambda: self._examine(run))
+        if run.ended is None and not all(run.is_over(task) for task in run.pods):
+            run.alive_at = self._day()
+        return report
 
     def _remove_again(self, run: Run) -> None:
         self._read_pods(run)
@@ -393,7 +396,7 @@ class TrainingRuns:
             result.sentence,
             extra={"workload": run.id, "run": run.number},
         )
-        return run.finish(result, self._now(), self._day())
+        return run.finish(result, self._now(), run.find_end(self._day()))
 
     def _read_result(self, run: Run) -> Result:
         verdict, stopped = run.verdict, run.stop_deadline is not None

@@ -152,14 +152,19 @@ class PaperBackend:
         """The pod of that task is gone."""
         self.runs._job_pods.copy.remove(("train", f"gq-{workload}-1-{task}"), self._next() + 100)
 
-    async def launch(self, kind, name, slot, state=State.STARTING, gpus="0.25", **detail):
-        """A job, or a notebook, that shall run on that slot."""
+    async def launch(self, kind, name, slot, state=State.STARTING, gpus="0.25", **fields):
+        """A job, or a notebook, that shall run on that slot; each task of it on one, if it has several.
+
+        `fields` are of the workload or of its detail.
+        """
+        of_workload = {name: fields.pop(name) for name in ("tasks", "running_since") if name in fields}
         build = a_notebook if kind == "nb" else a_job
         arguments = (name, gpus) if kind == "nb" else (name, "vision", gpus)
         made = build(*arguments, id=f"{kind}-{name}", run=1)
         place = (TaskPlacement(node=slot.partition("/")[0], devices=() if gpus == "0" else (slot,)),)
-        workload = replace(made, placement=place, state=state)
-        await self.runs.launch(Launch(workload=workload, detail=WorkloadDetail(image="i", **detail)))
+        place *= of_workload.get("tasks", 1)
+        workload = replace(made, placement=place, state=state, **of_workload)
+        await self.runs.launch(Launch(workload=workload, detail=WorkloadDetail(image="i", **fields)))
         return workload
 
     def report(self, node="n1", given=(), shares=None, **more):
