@@ -31,6 +31,7 @@ async def change_jobs(hub: DemoHub, pictures: Path) -> None:
         panel = await lab.open_panel()
         waits = panel.get_by_role("listitem").filter(has_text="waits")
         await holds_and_releases(lab, waits)
+        await limits_the_time(lab, panel, pictures)
         await shows_links_in_a_small_window(lab, pictures)
         await corrects_what_is_refused(lab, waits, pictures)
         await moves_where_gpus_are_guaranteed(lab, panel, waits)
@@ -85,6 +86,21 @@ async def holds_and_releases(lab: LabPage, waits: Locator) -> None:
         await expect(place).not_to_contain_text("Probably starts")
     await waits.get_by_role("button", name="Release waits").click()
     await expect(lab.output(lab.cells().nth(1))).to_contain_text("1st in line.")
+
+
+async def limits_the_time(lab: LabPage, panel: Locator, pictures: Path) -> None:
+    """A running job gets a maximum running time, which its details show; its GPUs cannot change."""
+    runs = panel.get_by_role("listitem", name=re.compile("^runs,"))
+    await runs.get_by_role("button", name="Details of runs").click()
+    await runs.get_by_role("button", name="Change… runs").click()
+    dialog = lab.dialog()
+    await expect(dialog.get_by_label("GPUs", exact=True)).to_have_count(0)
+    await dialog.get_by_label("Maximum time", exact=True).fill("2 h")
+    await lab.picture(pictures / "maximum-time.png")
+    await assert_accessible(lab.page, ".jp-Dialog-content")
+    await dialog.get_by_role("button", name="Change").click()
+    await expect(runs).to_contain_text("2 h over all runs, without pauses")
+    await runs.get_by_role("button", name="Details of runs").click()
 
 
 async def shows_links_in_a_small_window(lab: LabPage, pictures: Path) -> None:
