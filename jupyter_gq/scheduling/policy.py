@@ -35,6 +35,8 @@ class IdleRule:
     fresh: Seconds = A_MOMENT
     #: True: the share is always taken. False: only if somebody waits for it.
     always: bool = False
+    #: Whether a share that cannot be suspended is taken by a stop of its server. False: its owner keeps it.
+    stop: bool = True
     #: The most that all uses of "Keep it" together may add.
     keep_total: Seconds = AN_HOUR
     #: Time that one "Keep it" adds.

@@ -109,7 +109,7 @@ def test_what_the_values_say_is_in_force(tmp_path, monkeypatch):
     values = {
         "fixedQuota": {"default": "0.5", "users": {"ann": "2"}},
         "queues": {"research": {"quota": "3"}, "nlp": {"parent": "research", "quota": "2", "overQuotaWeight": 4}},
-        "idle": {"after": 90, "always": True},
+        "idle": {"after": 90, "always": True, "stop": False},
         "longWaits": {"move": False},
         "config": {"extra": "c.TrainingQueues.grace = 7\n"},
     }
@@ -117,7 +117,7 @@ def test_what_the_values_say_is_in_force(tmp_path, monkeypatch):
     config = load_config(entry, {})
     assert config.FixedQuota.default == "0.5"
     assert config.TrainingQueues.queues["nlp"] == {"parent": "research", "quota": "2", "over_quota_weight": 4}
-    assert (config.IdlePolicy.after, config.IdlePolicy.always) == (90, True)
+    assert (config.IdlePolicy.after, config.IdlePolicy.always, config.IdlePolicy.stop) == (90, True, False)
     assert config.LongWaits.move is False
     assert config.TrainingQueues.grace == 7
     assert config.KubernetesBackend.training_namespace == "gq-gq-train"

@@ -403,6 +403,7 @@ def _idle_rule(idle: IdlePolicy) -> IdleRule:
         warning=Seconds(idle.warning),
         grace=Seconds(idle.grace),
         always=idle.always,
+        stop=idle.stop,
         keep_step=Seconds(idle.keep_step),
         keep_total=Seconds(idle.keep_total),
     )

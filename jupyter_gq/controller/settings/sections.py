@@ -356,6 +356,11 @@ class IdlePolicy(Configurable):
     always = Flag(False, help="True: idle notebooks lose their share even if nobody waits for it. Default: False.").tag(
         config=True
     )
+    stop = Flag(
+        True,
+        help="""True: the server of an idle notebook that cannot be suspended is stopped, so that others get its share.
+        False: no server is stopped because its GPU is idle; such a share stays with its owner. Default: True.""",
+    ).tag(config=True)
 
 
 class Fairness(Configurable):

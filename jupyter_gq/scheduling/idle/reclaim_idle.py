@@ -7,7 +7,7 @@ always.
 
 Taken in time: at the time that the warning names, the share is taken if work still waits for it. The notebook is
 suspended without loss if possible and if that work is preemptible. Otherwise it is evicted, but only for work within
-its quota.
+its quota, and only if the policy allows that servers are stopped.
 
 Together: if one workload needs several shares, they are taken together, when the last of the warnings has run out.
 
@@ -47,7 +47,8 @@ def reclaim_idle_shares(
     This is done for work that is still pending after all other steps or, if the policy says always, for no work.
     """
     rule, now = inputs.policy.idle, inputs.now
-    idle = [each for each in staying_notebooks(inputs.index, evictions) if may_be_warned(each, rule, now)]
+    staying = staying_notebooks(inputs.index, evictions)
+    idle = [each for each in staying if may_be_warned(each, rule, now) and (rule.stop or each.suspendable)]
     idle.sort(key=lambda notebook: _reclaim_order(notebook, rule, now))
     wanted = _match(inputs, allocations, evictions, findings, idle) if idle else {}
     if rule.always:
@@ -86,7 +87,8 @@ def _match(
     order = job_order(inputs.index, allocations, evictions)
     while (workload := order.next()) is not None:
         with allocations.lifting_reservations(workload):
-            free = [notebook for notebook in idle if notebook.id not in wanted]
+            may_take = rule.stop or workload.preemptible  # for other work, servers are stopped
+            free = [notebook for notebook in idle if may_take and notebook.id not in wanted]
             taken = _unblock(inputs.index, allocations, workload, free)
         if taken is None:
             order.skip_class()

@@ -21,10 +21,10 @@ def bobs(for_seconds=1500, **fields):
     return idle(running(a_notebook("bob", "0.5"), "n-0"), for_seconds, **fields)
 
 
-def waiting_for(*notebooks, always=False, waiting=("0.75",), now=NOW):
+def waiting_for(*notebooks, always=False, stop=True, waiting=("0.75",), now=NOW):
     cluster = Cluster().node("n", 1, pool="build").fixed(bob="0.5", eve="0.5", carol="1").add(*notebooks)
     cluster.add(*[a_notebook("carol", gpus, name=str(i)) for i, gpus in enumerate(waiting)])
-    return run_cycle(cluster.snapshot(), Policy(idle=replace(RULE, always=always)), now)
+    return run_cycle(cluster.snapshot(), Policy(idle=replace(RULE, always=always, stop=stop)), now)
 
 
 def test_an_idle_notebook_is_known_by_its_last_use():
@@ -127,6 +127,26 @@ def test_at_the_time_named_the_share_is_taken_for_the_one_who_waits():
         "Your files are saved; start the server again to get a share.",
     )
     assert why(decision, "nb-carol0").why.reason is PendingReason.WAITS_FOR_EVICTION
+
+
+@pytest.mark.parametrize("always", [False, True])
+@pytest.mark.parametrize("suspendable", [False, True])
+def test_no_server_is_stopped_or_warned_if_the_policy_forbids_it(always, suspendable):
+    """Carol's server cannot use a lent share, so one that can be suspended stays as well, unless it always goes."""
+    for notebook in (bobs(), bobs(1860, expire_at=NOW), bobs(9999, expire_at=NOW - 9)):
+        decision = waiting_for(replace(notebook, suspendable=suspendable), always=always, stop=False)
+        assert not [each for each in acts(decision) if isinstance(each, Evict)]
+        assert [each for each in decision.instructions if isinstance(each, Warn)] == [] or (always and suspendable)
+    suspended = [each for each in acts(decision) if isinstance(each, Suspend)]
+    assert len(suspended) == (always and suspendable)
+
+
+def test_a_policy_without_stops_still_lends_to_jobs():
+    notebook = replace(bobs(1860, expire_at=NOW), suspendable=True)
+    cluster = Cluster().node("n", 1).fixed(bob="0.5").queue("q", 0).add(notebook, a_job("train", "q"))
+    for stop in (False, True):
+        decision = run_cycle(cluster.snapshot(), Policy(idle=replace(RULE, stop=stop)), NOW)
+        assert [type(each) for each in acts(decision)] == [Suspend]
 
 
 def test_not_a_second_earlier():
