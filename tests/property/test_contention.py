@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jupyter_gq.domain.amount import Instant
-from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.decision import Decision, Evict, Shrink
+from jupyter_gq.scheduling.decision import Decision
 from tests.builders import NOW, a_job, admitted, apply, half_stopped, stopped
 from tests.property import laws
+from tests.property.cascades import nothing_is_evicted_twice_nor_for_what_was_evicted
 from tests.property.contention import Contention, contentions, leaves_of
 from tests.property.histories import check, random_worlds, settle
 
@@ -40,27 +40,7 @@ def test_liveness_nobody_entitled_waits_where_cores_are_scarce_too(world):
 @random_worlds
 @given(contentions())
 def test_liveness_nothing_is_evicted_twice_nor_for_what_was_evicted(world):
-    """With a fixed set of work no exchange of evictions goes on, and none leads to another one, at once or later.
-
-    Work may move for what was evicted, and what was evicted may grow within its fair share once it runs again.
-    See docs/decisions/0292-let-evicted-work-move-others-and-grow.md.
-    """
-    snapshot, gone = arrived(world), set[str]()
-    for _ in range(40):
-        decision = run_cycle(snapshot, world.policy, NOW)
-        told = [each for each in decision.instructions if isinstance(each, Evict | Shrink)]
-        waiting = {workload.id for workload in snapshot.workloads if workload.state is State.PENDING}
-        taken = [each for each in told if each.reason is not EvictReason.CONSOLIDATED and each.by in waiting]
-        for each in taken:
-            assert each.by not in gone, f"{each.by} was evicted, and then {each.workload} for it"
-        for each in told:
-            assert isinstance(each, Shrink) or each.workload not in gone, f"{each.workload} was stopped twice"
-        gone |= {each.workload for each in told if isinstance(each, Evict)}
-        assert not gone & {each.by for each in taken}, f"evicted for what was evicted: {taken}"
-        if not decision.instructions:
-            return
-        snapshot = stopped(apply(snapshot, decision))
-    raise AssertionError("the cluster does not come to rest")
+    nothing_is_evicted_twice_nor_for_what_was_evicted(arrived(world), world.policy)
 
 
 @random_worlds

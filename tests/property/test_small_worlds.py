@@ -8,7 +8,8 @@ from jupyter_gq.domain.workload import Request, TaskPlacement
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict, Shrink
 from jupyter_gq.scheduling.policy import Policy
-from tests.builders import NOW, a_job, a_node, a_queue, acts, evicted, running
+from tests.builders import NOW, a_job, a_node, a_queue, acts, admitted, apply, evicted, running, stopped
+from tests.property.cascades import nothing_is_evicted_twice_nor_for_what_was_evicted
 from tests.property.histories import check, settle
 from tests.property.laws import moving_to, went_for_nothing
 
@@ -178,3 +179,44 @@ def test_a_victim_that_goes_on_elsewhere_leaves_its_queue_above_its_quota():
     snapshot = Snapshot(nodes=(a_node("n0", 3), a_node("n1")), queues=queues, workloads=workloads)
     decision, _ = check(snapshot, Policy(consolidate=False))
     assert {"high", "low"} <= {*evicted(decision)}
+
+
+def test_an_elastic_job_that_comes_back_may_grow_in_the_decision_that_starts_it():
+    """`high` takes the node where the smallest gang of `wide` runs. Then `wide` starts elsewhere, beside a borrower."""
+    workloads = (
+        running(a_job("wide", "a", tasks=3, min_members=1, elastic=True), "n0-0", "n0-1", "n1-0"),
+        running(a_job("borrower", "b"), "n1-1"),
+        a_job("high", "a", 2, priority=1, submitted=1),
+    )
+    nodes, queues = (a_node("n0", 2), a_node("n1", 2)), (a_queue("a", 4), a_queue("b"))
+    snapshot = Snapshot(nodes=nodes, queues=queues, workloads=workloads)
+    first = run_cycle(snapshot, Policy(), NOW)
+    assert [(each.workload, each.by) for each in told_to_stop(first)] == [("wide", "high")]
+    second = run_cycle(stopped(apply(snapshot, first)), Policy(), NOW)
+    assert "wide" in admitted(second)
+    assert [(each.workload, each.by) for each in told_to_stop(second)] == [("borrower", "wide")]
+    nothing_is_evicted_twice_nor_for_what_was_evicted(snapshot, Policy())
+
+
+def told_to_stop(decision):
+    return [each for each in decision.instructions if isinstance(each, Evict | Shrink)]
+
+
+def test_what_starts_on_free_cores_does_not_wait_for_older_work_that_needs_those_of_a_victim_too():
+    """One core is free, and `holder` leaves one over. With both, `older` would start, but only in the next cycle."""
+    node = replace(a_node(), cpu_milli=3 * CORE)
+    workloads = (
+        running(with_cores(a_job("holder", "a"), 2), "box-0"),
+        on_cores(a_job("older", "a", submitted=1), 2),
+        with_cores(a_job("wants", "b", submitted=2), 1),
+        on_cores(a_job("newer", "a", submitted=3), 1),
+    )
+    snapshot = Snapshot(nodes=(node,), queues=(a_queue("a"), a_queue("b", 1)), workloads=workloads)
+    decision, _ = check(snapshot, Policy())
+    assert admitted(decision) == ["newer"]
+    assert evicted(decision) == ["holder"]
+
+
+def with_cores(job, cores):
+    """The same job, which needs cores beside its GPU."""
+    return replace(job, request=replace(job.request, cpu_milli=cores * CORE))
