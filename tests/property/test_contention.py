@@ -8,16 +8,17 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.snapshot import Snapshot
-from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Decision
-from tests.builders import NOW, a_job, admitted, apply, half_stopped, stopped
+from tests.builders import NOW
 from tests.property import laws
-from tests.property.cascades import nothing_is_evicted_twice_nor_for_what_was_evicted
+from tests.property.cascades import (
+    nothing_is_evicted_twice_nor_for_what_was_evicted,
+    room_that_was_made_goes_to_its_preemptor,
+)
 from tests.property.contention import Contention, contentions, leaves_of
-from tests.property.histories import check, random_worlds, settle
+from tests.property.histories import random_worlds, settle
 
 
 def arrived(world: Contention) -> Snapshot:
@@ -46,19 +47,7 @@ def test_liveness_nothing_is_evicted_twice_nor_for_what_was_evicted(world):
 @random_worlds
 @given(contentions(), st.integers(0, 2))
 def test_liveness_room_that_was_made_goes_to_its_preemptor_whoever_comes(world, which):
-    """Older work of the same queue arrives, and elastic work would grow, before and after the victims have stopped."""
-    decision = run_cycle(arrived(world), world.policy, NOW)
-    after = apply(arrived(world), decision)
-    kept = [workload for workload in after.workloads if workload.nominated]
-    if not kept:
-        return
-    preemptor = kept[which % len(kept)]
-    rival = a_job("rival", preemptor.queue, priority=preemptor.priority, owner=preemptor.owner)
-    rival = replace(rival, submitted_at=Instant(NOW - 900))
-    _, partly = check(replace(half_stopped(after), workloads=(*half_stopped(after).workloads, rival)), world.policy)
-    decision = run_cycle(stopped(partly), world.policy, NOW)
-    started = {*admitted(decision), *(workload.id for workload in partly.workloads if workload.state is State.RUNNING)}
-    assert preemptor.id in started
+    room_that_was_made_goes_to_its_preemptor(arrived(world), world.policy, which)
 
 
 @random_worlds

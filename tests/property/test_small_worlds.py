@@ -9,7 +9,10 @@ from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict, Shrink
 from jupyter_gq.scheduling.policy import Policy
 from tests.builders import NOW, a_job, a_node, a_queue, acts, admitted, apply, evicted, running, stopped
-from tests.property.cascades import nothing_is_evicted_twice_nor_for_what_was_evicted
+from tests.property.cascades import (
+    nothing_is_evicted_twice_nor_for_what_was_evicted,
+    room_that_was_made_goes_to_its_preemptor,
+)
 from tests.property.histories import check, settle
 from tests.property.laws import moving_to, went_for_nothing
 
@@ -196,6 +199,23 @@ def test_an_elastic_job_that_comes_back_may_grow_in_the_decision_that_starts_it(
     assert "wide" in admitted(second)
     assert [(each.workload, each.by) for each in told_to_stop(second)] == [("borrower", "wide")]
     nothing_is_evicted_twice_nor_for_what_was_evicted(snapshot, Policy())
+
+
+def test_a_right_that_a_decision_gives_holds_against_the_work_that_it_nominates():
+    """Only with the replica that `wide` gains does `b` use so much that `large` may have all of the first node."""
+    workloads = (
+        running(a_job("wide", "b", tasks=4, min_members=1, elastic=True), "n1-1", "n0-0", "n0-3"),
+        running(a_job("half", "b", "0.5"), "n0-2"),
+        a_job("high", "b", 2, priority=1, submitted=504),
+        a_job("large", "c", 4, submitted=505),
+    )
+    nodes, queues = (a_node("n0", 4), a_node("n1", 2)), (a_queue("b", 2), a_queue("c", 4))
+    snapshot = Snapshot(nodes=nodes, queues=queues, workloads=workloads)
+    first = run_cycle(snapshot, Policy(), NOW)
+    assert {(each.workload, each.by) for each in told_to_stop(first)} == {("wide", "high")}
+    second = run_cycle(stopped(apply(snapshot, first)), Policy(), NOW)
+    assert {each.by for each in told_to_stop(second)} >= {"large"}
+    room_that_was_made_goes_to_its_preemptor(snapshot, Policy(consolidate=False), 0)
 
 
 def told_to_stop(decision):
