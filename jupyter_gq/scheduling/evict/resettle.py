@@ -8,7 +8,7 @@ the large job takes from the queue above its share at once, and the first victim
 Rules
 -----
 Same rights: an evicted workload gets what it could take in the next cycle, by the rules of reclaim and preemption. That
-may be the place of work that this cycle placed, which then does not start.
+may be the place of work that this cycle placed, which then does not start, or the new place of work that it moved.
 
 Room by itself: evicted work that fits without victims starts again by itself in a later cycle. No other evicted work
 counts on the same room.
