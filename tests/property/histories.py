@@ -59,7 +59,7 @@ def check(snapshot: Snapshot, policy: Policy) -> tuple[Decision, Snapshot]:
     laws.who_moves_has_a_new_place(snapshot, after, decision, policy)
     laws.what_is_held_goes_to_nobody_else(snapshot, decision)
     laws.preemptors_have_recorded_places(snapshot, after, decision)
-    laws.work_without_a_gpu_takes_its_turn(snapshot, left, decision)
+    laws.work_without_a_gpu_takes_its_turn(books, left, decision)
     laws.devices_hold_at_most_one_gpu(after)
     laws.tasks_lie_on_distinct_devices_of_one_node(after)
     laws.gangs_are_whole_or_absent(after)

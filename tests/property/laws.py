@@ -255,25 +255,34 @@ def preemptors_have_recorded_places(snapshot: Snapshot, after: Snapshot, decisio
             assert preemptor.nominated, preemptor.id
 
 
-def work_without_a_gpu_takes_its_turn(snapshot: Snapshot, left: Books, decision: Decision) -> None:
+def work_without_a_gpu_takes_its_turn(books: Books, left: Books, decision: Decision) -> None:
     """Work without a GPU gets no room before older work of its queue that has no lower priority and needs that room.
 
     Work gets room when it starts, or earlier, when others are told to stop for it: then the room is its own. Room that
-    others give up for what its queue is guaranteed goes to no older work without such a right.
+    others give up for what its queue is guaranteed goes to no older work without such a right. Work that starts at once
+    waits for no older work that also needs room of those who are told to stop only now: that room is free later.
     """
     if left.policy.per_user:
         return
+    snapshot = books.snapshot
     by_right = {i.by for i in decision.instructions if isinstance(i, Evict | Shrink)}
     kept = {w.id for w in snapshot.workloads if w.nominated}
-    served = {i.workload for i in decision.instructions if isinstance(i, Admit) or getattr(i, "nominated", False)}
+    starts = {i.workload for i in decision.instructions if isinstance(i, Admit)}
+    served = starts | {i.workload for i in decision.instructions if isinstance(i, Reserve) and i.nominated}
     for gets in (w for w in left.snapshot.workloads if w.id in served - kept and not smallest(w)[0]):
         instead = _books_without_its_place(left, gets)
-        for waits in (w for w in snapshot.workloads if w.queue == gets.queue and w.state is State.PENDING):
-            goes_first = (-waits.priority, waits.submitted_at) < (-gets.priority, gets.submitted_at)
-            if not goes_first or waits.id in served | kept or fits_soon(left.snapshot, left, waits):
+        for waits in (w for w in _ahead_of(snapshot, gets) if w.id not in served | kept):
+            if fits_soon(left.snapshot, left, waits) or (gets.id in starts and not fits_soon(snapshot, books, waits)):
                 continue
             if gets.id not in by_right or _may_claim(instead, waits):
                 assert not fits_soon(instead.snapshot, instead, waits), f"{gets.id} took the turn of {waits.id}"
+
+
+def _ahead_of(snapshot: Snapshot, workload: Workload) -> list[Workload]:
+    """The pending work of the same queue that comes before this workload."""
+    turn = (-workload.priority, workload.submitted_at)
+    there = (w for w in snapshot.workloads if w.queue == workload.queue and w.state is State.PENDING)
+    return [other for other in there if (-other.priority, other.submitted_at) < turn]
 
 
 def _books_without_its_place(left: Books, gets: Workload) -> Books:

@@ -8,16 +8,17 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_gq.domain.amount import Instant
-from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.snapshot import Snapshot
-from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.decision import Decision, Evict, Shrink
-from tests.builders import NOW, a_job, admitted, apply, half_stopped, stopped
+from jupyter_gq.scheduling.decision import Decision
+from tests.builders import NOW
 from tests.property import laws
+from tests.property.cascades import (
+    nothing_is_evicted_twice_nor_for_what_was_evicted,
+    room_that_was_made_goes_to_its_preemptor,
+)
 from tests.property.contention import Contention, contentions, leaves_of
-from tests.property.histories import check, random_worlds, settle
+from tests.property.histories import random_worlds, settle
 
 
 def arrived(world: Contention) -> Snapshot:
@@ -40,45 +41,13 @@ def test_liveness_nobody_entitled_waits_where_cores_are_scarce_too(world):
 @random_worlds
 @given(contentions())
 def test_liveness_nothing_is_evicted_twice_nor_for_what_was_evicted(world):
-    """With a fixed set of work no exchange of evictions goes on, and none leads to another one, at once or later.
-
-    Work may move for what was evicted, and what was evicted may grow within its fair share once it runs again.
-    See docs/decisions/0292-let-evicted-work-move-others-and-grow.md.
-    """
-    snapshot, gone = arrived(world), set[str]()
-    for _ in range(40):
-        decision = run_cycle(snapshot, world.policy, NOW)
-        told = [each for each in decision.instructions if isinstance(each, Evict | Shrink)]
-        waiting = {workload.id for workload in snapshot.workloads if workload.state is State.PENDING}
-        taken = [each for each in told if each.reason is not EvictReason.CONSOLIDATED and each.by in waiting]
-        for each in taken:
-            assert each.by not in gone, f"{each.by} was evicted, and then {each.workload} for it"
-        for each in told:
-            assert isinstance(each, Shrink) or each.workload not in gone, f"{each.workload} was stopped twice"
-        gone |= {each.workload for each in told if isinstance(each, Evict)}
-        assert not gone & {each.by for each in taken}, f"evicted for what was evicted: {taken}"
-        if not decision.instructions:
-            return
-        snapshot = stopped(apply(snapshot, decision))
-    raise AssertionError("the cluster does not come to rest")
+    nothing_is_evicted_twice_nor_for_what_was_evicted(arrived(world), world.policy)
 
 
 @random_worlds
 @given(contentions(), st.integers(0, 2))
 def test_liveness_room_that_was_made_goes_to_its_preemptor_whoever_comes(world, which):
-    """Older work of the same queue arrives, and elastic work would grow, before and after the victims have stopped."""
-    decision = run_cycle(arrived(world), world.policy, NOW)
-    after = apply(arrived(world), decision)
-    kept = [workload for workload in after.workloads if workload.nominated]
-    if not kept:
-        return
-    preemptor = kept[which % len(kept)]
-    rival = a_job("rival", preemptor.queue, priority=preemptor.priority, owner=preemptor.owner)
-    rival = replace(rival, submitted_at=Instant(NOW - 900))
-    _, partly = check(replace(half_stopped(after), workloads=(*half_stopped(after).workloads, rival)), world.policy)
-    decision = run_cycle(stopped(partly), world.policy, NOW)
-    started = {*admitted(decision), *(workload.id for workload in partly.workloads if workload.state is State.RUNNING)}
-    assert preemptor.id in started
+    room_that_was_made_goes_to_its_preemptor(arrived(world), world.policy, which)
 
 
 @random_worlds

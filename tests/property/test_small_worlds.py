@@ -8,7 +8,11 @@ from jupyter_gq.domain.workload import Request, TaskPlacement
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict, Shrink
 from jupyter_gq.scheduling.policy import Policy
-from tests.builders import NOW, a_job, a_node, a_queue, acts, evicted, running
+from tests.builders import NOW, a_job, a_node, a_queue, acts, admitted, apply, evicted, running, stopped
+from tests.property.cascades import (
+    nothing_is_evicted_twice_nor_for_what_was_evicted,
+    room_that_was_made_goes_to_its_preemptor,
+)
 from tests.property.histories import check, settle
 from tests.property.laws import moving_to, went_for_nothing
 
@@ -178,3 +182,61 @@ def test_a_victim_that_goes_on_elsewhere_leaves_its_queue_above_its_quota():
     snapshot = Snapshot(nodes=(a_node("n0", 3), a_node("n1")), queues=queues, workloads=workloads)
     decision, _ = check(snapshot, Policy(consolidate=False))
     assert {"high", "low"} <= {*evicted(decision)}
+
+
+def test_an_elastic_job_that_comes_back_may_grow_in_the_decision_that_starts_it():
+    """`high` takes the node where the smallest gang of `wide` runs. Then `wide` starts elsewhere, beside a borrower."""
+    workloads = (
+        running(a_job("wide", "a", tasks=3, min_members=1, elastic=True), "n0-0", "n0-1", "n1-0"),
+        running(a_job("borrower", "b"), "n1-1"),
+        a_job("high", "a", 2, priority=1, submitted=1),
+    )
+    nodes, queues = (a_node("n0", 2), a_node("n1", 2)), (a_queue("a", 4), a_queue("b"))
+    snapshot = Snapshot(nodes=nodes, queues=queues, workloads=workloads)
+    first = run_cycle(snapshot, Policy(), NOW)
+    assert [(each.workload, each.by) for each in told_to_stop(first)] == [("wide", "high")]
+    second = run_cycle(stopped(apply(snapshot, first)), Policy(), NOW)
+    assert "wide" in admitted(second)
+    assert [(each.workload, each.by) for each in told_to_stop(second)] == [("borrower", "wide")]
+    nothing_is_evicted_twice_nor_for_what_was_evicted(snapshot, Policy())
+
+
+def test_a_right_that_a_decision_gives_holds_against_the_work_that_it_nominates():
+    """Only with the replica that `wide` gains does `b` use so much that `large` may have all of the first node."""
+    workloads = (
+        running(a_job("wide", "b", tasks=4, min_members=1, elastic=True), "n1-1", "n0-0", "n0-3"),
+        running(a_job("half", "b", "0.5"), "n0-2"),
+        a_job("high", "b", 2, priority=1, submitted=504),
+        a_job("large", "c", 4, submitted=505),
+    )
+    nodes, queues = (a_node("n0", 4), a_node("n1", 2)), (a_queue("b", 2), a_queue("c", 4))
+    snapshot = Snapshot(nodes=nodes, queues=queues, workloads=workloads)
+    first = run_cycle(snapshot, Policy(), NOW)
+    assert {(each.workload, each.by) for each in told_to_stop(first)} == {("wide", "high")}
+    second = run_cycle(stopped(apply(snapshot, first)), Policy(), NOW)
+    assert {each.by for each in told_to_stop(second)} >= {"large"}
+    room_that_was_made_goes_to_its_preemptor(snapshot, Policy(consolidate=False), 0)
+
+
+def told_to_stop(decision):
+    return [each for each in decision.instructions if isinstance(each, Evict | Shrink)]
+
+
+def test_what_starts_on_free_cores_does_not_wait_for_older_work_that_needs_those_of_a_victim_too():
+    """One core is free, and `holder` leaves one over. With both, `older` would start, but only in the next cycle."""
+    node = replace(a_node(), cpu_milli=3 * CORE)
+    workloads = (
+        running(with_cores(a_job("holder", "a"), 2), "box-0"),
+        on_cores(a_job("older", "a", submitted=1), 2),
+        with_cores(a_job("wants", "b", submitted=2), 1),
+        on_cores(a_job("newer", "a", submitted=3), 1),
+    )
+    snapshot = Snapshot(nodes=(node,), queues=(a_queue("a"), a_queue("b", 1)), workloads=workloads)
+    decision, _ = check(snapshot, Policy())
+    assert admitted(decision) == ["newer"]
+    assert evicted(decision) == ["holder"]
+
+
+def with_cores(job, cores):
+    """The same job, which needs cores beside its GPU."""
+    return replace(job, request=replace(job.request, cpu_milli=cores * CORE))

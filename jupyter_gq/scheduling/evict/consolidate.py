@@ -19,7 +19,8 @@ stops here. For the same reason it moves only in queues without a limit: meanwhi
 moves only if its workload has no surplus replicas.
 
 Reserved places: the places of the pending workload and of everything that moves are recorded, and kept until they run
-there.
+there. In the same cycle, work that may take such a place from running work may take it from them as well (see
+`victims`). Otherwise it would do so one cycle later, and the move would be in vain.
 
 Few moves, cheapest first: first one device or node alone, by the number of moves, then by what the moves disrupt. Then
 several together.
@@ -27,7 +28,8 @@ several together.
 Bounded search: at most `MOST_MOVED` moves for one workload, `MOST_PLACES` places for one workload, and `MOST_PROBES`
 trials in a cycle. If less is free in sum than the workload needs, nothing is tried.
 
-See docs/decisions/0014-move-work-only-if-all-get-a-place.md.
+See docs/decisions/0014-move-work-only-if-all-get-a-place.md and
+docs/decisions/0301-let-work-with-a-right-take-the-new-place-of-a-mover.md.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence

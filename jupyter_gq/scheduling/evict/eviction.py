@@ -79,7 +79,8 @@ def drop_victims(
 ) -> tuple[bool, bool]:
     """Decide the eviction of released victims for a preemptor, and that victims placed in this cycle do not start.
 
-    Returns whether this cycle had placed some of them, and whether some of them run and have to stop.
+    A victim that this cycle moves does not go on at its new place. Returns whether this cycle had placed some of them,
+    and whether some of them run there and have to stop.
     """
     undone = stops = False
     for victim in victims:
@@ -88,6 +89,9 @@ def drop_victims(
             undone = True
         elif victim.id in allocations.nominated:
             allocations.drop_nomination(victim)
+            undone = True
+        elif victim.id in evictions.migrations:
+            _evict_victim(allocations, evictions, victim, preemptor)
             undone = True
         else:
             _evict_victim(allocations, evictions, victim, preemptor)
@@ -111,5 +115,7 @@ def _evict_victim(allocations: Allocations, evictions: Evictions, victim: Worklo
                 replica=victim, reason=reason, by=name, sentence=lambda replica: describe(replica, preemptor)
             )
         )
+    elif victim.id in evictions.migrations:
+        evictions.end_move(victim.id, reason, name, describe(victim, preemptor))
     else:
         evictions.evict(victim, reason, name, describe(victim, preemptor))

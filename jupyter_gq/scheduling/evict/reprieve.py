@@ -18,11 +18,12 @@ its place, such as later work of its own queue or work that only fitted into the
 could take the place back as soon as it has stopped, again and again. Work of the preemptor's queue that comes before
 the preemptor in the job order inherits its right. Victims of lost preemptors are asked one after the other, and those
 that are asked later count as work that stays. So nominees keep as many places as they may take from the queues of these
-victims.
+victims. A replica is such a victim as well.
 
 Start at once: a preemptor that fits now without its reprieved victims is admitted.
 
-See docs/decisions/0299-leave-the-room-of-a-lost-preemptor-to-its-victims.md.
+See docs/decisions/0299-leave-the-room-of-a-lost-preemptor-to-its-victims.md and
+docs/decisions/0300-leave-the-room-of-a-lost-preemptor-to-replicas-too.md.
 """
 
 from collections.abc import Sequence
@@ -56,9 +57,10 @@ def reprieve_victims(
     Decided suspensions, stale gangs, drains and migrations of single replicas are never taken back. An elastic workload
     that stays may want replicas again. Preemptors that fit at once without their reprieved victims are admitted.
     """
+    lost = _victims_of_lost(inputs.index, allocations, evictions)
     reprieved = [
-        *_reprieve_workloads(inputs, allocations, reservations, evictions),
-        *_reprieve_replicas(inputs.index, allocations, evictions),
+        *_reprieve_workloads(inputs, allocations, reservations, evictions, lost),
+        *_reprieve_replicas(inputs, allocations, evictions, lost),
     ]
     for preemptor in dict.fromkeys(each.by for each in reprieved):
         if preemptor in allocations.nominated and preemptor in allocations.pending:
@@ -66,11 +68,17 @@ def reprieve_victims(
 
 
 def _reprieve_workloads(
-    inputs: CycleInputs, allocations: Allocations, reservations: Reservations, evictions: Evictions
+    inputs: CycleInputs,
+    allocations: Allocations,
+    reservations: Reservations,
+    evictions: Evictions,
+    lost: dict[str, Workload],
 ) -> list[Evict | Suspend]:
-    """Take back evictions and migrations of whole workloads, and return what was taken back."""
+    """Take back evictions and migrations of whole workloads, and return what was taken back.
+
+    Each workload that is asked is removed from `lost`.
+    """
     found, index = [], inputs.index
-    lost = _victims_of_lost(index, allocations, evictions)
     for instruction in reversed(list(evictions.evicted.values())):
         victim = evictions.stopping[instruction.workload]
         is_lost = lost.pop(victim.id, None) is not None
@@ -90,29 +98,48 @@ def _reprieve_workloads(
 
 
 def _victims_of_lost(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> dict[str, Workload]:
-    """Return the victims of this cycle whose preemptors got no place and that do not go on elsewhere, by id."""
-    if not evictions.evicted:
+    """Return the victims of this cycle whose preemptors got no place and that do not go on elsewhere, by id.
+
+    Replicas are among them, unless their whole workload goes.
+    """
+    if not evictions.evicted and not evictions.replicas:
         return {}
     served = served_workloads(index, allocations)
-    return {
+    found = {
         name: evictions.stopping[name]
         for name, each in evictions.evicted.items()
         if _may_stay(each) and each.by is not None and each.by not in served and name not in evictions.migrations
     }
+    replicas = (each for each in evictions.replicas.values() if _may_replica_stay(each, evictions))
+    return found | {each.replica.id: each.replica for each in replicas if each.by is not None and each.by not in served}
 
 
-def _reprieve_replicas(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> list[ReplicaEviction]:
-    """Take back evictions of replicas whose workloads stay, and return what was taken back."""
+def _reprieve_replicas(
+    inputs: CycleInputs, allocations: Allocations, evictions: Evictions, lost: dict[str, Workload]
+) -> list[ReplicaEviction]:
+    """Take back evictions of replicas whose workloads stay, and return what was taken back.
+
+    Each replica that is asked is removed from `lost`.
+    """
     found = []
     for eviction in reversed(list(evictions.replicas.values())):
-        replica, reason = eviction.replica, eviction.reason
-        needed = reason is EvictReason.CONSOLIDATED or reason in _UNCONDITIONAL
-        if needed or replica.whole.id in evictions.evicted:
+        replica = eviction.replica
+        if not _may_replica_stay(eviction, evictions):
             continue
-        if _take_back(index, allocations, replica, eviction.by):
+        is_lost = lost.pop(replica.id, None) is not None
+        stays = _take_back(inputs.index, allocations, replica, eviction.by)
+        if is_lost and not stays:
+            stays = _take_back_from_guests(inputs, allocations, replica, eviction.by, list(lost.values()))
+        if stays:
             found.append(eviction)
             evictions.reprieve_replica(replica)
     return found
+
+
+def _may_replica_stay(eviction: ReplicaEviction, evictions: Evictions) -> bool:
+    """Tell whether the eviction of a replica may be taken back: it neither moves nor has to go, and the rest stays."""
+    needed = eviction.reason is EvictReason.CONSOLIDATED or eviction.reason in _UNCONDITIONAL
+    return not needed and eviction.replica.whole.id not in evictions.evicted
 
 
 def _may_stay(instruction: Evict | Suspend) -> bool:

@@ -8,7 +8,7 @@ the large job takes from the queue above its share at once, and the first victim
 Rules
 -----
 Same rights: an evicted workload gets what it could take in the next cycle, by the rules of reclaim and preemption. That
-may be the place of work that this cycle placed, which then does not start.
+may be the place of work that this cycle placed, which then does not start, or the new place of work that it moved.
 
 Room by itself: evicted work that fits without victims starts again by itself in a later cycle. No other evicted work
 counts on the same room.
@@ -27,7 +27,7 @@ work, whose next replicas are counted by what stops for it.
 See docs/decisions/0098-resettle-victims-in-the-same-decision.md and docs/decisions/0106-resettle-all-victims.md.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from jupyter_gq.domain.reasons import EvictReason
@@ -122,17 +122,21 @@ def _is_promising(inputs: CycleInputs, allocations: Allocations, workload: Workl
 
 def _find_place(
     inputs: CycleInputs, allocations: Allocations, workload: Workload, preemptor: Workload, victims: VictimIndex
-) -> list[Workload] | None:
+) -> Sequence[Workload] | None:
     """Nominate evicted work by releasing work that runs, and return the released victims.
 
     None means that nothing helps that may go for the preemptor; then nothing has changed.
     """
-    mark = allocations.ledger.mark()
-    with allocations.lifting_reservations(workload):
+
+    def find() -> Sequence[Workload] | None:
         found = None
         if reclaim.is_promising(allocations, workload):
             found = reclaim.take_from_others(inputs.policy, allocations, workload, victims)
-        found = found or preempt.take_from_queue(inputs.policy, allocations, workload, victims)
+        return found or preempt.take_from_queue(inputs.policy, allocations, workload, victims)
+
+    mark = allocations.ledger.mark()
+    with allocations.lifting_reservations(workload):
+        found = victims.search(find)
         if found and any(_is_protected(inputs, each, preemptor) for each in found if each.id != preemptor.id):
             allocations.undo_search(workload, found, mark)
             return None

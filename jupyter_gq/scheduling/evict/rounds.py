@@ -70,7 +70,7 @@ def _find_victims(
     if not inputs.index.holders.lenders.leave_room_for(allocations.account(workload).queue.pool, workload):
         return None
     with allocations.lifting_reservations(workload):
-        return strategy.find_victims(workload, victims)
+        return victims.search(lambda: strategy.find_victims(workload, victims))
 
 
 def _skip(allocations: Allocations, order: JobOrder, workload: Workload) -> None:

@@ -1,10 +1,13 @@
 """Candidates for eviction: work that holds something, and work that this cycle placed, in the order of disruption.
 
+Work that this cycle moves is a candidate at its new place, if nothing else suffices: who has the right to that place
+takes it now, and not once the work has moved there.
+
 See docs/decisions/0016-evict-the-work-that-loses-least.md.
 """
 
 from bisect import insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 
 from jupyter_gq.domain.amount import Seconds
@@ -56,10 +59,24 @@ class VictimIndex:
         self._new: dict[str, dict[str, None]] = {}
         for workload in (*allocations.admitted.values(), *map(allocations.nominee, allocations.nominated)):
             self.add(workload)
+        #: Whether the work that this cycle moves is among the candidates at the moment.
+        self._with_movers = False
+        self._movers = evictions.movers()
+        for mover in self._movers:
+            self._insert(mover)
 
     def add(self, workload: Workload) -> None:
         """Add a workload or replica that has just been admitted or nominated, so that later searches consider it."""
         self._new.setdefault(workload.queue, {})[workload.id] = None
+
+    def search(self, find: Callable[[], Sequence[Workload] | None]) -> Sequence[Workload] | None:
+        """Return what `find` returns: victims that are no movers or, if there are none (None), movers as well."""
+        found = find()
+        if found is None and self._movers:
+            self._with_movers = True
+            found = find()
+            self._with_movers = False
+        return found
 
     def of_queue(self, pool: str, queue: str) -> Iterator[Workload]:
         """Yield the candidates of one leaf queue that no min runtime protects from work of that queue, in their order.
@@ -128,8 +145,10 @@ class VictimIndex:
         while leaf.start < len(leaf.victims) and not is_present(allocations, evictions, leaf.victims[leaf.start]):
             leaf.start += 1
         for index in range(leaf.start, len(leaf.victims)):
-            if is_present(allocations, evictions, leaf.victims[index]):
-                yield leaf.victims[index]
+            victim = leaf.victims[index]
+            is_asked = self._with_movers or victim.id not in evictions.stopping
+            if is_asked and is_present(allocations, evictions, victim):
+                yield victim
 
 
 def by_loss(victim: Workload) -> Precedence:
@@ -182,7 +201,7 @@ def merge_candidates(
 def is_present(allocations: Allocations, evictions: Evictions, victim: Workload) -> bool:
     """Tell whether a listed workload or replica still holds, or is still to get, the devices that it is listed with."""
     if victim.state is not State.PENDING:
-        return victim.id not in evictions.stopping
+        return victim.id not in evictions.stopping or evictions.migrations.get(victim.id) == victim.placement
     place = allocations.nominated.get(victim.id)
     if place is None and victim.id in allocations.admitted:
         place = allocations.admitted[victim.id].placement

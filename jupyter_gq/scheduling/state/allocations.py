@@ -44,6 +44,8 @@ class Allocations:
         self.admitted: dict[str, Workload] = {}
         #: Places that pending workloads and replicas get once others have stopped, by id.
         self.nominated: dict[str, tuple[TaskPlacement, ...]] = {}
+        #: New places of workloads that stop only to go on elsewhere, by id.
+        self.migrations: dict[str, tuple[TaskPlacement, ...]] = {}
         #: Suspended notebooks that get their devices back.
         self.resumed: list[Resume] = []
         self.replicas = Replicas(index.replicas, index.pending)
@@ -175,10 +177,10 @@ class Allocations:
     def release(self, workload: Workload) -> None:
         """Count the workload as stopped in accounts and ledger. If it is nominated, free the place kept for it instead.
 
-        `undo_release` is the reverse.
+        The same holds for a workload that stops and comes with its new place. `undo_release` is the reverse.
         """
         self.drop_usage(workload)
-        if workload.id in self.nominated:
+        if self._is_kept_for(workload):
             self.ledger.withdraw(workload, workload.placement)
         else:
             self.ledger.release(workload)
@@ -188,10 +190,14 @@ class Allocations:
 
         Returns False, without any change, if the place is kept for another workload.
         """
-        if not self.ledger.undo_release(workload, nominated=workload.id in self.nominated):
+        if not self.ledger.undo_release(workload, nominated=self._is_kept_for(workload)):
             return False
         self.restore_usage(workload)
         return True
+
+    def _is_kept_for(self, workload: Workload) -> bool:
+        """Tell whether the placement of the workload is a place that is kept for it, and not one that it holds."""
+        return workload.id in self.nominated or self.migrations.get(workload.id) == workload.placement
 
     def restore_usage(self, workload: Workload) -> None:
         """Undo `release` in the accounts only, for a caller that has rolled the ledger back."""

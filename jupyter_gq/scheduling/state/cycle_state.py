@@ -72,7 +72,7 @@ def begin_cycle(index: ClusterIndex, now: Instant) -> CycleState:
     index.set_time(now)
     reservations = Reservations(index.ledger, index.accounts, index.min_runtimes, now)
     allocations = Allocations(index, reservations)
-    evictions = Evictions(index.holders.stopping, allocations.replicas)
+    evictions = Evictions(index.holders.stopping, allocations)
     _nominate_recorded(index, allocations, reservations, evictions)
     return CycleState(
         inputs=CycleInputs(index=index, now=now),

@@ -11,7 +11,7 @@ from jupyter_gq.domain.workload import TaskPlacement, Workload
 from jupyter_gq.scheduling.decision import Evict, Suspend, Unwarn, Warn
 from jupyter_gq.scheduling.workloads.replicas import Replica
 
-from .replicas import Replicas
+from .allocations import Allocations
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,7 +29,7 @@ class ReplicaEviction:
 class Evictions:
     """The workloads and replicas that were told to stop, before the cycle or in it."""
 
-    def __init__(self, stopping: Mapping[str, Workload], replicas: Replicas) -> None:
+    def __init__(self, stopping: Mapping[str, Workload], allocations: Allocations) -> None:
         """Begin with the workloads and replicas that are `stopping` already, by id."""
         #: Workloads evicted or suspended in this cycle, by id, in the order in which that was decided.
         self.evicted: dict[str, Evict | Suspend] = {}
@@ -38,10 +38,12 @@ class Evictions:
         #: Workloads and replicas that were told to stop before this cycle or in it, by id; they still hold devices.
         self.stopping = dict(stopping)
         #: New places of workloads that stop only to go on elsewhere, by id.
-        self.migrations: dict[str, tuple[TaskPlacement, ...]] = {}
+        self.migrations = allocations.migrations
+        #: For whom workloads were to move that go for other work instead, by the id of the mover.
+        self._moved_for: dict[str, str] = {}
         #: What the owners of idle notebooks are told.
         self.warnings: list[Warn | Unwarn] = []
-        self._all_replicas = replicas
+        self._all_replicas = allocations.replicas
 
     def evict(self, workload: Workload, reason: EvictReason, by: str | None, sentence: str) -> None:
         """Record that a released workload is told to stop, and forget its replicas.
@@ -65,6 +67,23 @@ class Evictions:
         self.evicted[name] = replace(self.evicted[name], sentence=sentence)
         self.migrations[name] = place
 
+    def movers(self) -> list[Workload]:
+        """Return the workloads that this cycle moves for others, at their new places."""
+        return [
+            replace(self.stopping[name], placement=place)
+            for name, place in self.migrations.items()
+            if isinstance(told := self.evicted.get(name), Evict) and told.reason is EvictReason.CONSOLIDATED
+        ]
+
+    def end_move(self, name: str, reason: EvictReason, by: str, sentence: str) -> None:
+        """Record that the mover of that id goes for other work, since its new place was released for the latter.
+
+        The workload for which it was to move keeps its place.
+        """
+        self._moved_for[name] = self.evicted[name].by or by
+        self.evicted[name] = Evict(workload=name, reason=reason, by=by, sentence=sentence)
+        del self.migrations[name]
+
     def suspend(self, notebook: Workload, by: str | None, sentence: str) -> None:
         """Record that a released notebook is suspended.
 
@@ -77,7 +96,7 @@ class Evictions:
         """Return the ids of the workloads for which others were told to stop, before the cycle or in it."""
         earlier = (each.stop for each in self.stopping.values() if each.stop is not None)
         stops = (*self.evicted.values(), *self.replicas.values(), *earlier)
-        return {each.by for each in stops if each.by is not None}
+        return {each.by for each in stops if each.by is not None} | set(self._moved_for.values())
 
     def evict_replica(self, eviction: ReplicaEviction) -> None:
         """Record that a released replica is told to stop while the rest of its workload goes on."""
@@ -89,6 +108,7 @@ class Evictions:
     def reprieve(self, workload: Workload) -> None:
         """Remove a workload from the evicted and the stopping ones, after its release has been undone."""
         del self.evicted[workload.id], self.stopping[workload.id]
+        self._moved_for.pop(workload.id, None)
 
     def reprieve_replica(self, replica: Replica) -> None:
         """Undo `evict_replica`: the workload holds the replica again, whose release has been undone already."""

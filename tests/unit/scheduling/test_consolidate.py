@@ -292,3 +292,52 @@ def test_work_on_its_way_to_a_new_place_counts_as_use_of_its_queue():
     assert [(w.id, bool(w.reserved)) for w in moving.workloads if w.state is State.STOPPING] == [("moves", True)]
     later = replace(moving, workloads=(*moving.workloads, a_job("claims", "large", submitted=9)))
     assert evicted(decide(later)) == ["runs"]
+
+
+def told(decision):
+    return {each.workload: (each.reason, each.by) for each in decision.instructions if isinstance(each, Evict)}
+
+
+def test_nothing_moves_to_a_place_that_guaranteed_work_takes():
+    """`borrows` would get a whole device by a move. `entitled` needs both, so the mover would stop for nothing."""
+    cluster = Cluster().node("n", 2).queue("a").queue("b", 2)
+    cluster.add(running(a_job("first", "a", "0.5"), "n-0", since=1), running(a_job("second", "a", "0.5"), "n-1"))
+    cluster.add(a_job("borrows", "a", submitted=1, priority=1), a_job("entitled", "b", 2, submitted=2))
+    decision = decide(cluster.snapshot())
+    assert told(decision) == dict.fromkeys(("first", "second"), (EvictReason.RECLAIMED, "entitled"))
+    assert admitted(decide(stopped(apply(cluster.snapshot(), decision)))) == ["entitled"]
+
+
+def two_for_moves(priority) -> Cluster:
+    """Two halves that fit on one device, two jobs of this priority, and work of two other queues that waits."""
+    cluster = Cluster().node("n", 4).queue("a").queue("b", 1).queue("c", 3)
+    return cluster.add(
+        running(a_job("first", "a", priority=priority), "n-0", since=900),
+        running(a_job("second", "a", priority=priority), "n-1", since=901),
+        running(a_job("other", "a", "0.5"), "n-2", since=1),
+        running(a_job("small", "a", "0.5"), "n-3", since=2),
+        a_job("single", "b", submitted=4),
+        a_job("wide", "c", tasks=2, submitted=5),
+    )
+
+
+def test_evicted_work_takes_the_place_of_a_mover_with_a_lower_priority_in_the_same_decision():
+    """`small` would move beside `other` for `single`. `wide` takes two devices, and one victim goes on there."""
+    snapshot = two_for_moves(priority=1).snapshot()
+    decision = decide(snapshot)
+    gone = ("first", "second", "small", "other")
+    assert told(decision) == dict.fromkeys(gone, (EvictReason.RECLAIMED, "wide"))
+    kept = {each.workload for each in decision.instructions if isinstance(each, Reserve) and each.nominated}
+    assert {"single", "wide"} <= kept
+    after = decide(stopped(apply(snapshot, decision)))
+    assert len(set(admitted(after)) & {"first", "second"}) == 1
+    assert {"single", "wide"} <= {*admitted(after)}
+    assert evicted(after) == []
+
+
+def test_a_mover_goes_on_where_other_victims_suffice():
+    snapshot = two_for_moves(priority=0).snapshot()
+    decision = decide(snapshot)
+    victims = dict.fromkeys(("first", "second"), (EvictReason.RECLAIMED, "wide"))
+    assert told(decision) == {**victims, "small": (EvictReason.CONSOLIDATED, "single")}
+    assert sorted(admitted(decide(stopped(apply(snapshot, decision))))) == ["single", "small", "wide"]

@@ -106,3 +106,18 @@ def test_a_notebook_within_its_quota_keeps_a_place_of_a_queue_that_is_above_its_
     assert allocations.nominate_at(allocations.pending["nb-ann"], place)
     reprieve_victims(state.inputs, allocations, state.reservations, evictions)
     assert (list(evictions.evicted), allocations.nominated) == (["second"], {"nb-ann": place})
+
+
+def test_a_replica_does_not_go_for_work_of_its_own_queue_when_its_preemptor_gets_no_place():
+    """`wants` needs the room of a replica and cores of `rigid`; `newer` of their queue would get most of that room."""
+    cluster = Cluster().node("n", 3).queue("d", "2.5").queue("d/a", 1, parent="d").queue("d/b", "1.5", parent="d")
+    cluster.nodes = [replace(node, cpu_milli=2000) for node in cluster.nodes]
+    grows = {"min_members": 1, "elastic": True}
+    cluster.add(running(a_job("wide", "d/b", "0.3", tasks=2, **grows), "n-0", "n-0", since=928))
+    cluster.add(running(cores(a_job("host", "d/a", "0.25", submitted=1)), "n-1", since=929))
+    half = Request(devices=1, milli_per_device=500, cpu_milli=500)
+    rigid = a_job("rigid", "d/b", submitted=2, priority=1)
+    cluster.add(running(replace(rigid, request=replace(rigid.request, cpu_milli=500)), "n-2", since=931))
+    cluster.add(a_job("newer", "d/b", "0.7", tasks=2, submitted=3))
+    cluster.add(replace(a_job("wants", "d/a", tasks=3, min_members=2, submitted=4), request=half))
+    assert run_cycle(cluster.snapshot(), Policy(), NOW).instructions == ()
