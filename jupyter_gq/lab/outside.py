@@ -8,7 +8,7 @@ notebook's folder is not there, and a search does not enter links: it finds noth
 
 See docs/decisions/0126-run-a-job-with-files-in-its-own-folder.md,
 docs/decisions/0198-tell-what-no-replay-brings-back.md and
-docs/decisions/0307-run-each-sent-cell-in-a-folder-of-its-own.md.
+docs/decisions/0307-run-a-cell-that-writes-in-a-folder-of-its-own.md.
 """
 
 import ast
@@ -33,8 +33,22 @@ _TAKE_PATHS = frozenset({"joinpath", "glob", "iglob", "rglob", "chdir"})
 _READ_FILES = ("read", "scan_", "load")
 _WALKS = frozenset({"os.walk", "os.fwalk"})
 _FIND = re.compile(r"\s*find\s")
-#: `..` as a part of a path, anywhere in a source: in texts, commands, functions that are never called, and comments.
-_UP_ANYWHERE = re.compile(r"(?<![\w.)\]])\.\.(?![\w.])")
+#: What may lead upwards, anywhere in a source: in texts, commands, functions that are never called, and comments. `..`
+#: as a part of a path, and tools that look for a repository or a file in what is above.
+_UP_ANYWHERE = re.compile(
+    r"(?<![\w.)\]])\.\.(?![\w.])|\b(?:pardir|git|dvc|find_dotenv|load_dotenv|rootutils|pyprojroot)\b"
+)
+#: The working folder, and what takes the folder of a path: together, they may lead upwards.
+_HERE_ANYWHERE = re.compile(r"getcwd|\.cwd\(|\bPath\((?:[\"']\.?[\"'])?\)|abspath|realpath|\.resolve\(|\.absolute\(")
+_FOLDER_OF = re.compile(r"\bdirname\b|\.parents?\b|path\.split\b")
+_SEARCHERS = "find|rg|du|tree"
+#: What may look into the folders below another one, in code and in commands.
+_SEARCH_ANYWHERE = re.compile(
+    rf"\*\*/|\.f?walk\(|\brglob\b|[\"'](?:{_SEARCHERS})[\"' ]|\b(?:grep|ls)\s+-\w*[rR]"
+    rf"|^\s*[!%].*\b(?:{_SEARCHERS})\b",
+    re.MULTILINE,
+)
+_SEARCHED_BY_SHELL = re.compile(rf"\s*%%(?:bash|sh|script|!).*\b(?:{_SEARCHERS})\b", re.DOTALL)
 _HERE = frozenset({"pathlib.Path.cwd", "os.getcwd", "pathlib.Path"})
 _SAID = (
     "leaves the notebook's folder upwards, and the job runs in a folder of its own, beside which nothing else is: use "
@@ -57,16 +71,13 @@ def find_ways_out(steps: Sequence[Step]) -> Iterator[CellWarning]:
 def explain_missing(sources: Sequence[str]) -> str:
     """Return why cells with these sources may lack something in a folder of the job's own, as a clause; "" = nothing.
 
-    A false alarm costs little here, so `..` counts wherever it stands.
+    A false alarm costs little here, so a word counts wherever it stands.
     """
-    trees = [each for source in sources if (tree := parse_cell(source)) is not None for each in list_trees(tree)]
-    names = Names()
-    for tree in trees:
-        names.add(tree)
-    if any(map(_UP_ANYWHERE.search, sources)) or any(_goes_up(tree, names) for tree in trees):
-        return "the cells name what is above it"
-    if any(map(searches_folders, trees)):
-        return "the cells search the folders in it"
+    text = "\n".join(sources)
+    if _UP_ANYWHERE.search(text) or (_HERE_ANYWHERE.search(text) and _FOLDER_OF.search(text)):
+        return "the cells may look for something above it"
+    if _SEARCH_ANYWHERE.search(text) or any(map(_SEARCHED_BY_SHELL.match, sources)):
+        return "the cells may search the folders in it"
     return ""
 
 

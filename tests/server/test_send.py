@@ -301,10 +301,10 @@ async def test_an_older_service_gets_nothing_that_it_does_not_know(on_hub, servi
 
 async def test_files_are_left_out_one_by_one_or_all_in_the_live_folder(on_hub, service, fetch, jp_root_dir):
     request = with_module(jp_root_dir)
-    for choice, own in (({"left_out_files": ["net.py"]}, True), ({"live_folder": True}, False)):
-        assert (await fetch("POST", "send", body={**request, **choice, "key": f"k{own}"}))[0] == 201
+    for number, choice in enumerate(({"left_out_files": ["net.py"]}, {"live_folder": True})):
+        assert (await fetch("POST", "send", body={**request, **choice, "key": f"k{number}"}))[0] == 201
         manifest = service.bodies[-1]["bundle"]["manifest"]
-        assert (manifest["files"], manifest["own_folder"]) == ([], own)
+        assert (manifest["files"], manifest["own_folder"]) == ([], False)  # the cell is not known to write
     _, plan = await fetch("POST", "check", body={**request, "live_folder": True})
     assert (
         plan["files"]["notes"][0] == "No file goes along: the job runs in the folder of the notebook, and writes there."
@@ -340,8 +340,8 @@ async def test_a_cell_that_takes_nothing_along_writes_into_a_folder_of_the_job_s
 @pytest.mark.parametrize(
     ("source", "why"),
     [
-        ("load('../data.csv').to_csv('out.csv')", "the cells name what is above it"),
-        ("for path in Path().rglob('*.csv'): read(path)", "the cells search the folders in it"),
+        ("load('../data.csv').to_csv('out.csv')", "the cells may look for something above it"),
+        ("for path in Path().rglob('*.csv'): open('out.csv', 'a')", "the cells may search the folders in it"),
     ],
 )
 async def test_a_cell_that_would_miss_something_elsewhere_runs_in_the_notebook_s_folder(
@@ -366,6 +366,12 @@ async def test_a_pod_works_in_the_notebook_s_folder_if_it_has_that(on_hub, servi
         assert plan["files"]["notes"][0].endswith(said)
         assert (await fetch("POST", "send", body={**request, "key": reached}))[0] == 201
         assert service.bodies[-1]["bundle"]["manifest"]["own_folder"] is own
+
+
+async def test_an_older_service_has_no_folder_of_the_job_s_own_and_the_plan_says_so(on_hub, service, fetch):
+    service.files |= {"fields": ["Manifest.written"]}
+    _, plan = await fetch("POST", "check", body=a_writing_request("open('out.csv', 'w')"))
+    assert plan["files"]["notes"][0].endswith("and writes there, since the scheduler service is of an older release.")
 
 
 async def test_a_folder_with_too_many_files_for_links_is_used_itself(on_hub, service, fetch, jp_root_dir):

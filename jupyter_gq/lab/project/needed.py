@@ -82,6 +82,8 @@ class Needed:
     written: list[str] = field(default_factory=list)
     #: Folders that are there, and into which the code writes.
     folders: list[str] = field(default_factory=list)
+    #: Whether the code is known to write files, also at paths that it computes.
+    writes: bool = False
     #: Patterns of the user that name no file; unknown, and so empty, if the search ended early.
     unmatched: list[str] = field(default_factory=list)
     #: Patterns of the user that cannot be used.
@@ -127,6 +129,7 @@ def find_needed(folder: Path, code: Code, patterns: Sequence[str], caps: Caps) -
     except _Enough:
         search.found.cut_short = True
     search.note_written(code.written)
+    search.found.writes = bool(code.written)
     return search.found
 
 

@@ -4,7 +4,6 @@ import asyncio
 import os
 import posixpath
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -46,7 +45,7 @@ class Project:
     caps: Caps
     #: Whether the user chose the live folder.
     is_live: bool
-    #: Why the job runs in the notebook's folder if no file goes along, as a clause; "" = it does not.
+    #: Why the job runs in the notebook's folder if it writes and takes no file along, as a clause; "" = it does not.
     needs_live: str
 
     @property
@@ -57,7 +56,7 @@ class Project:
     @property
     def has_own_folder(self) -> bool:
         """Whether the job runs in a folder of its own."""
-        return bool(self.going) or not (self.is_live or self.needs_live)
+        return bool(self.going) or (self.needed.writes and not (self.is_live or self.needs_live))
 
     def describe_folder(self, manifest: Manifest) -> None:
         """Set the fields of a manifest that say what the folder of the job's own looks like."""
@@ -119,7 +118,7 @@ class Project:
         if self.has_own_folder:
             told = [self._describe_own_folder(has_rest=has_rest), _COMES_BACK + (_LINKS if has_rest else ".")]
         elif has_rest:
-            why = f", since {self.needs_live}" if self.needs_live and not self.is_live else ""
+            why = f", since {self.needs_live}" if self.needed.writes and not self.is_live else ""
             told = [f"No file goes along: the job runs in the folder of the notebook, and writes there{why}."]
         else:
             told = ["No file goes along, and the job does not reach this folder: it begins in an empty one."]
@@ -199,9 +198,16 @@ def _explain_live(folder: Path, sources: Sequence[str], store: FileStore | None)
         return "cells of this language are not read"
     if store is not None and "/" not in store.reached and _reaches(store, folder):  # a pod, with the user's home
         return "only that folder is kept while the job is paused"
-    with suppress(OSError), os.scandir(folder) as entries:
-        if next(islice(entries, MOST_LINKS, None), None) is not None:
-            return f"more than {MOST_LINKS:,} files are in it"
+    if store is not None and "Manifest.own_folder" not in store.fields:
+        return "the scheduler service is of an older release"
+    try:
+        with os.scandir(folder) as entries:
+            if next(islice(entries, MOST_LINKS, None), None) is not None:
+                return f"more than {MOST_LINKS:,} files are in it"
+    except FileNotFoundError:
+        pass  # the job has an empty folder
+    except OSError as error:
+        return f"it cannot be listed ({error.strerror})"
     return explain_missing(sources)
 
 

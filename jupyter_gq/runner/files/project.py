@@ -17,7 +17,7 @@ Rules
 
 See docs/decisions/0126-run-a-job-with-files-in-its-own-folder.md,
 docs/decisions/0195-link-no-file-that-the-cells-write.md and
-docs/decisions/0307-run-each-sent-cell-in-a-folder-of-its-own.md.
+docs/decisions/0307-run-a-cell-that-writes-in-a-folder-of-its-own.md.
 """
 
 import fcntl

@@ -100,7 +100,8 @@ def _reprieve_workloads(
 def _victims_of_lost(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> dict[str, Workload]:
     """Return the victims of this cycle whose preemptors got no place and that do not go on elsewhere, by id.
 
-    Replicas are among them, unless their whole workload goes.
+    Those that were to move are among them in any case, since the work for which they were to move has their places,
+    and has no right to these by that. Replicas are among them, unless their whole workload goes.
     """
     if not evictions.evicted and not evictions.replicas:
         return {}
@@ -108,7 +109,10 @@ def _victims_of_lost(index: ClusterIndex, allocations: Allocations, evictions: E
     found = {
         name: evictions.stopping[name]
         for name, each in evictions.evicted.items()
-        if _may_stay(each) and each.by is not None and each.by not in served and name not in evictions.migrations
+        if _may_stay(each)
+        and each.by is not None
+        and (each.by not in served or evictions.was_to_move(name))
+        and name not in evictions.migrations
     }
     replicas = (each for each in evictions.replicas.values() if _may_replica_stay(each, evictions))
     return found | {each.replica.id: each.replica for each in replicas if each.by is not None and each.by not in served}
@@ -236,7 +240,8 @@ def _cancel_migration(
 
     At its new place the workload may be smaller than it is. If it does not stay, nothing changes.
     """
-    workload, new_place = evictions.stopping[instruction.workload], evictions.migrations[instruction.workload]
+    # While its place may be taken back, the workload is no mover: its new place may be the one where it is.
+    workload, new_place = evictions.stopping[instruction.workload], evictions.migrations.pop(instruction.workload)
     moved = replace(workload, placement=new_place)
     allocations.ledger.withdraw(workload, new_place)
     allocations.drop_usage(moved)
@@ -244,7 +249,7 @@ def _cancel_migration(
     if not _take_back(index, allocations, workload, preemptor):
         allocations.restore_usage(moved)
         allocations.ledger.nominate(workload, new_place)
+        evictions.migrations[workload.id] = new_place
         return False
-    del evictions.migrations[workload.id]
     reservations.recorded.discard(workload.id)
     return True

@@ -84,6 +84,10 @@ class Evictions:
         self.evicted[name] = Evict(workload=name, reason=reason, by=by, sentence=sentence)
         del self.migrations[name]
 
+    def was_to_move(self, name: str) -> bool:
+        """Tell whether a workload goes for other work than that for which it was to move: see `end_move`."""
+        return name in self._moved_for
+
     def suspend(self, notebook: Workload, by: str | None, sentence: str) -> None:
         """Record that a released notebook is suspended.
 

@@ -11,6 +11,14 @@ from .test_hidden_inputs import steps
 FILE = NeededFile(path="nets.py", bytes=1, why="imported", executable=False)
 
 
+SAVES = """
+import os
+def save(path):  # find the best one
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    torch.save(net.state_dict(), path)
+"""
+
+
 def told(*sources, going=(FILE,)):
     found = find_differences(steps(*sources), going, [])
     return [each.index for each in found if each.code == "leaves_folder"]
@@ -74,21 +82,42 @@ def test_other_paths_are_not(source):
         "!cp ../a.csv .",
         "%cd ..",
         "!ls ..",
+        "import os\nhere = os.path.dirname(os.getcwd())",
+        "import os, sys\nroot = Path.cwd()\nsys.path.append(str(root.parent))",
+        "os.path.join(os.pardir, 'data')",
+        "root = Path('.').resolve()\nroot.parent / 'data.csv'",
+        "!git commit -am results",
+        "subprocess.check_output(['git', 'rev-parse', 'HEAD'])",
+        "from dotenv import load_dotenv",
         "%%bash\ncat ../a.csv",
         "from pathlib import Path\nroot = Path.cwd().parent",
     ],
 )
 def test_a_job_whose_cells_may_go_up_is_told_from_others(source):
-    assert explain_missing(["x = 1", source]) == "the cells name what is above it"
-
-
-@pytest.mark.parametrize("source", ["import os\nos.walk('.')", "Path().rglob('*.csv')", "!find . -name a.csv"])
-def test_a_job_whose_cells_search_is_told_from_others(source):
-    assert explain_missing([source]) == "the cells search the folders in it"
+    assert explain_missing(["x = 1", source]) == "the cells may look for something above it"
 
 
 @pytest.mark.parametrize(
-    "source", ["print('...')", "x[..., 0]", "open('a..b')", "node.parent", "a = [1.]\nb = 1..real"]
+    "source",
+    [
+        "import os\nos.walk('.')",
+        "Path().rglob('*.csv')",
+        "Path('.').glob('**/*.parquet')",
+        "for folder, folders, names in Path('.').walk(): pass",
+        "!find . -name a.csv",
+        "!cd data && find . -name a.csv",
+        "!grep -r loss .",
+        "%%bash\necho looking\nfind .",
+        "subprocess.run(['find', '.'])",
+        "os.system('find . -name a')",
+    ],
+)
+def test_a_job_whose_cells_search_is_told_from_others(source):
+    assert explain_missing([source]) == "the cells may search the folders in it"
+
+
+@pytest.mark.parametrize(
+    "source", ["print('...')", "x[..., 0]", "open('a..b')", "node.parent", "a = [1.]\nb = 1..real", SAVES]
 )
 def test_a_job_whose_cells_stay_below_misses_nothing(source):
     assert explain_missing([source]) == ""

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.domain.amount import MilliGpu, Seconds
+from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.states import State
@@ -20,6 +21,7 @@ from jupyter_gq.scheduling.state.cycle_state import begin_cycle
 from tests.builders import (
     NOW,
     Cluster,
+    a_device,
     a_job,
     a_notebook,
     admitted,
@@ -306,6 +308,31 @@ def test_nothing_moves_to_a_place_that_guaranteed_work_takes():
     decision = decide(cluster.snapshot())
     assert told(decision) == dict.fromkeys(("first", "second"), (EvictReason.RECLAIMED, "entitled"))
     assert admitted(decide(stopped(apply(cluster.snapshot(), decision)))) == ["entitled"]
+
+
+def of_model(job, model):
+    return replace(job, request=replace(job.request, models=(model,)))
+
+
+def two_models(priority) -> Cluster:
+    """A GPU of each of two models, half in use by work of this priority. Two jobs wait, each for all of one of them."""
+    cluster = Cluster().queue("a").queue("b", 1)
+    devices = tuple(replace(a_device(f"n-{model}", 0), model=model) for model in "AB")
+    cluster.nodes.append(Node(name="n", devices=devices))
+    return cluster.add(
+        running(a_job("mover", "a", "0.5", priority=priority), "n-A", since=1),
+        running(of_model(a_job("other", "a", "0.5", priority=priority), "B"), "n-B", since=2),
+        of_model(a_job("younger", "a", 1, submitted=5), "A"),
+        of_model(a_job("entitled", "b", 1, submitted=6), "B"),
+    )
+
+
+def test_younger_work_of_the_queue_of_a_mover_does_not_get_its_place_when_the_move_ends():
+    """`mover` would go beside `other` for `younger`. Then `entitled` takes that device, for which `other` is enough."""
+    snapshot = two_models(priority=0).snapshot()
+    decision = decide(snapshot)
+    assert told(decision) == {"other": (EvictReason.RECLAIMED, "entitled")}
+    assert admitted(decide(stopped(apply(snapshot, decision)))) == ["entitled"]
 
 
 def two_for_moves(priority) -> Cluster:
