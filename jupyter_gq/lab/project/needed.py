@@ -178,14 +178,16 @@ class _Search:
     def note_written(self, others: Sequence[str]) -> None:
         """Note the paths that are only written, `others` among them, and the folders that the job needs for that.
 
-        What is removed must be there first: a link to a file, or a folder of the job's own.
+        What is removed must be there first: a link to a file, or a folder of the job's own. A folder into which the
+        code writes keeps what is in it, also if it is among `others`.
         """
         removed = self._others.removed
-        written = self._others.written.union(others, self._list_computed())
+        kept = set(map(os.path.normpath, filter(None, self._others.folders)))
+        whole = [each for each in others if os.path.normpath(each) not in kept]
+        written = self._others.written.union(whole, self._list_computed())
         self.found.written = sorted(written - self._named - removed)[:MOST_FILES]
         made = set(map(os.path.normpath, self.found.written))
-        into = set(map(os.path.normpath, filter(None, self._others.folders))) - made
-        folders = into.union(map(os.path.normpath, removed))
+        folders = (kept - made).union(map(os.path.normpath, removed))
         self.found.folders = sorted(each for each in folders if os.path.isdir(os.path.join(self._folder, each)))
 
     def _list_computed(self) -> Iterator[str]:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_gq.lab.cells import parse_cell
+from jupyter_gq.lab.project import plan
 from jupyter_gq.lab.project.needed import Code, find_needed
 
 from .test_project import CAPS, find, write
@@ -146,3 +147,27 @@ def test_the_folder_of_a_trainer_takes_nothing_along_and_keeps_what_is_in_it(fol
     write(folder, "ckpt/1.pt", "1")
     found = find_needed(folder, Code(trees=[parse_cell(source)]), (), CAPS)
     assert (list(found.going), found.written, found.folders) == ([], [], ["ckpt"])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "Trainer(args=TrainingArguments(output_dir='ckpt')).train(resume_from_checkpoint=True)",
+        "TrainingArguments('ckpt/')",
+        "CSVLogger('ckpt')",
+        "pl.Trainer(default_root_dir='ckpt')",
+        "def fit():\n    return TrainingArguments('ckpt')\nfit()",
+    ],
+)
+def test_the_plan_of_a_job_keeps_the_folder_of_a_trainer(folder, source):
+    """The effects of the cells name it as well, as something that the job writes."""
+    write(folder, "ckpt/checkpoint-1/model.bin", "1")
+    found = plan._search(folder, [source], (), CAPS)
+    assert (list(found.going), found.written, found.folders) == ([], [], ["ckpt"])
+
+
+@pytest.mark.parametrize("source", ["shutil.copytree('new', 'ckpt')", "shutil.rmtree('ckpt')\nos.makedirs('ckpt')"])
+def test_a_folder_that_the_job_makes_as_a_whole_is_its_own(folder, source):
+    found = plan._search(folder, [f"import os, shutil\n{source}\nTrainingArguments('runs')"], (), CAPS)
+    assert "runs" not in found.written
+    assert ("ckpt" in found.written) == ("copytree" in source)
