@@ -171,3 +171,28 @@ def test_a_folder_that_the_job_makes_as_a_whole_is_its_own(folder, source):
     found = plan._search(folder, [f"import os, shutil\n{source}\nTrainingArguments('runs')"], (), CAPS)
     assert "runs" not in found.written
     assert ("ckpt" in found.written) == ("copytree" in source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "keras.models.load_model(filepath='ckpt/1.pt')",
+        "CSVDataset(filepath='ckpt/1.pt')",
+        "Trainer(filepath='ckpt/1.pt')",
+        "from utils import load\nload(filepath='ckpt/1.pt')",
+        "restore(dirpath='ckpt')",
+        "ImageDataset(save_dir='ckpt')",
+        "ModelLoader(output_dir='ckpt')",
+        "CheckpointReader(dirpath='ckpt')",
+    ],
+)
+def test_a_call_that_may_read_what_its_keyword_names_is_no_writer(folder, source):
+    write(folder, "ckpt/1.pt", "1")
+    found = plan._search(folder, [source], (), CAPS)
+    assert (list(found.going), found.written) == (["ckpt/1.pt"], [])
+
+
+def test_a_checkpoint_at_a_filepath_is_written(folder):
+    write(folder, "best.keras", "1")
+    found = plan._search(folder, ["keras.callbacks.ModelCheckpoint(filepath='best.keras')"], (), CAPS)
+    assert (list(found.going), found.written) == ([], ["best.keras"])
