@@ -364,7 +364,7 @@ def test_a_long_chain_of_calls_costs_no_more_than_its_length():
         assert len(calls) == length
         return count_calls(lambda: [read_magic(call) for call in calls])
 
-    assert count(80) < 3 * count(40)
+    assert count(48) < 5 * count(12)
 
 
 @pytest.mark.parametrize(
