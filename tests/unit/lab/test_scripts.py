@@ -372,3 +372,28 @@ def test_a_long_chain_of_calls_costs_no_more_than_its_length():
 )
 def test_only_the_function_of_runpy_runs_a_script(source, is_read):
     assert (len(list_trees(parse_cell(f"{source}('other.py')"))) == 2) == is_read
+
+
+@pytest.mark.parametrize(
+    ("command", "asks"),
+    [
+        ("python ask.py", True),
+        ("python ask.py < in.txt", False),
+        ("python ask.py <<< yes", False),
+        ("yes | python ask.py", False),
+        ("ls |& sudo -n python ask.py", False),
+        ("yes |\n  python ask.py", False),
+        ("false || python ask.py", True),
+        ("ls | head; python ask.py", True),
+        ("python ask.py <(ls)", True),
+    ],
+)
+def test_a_script_that_is_given_its_input_asks_nobody(folder, command, asks):
+    (folder / "ask.py").write_text("x = input()\nopen('a.txt', 'w')")
+    found = kinds(f"%%bash\n{command}")
+    assert (("asks_for_input", "") in found, ("writes_files", "a.txt") in found) == (asks, True)
+
+
+def test_a_script_that_only_reads_what_it_is_given_is_still_a_command(folder):
+    (folder / "ask.py").write_text("x = input()")
+    assert kinds("!python ask.py < in.txt") == {("runs_commands", "python")}
