@@ -15,7 +15,7 @@ import ast
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -185,6 +185,7 @@ class _Search:
         kept = set(map(os.path.normpath, filter(None, self._others.folders)))
         whole = [each for each in others if os.path.normpath(each) not in kept]
         written = self._others.written.union(whole, self._list_computed())
+        written.update(self._list_with_endings(written))
         self.found.written = sorted(written - self._named - removed)[:MOST_FILES]
         made = set(map(os.path.normpath, self.found.written))
         folders = (kept - made).union(map(os.path.normpath, removed))
@@ -203,8 +204,28 @@ class _Search:
             with suppress(OSError), os.scandir(self._folder / folder) as entries:
                 for entry in islice(entries, MOST_FILES):
                     path = f"{folder}/{entry.name}"
-                    if pattern.fullmatch(path) and path not in self.found.going and path not in self.found.staying:
+                    if pattern.fullmatch(path) and not self._is_needed(path):
                         yield path
+
+    def _list_with_endings(self, written: Iterable[str]) -> Iterator[str]:
+        """Yield the files that may be meant by written names without an ending, and that nothing else names.
+
+        `numpy.save("best", x)` writes best.npy, and `plt.savefig("loss")` loss.png.
+        """
+        bare: dict[str, set[str]] = {}
+        for path in map(os.path.normpath, written):
+            folder, name = os.path.split(path)
+            if name and "." not in name and not os.path.isabs(path) and not path.startswith(".."):
+                bare.setdefault(folder, set()).add(name)
+        for folder, names in bare.items():
+            with suppress(OSError, ValueError), os.scandir(self._folder / folder) as entries:
+                for entry in islice(entries, MOST_FILES):
+                    path = os.path.join(folder, entry.name)
+                    if entry.name.rpartition(".")[0] in names and entry.is_file() and not self._is_needed(path):
+                        yield path
+
+    def _is_needed(self, path: str) -> bool:
+        return path in self.found.going or path in self.found.staying
 
     def follow_modules(self) -> None:
         """Add what the modules that go along need in turn."""

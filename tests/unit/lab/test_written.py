@@ -196,3 +196,22 @@ def test_a_checkpoint_at_a_filepath_is_written(folder):
     write(folder, "best.keras", "1")
     found = plan._search(folder, ["keras.callbacks.ModelCheckpoint(filepath='best.keras')"], (), CAPS)
     assert (list(found.going), found.written) == ([], ["best.keras"])
+
+
+@pytest.mark.parametrize(
+    ("source", "own"),
+    [
+        ("np.save('ckpt/best', x)", {"ckpt/best", "ckpt/best.npy"}),
+        ("np.savez('best', x)", {"best", "best.npz"}),
+        ("plt.savefig('ckpt/loss')", {"ckpt/loss", "ckpt/loss.png"}),
+        ("np.save('ckpt/best', x)\nnp.load('ckpt/best.npy')", {"ckpt/best"}),
+        ("np.save('ckpt/best.npy', x)", {"ckpt/best.npy"}),
+        ("np.save('../best', x)", {"../best"}),
+    ],
+)
+def test_a_file_to_whose_name_the_function_adds_an_ending_is_the_jobs_own(folder, source, own):
+    """Else the job would write through its link into the user's file."""
+    for path in ("ckpt/best.npy", "ckpt/best2.npy", "ckpt/loss.png", "best.npz", "../best.npy"):
+        write(folder / "work", path, "1")
+    (folder / "work/ckpt/best.d").mkdir()
+    assert set(plan._search(folder / "work", [source], (), CAPS).written) == own
