@@ -154,6 +154,8 @@ def _follow_scripts(found: Iterable["Effect | CommandEffect"], *, follows: bool)
             continue
         script = find_command_script(each.words, each.folder) if follows else None
         effects = _find_in_script(script) if script is not None else []
+        if each.has_input:
+            effects = [effect for effect in effects if effect.kind != "asks_for_input"]
         yield from effects or [Effect(each.kind, each.what)]
 
 

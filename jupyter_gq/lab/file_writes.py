@@ -61,10 +61,12 @@ _WRITING_METHODS = frozenset(
 )
 #: Functions and methods that write a file if one of their first arguments is the name of a file with an ending.
 _WRITING_NAME = re.compile(r"(?:write_|save|dump(?!s$)|export|sink_|imwrite|imsave)\w*")
-#: Keywords of trainers and loggers that hold the folder into which they write, and those whose first argument does so.
-#: Some of these take the name of a file.
-_FOLDER_KEYWORDS = ("output_dir", "default_root_dir", "dirpath", "save_dir", "logging_dir", "export_dir", "filepath")
+#: Keywords of trainers and loggers that hold the folder into which they write. Some of these take the name of a file.
+_FOLDER_KEYWORDS = frozenset({"output_dir", "default_root_dir", "dirpath", "save_dir", "logging_dir", "export_dir"})
+#: Trainers and loggers whose first argument, or `filepath`, is such a folder or file.
 _WRITERS = re.compile(r"\w*TrainingArguments|ModelCheckpoint|CSVLogger|TensorBoardLogger")
+#: Names of classes that may be a trainer or logger: none that says that it reads.
+_MAY_WRITE = re.compile(r"(?!(?i:\w*(?:load|read|open)|\w*dataset\Z))[A-Z]\w*")
 #: Methods of `df.write` in Spark.
 _SPARK_METHODS = frozenset({"parquet", "csv", "json", "orc", "text", "save"})
 #: Methods of paths that change files without an argument.
@@ -164,8 +166,14 @@ def _find_by_method(call: ast.Call, name: str, method: str, names: Names) -> Ite
 
 def _find_folders(call: ast.Call, name: str) -> list[Destination]:
     """Return the folders, or files, into which the trainer or logger that a call makes will write."""
-    first = call.args[:1] if _WRITERS.fullmatch(name) else []
-    named = [keyword.value for keyword in call.keywords if keyword.arg in _FOLDER_KEYWORDS]
+    is_writer = _WRITERS.fullmatch(name) is not None
+    first = call.args[:1] if is_writer else []
+    keywords = _FOLDER_KEYWORDS if is_writer or _MAY_WRITE.fullmatch(name) else frozenset()
+    named = [
+        keyword.value
+        for keyword in call.keywords
+        if keyword.arg in keywords or (is_writer and keyword.arg == "filepath")
+    ]
     return [Destination(each, is_folder=not _is_file_text(each)) for each in [*first, *named] if not _is_nothing(each)]
 
 

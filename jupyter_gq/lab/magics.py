@@ -55,8 +55,8 @@ class Magic:
     line: str
     #: Text below the line of a cell magic; otherwise "".
     body: str = ""
-    #: The script that a call runs as `%run` would.
-    executed: Script | None = None
+    #: The script that the magic, or a call as `%run` would, runs, if it is known.
+    script: Script | None = None
 
     @property
     def code(self) -> list[str]:
@@ -67,16 +67,10 @@ class Magic:
         return [source for source in [*of_line, self.body] if source.strip()]
 
     @property
-    def script(self) -> Script | None:
-        """The script that the magic runs, if it is known."""
-        return self.executed or (find_script(self.line) if self.name == "run" else None)
-
-    @property
     def trees(self) -> list[ast.Module]:
         """Syntax trees of the Python that runs in the kernel, without what is no Python."""
-        script = self.script
-        if script is not None:
-            return list(script.trees)
+        if self.script is not None:
+            return list(self.script.trees)
         if self._is_deeper_than(_MOST_INNER):
             return []
         return [tree for source in self.code if (tree := parse_cell(source)) is not None]
@@ -163,7 +157,7 @@ def read_magic(call: ast.Call) -> Magic | None:
         isinstance(func.value.func, ast.Name) and func.value.func.id == "get_ipython"
     ):
         script = find_executed_script(call)
-        return None if script is None else Magic(kind="other", name="run", line="", executed=script)
+        return None if script is None else Magic(kind="other", name="run", line="", script=script)
     texts = [read_text(argument) for argument in call.args] + ["", "", ""]
     if func.attr in {"system", "getoutput"}:
         return Magic(kind="shell", name="!", line=texts[0])
@@ -171,7 +165,8 @@ def read_magic(call: ast.Call) -> Magic | None:
         return None
     name, line, body = texts[:3]
     kind: Kind = "python" if name in _VALUED else "shell" if name in _SHELLS else "other"
-    return Magic(kind=kind, name=name, line=line, body=body)
+    script = find_script(line, call) if name == "run" else None
+    return Magic(kind=kind, name=name, line=line, body=body, script=script)
 
 
 def _read_first_magic(source: str) -> Magic | None:

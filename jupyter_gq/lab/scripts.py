@@ -6,7 +6,8 @@ Rules
 - Run in a process of their own: by a command such as `!python x.py` or `!torchrun x.py`.
 - A script is read like the code of its cell: Python, the cells of a notebook, or a file of IPython.
 - Found relative to the working folder of the kernel; for `%run` also without `.py`, or as a module after `-m`.
-- Bounded: at most `_MOST_SCRIPTS` scripts for one request, all together no larger than a cell that is read.
+- Bounded: at most `_MOST_SCRIPTS` scripts for one request, all together no larger than a cell that is read. A script
+  that many calls run has no code for those after the first ones, so that a thousand runs cost little more than one.
 - A script that a script runs, by itself or in `%%time` and the like, is not read, so that scripts may run each other.
 
 See docs/decisions/0297-read-the-script-of-run-as-a-part-of-its-cell.md and
@@ -34,6 +35,8 @@ from .parsing import MOST_CHARACTERS, parse
 
 #: Most scripts that are read for one request.
 _MOST_SCRIPTS = 20
+#: Bytes of a script that are read for all calls that run it, unless the first one has more.
+_MOST_REPEATED = 50_000
 #: Options of `%run`, as IPython knows them.
 _OPTIONS = "nidtN:b:pD:l:rs:T:em:G"
 #: Longest line of `%run` that is read. Splitting a line takes the square of its length.
@@ -78,6 +81,21 @@ class _Folder:
     read: dict[str, tuple[ast.Module, ...]] = field(default_factory=dict)
     #: Bytes of further scripts that are read.
     left: int = MOST_CHARACTERS
+    #: Bytes of these scripts, and the calls that run each and for which its code is read.
+    sizes: dict[str, int] = field(default_factory=dict)
+    users: dict[str, WeakSet[ast.Call]] = field(default_factory=dict)
+
+    def get_for(self, path: str, call: ast.Call | None) -> tuple[ast.Module, ...] | None:
+        """Return the syntax trees of the script at a path for a call that runs it; none if many others run it."""
+        trees = self.get(path)
+        if not trees or call is None:
+            return trees
+        users = self.users.setdefault(path, WeakSet())
+        if call not in users:
+            if users and (len(users) + 1) * self.sizes[path] > _MOST_REPEATED:
+                return ()
+            users.add(call)
+        return trees
 
     def get(self, path: str) -> tuple[ast.Module, ...] | None:
         """Return the syntax trees of the script at a path; None if it cannot be read."""
@@ -86,6 +104,7 @@ class _Folder:
             if content is None:
                 return None
             self.left -= len(content)
+            self.sizes[path] = len(content)
             text = content.decode("utf-8", errors="replace")
             parsed = (parse(source).tree for source in _list_sources(path, text))
             self.read[path] = tuple(_drop_runs(tree) for tree in parsed if tree is not None)
@@ -105,8 +124,11 @@ def reading_scripts(folder: Path) -> Iterator[None]:
         _FOLDER.reset(before)
 
 
-def find_script(line: str) -> Script | None:
-    """Return the script that `%run` with this text runs; None if not found, or outside of `reading_scripts`."""
+def find_script(line: str, call: ast.Call | None = None) -> Script | None:
+    """Return the script that `%run` with this text runs; None if not found, or outside of `reading_scripts`.
+
+    `call` is that of the magic: a script has no code for the last of many calls.
+    """
     folder = _FOLDER.get()
     if folder is None:
         return None
@@ -118,7 +140,7 @@ def find_script(line: str) -> Script | None:
     module = given.get("-m", "").replace(".", "/")
     named = [path for each in rest[:1] for path in _list_spellings(each)]
     for path in [f"{module}.py", f"{module}/__main__.py"] if module else named:
-        trees = folder.get(path)
+        trees = folder.get_for(path, call)
         if trees is not None:
             return Script(path, trees, shares_names="-i" in given or path.lower().endswith(_OF_IPYTHON))
     return None
@@ -126,15 +148,17 @@ def find_script(line: str) -> Script | None:
 
 def find_executed_script(call: ast.Call) -> Script | None:
     """Return the script that `exec(open("x.py").read())` or `runpy.run_path("x.py")` runs; None for any other call."""
-    name = get_last_name(call)
+    name, func = get_last_name(call), call.func
     if name not in {"exec", "run_path"} or not call.args or is_in_script(call):
         return None
-    if name == "run_path" and ast.unparse(call.func) in {"runpy.run_path", "run_path"}:
-        return _make_script(_read_literal(call.args[0]), shares_names=False, gives_names=False)
-    if not (name == "exec" and isinstance(call.func, ast.Name)):
+    if isinstance(func, ast.Attribute):
+        if name == "run_path" and isinstance(func.value, ast.Name) and func.value.id == "runpy":
+            return _make_script(_read_literal(call.args[0]), call, shares_names=False, gives_names=False)
         return None
+    if name == "run_path":
+        return _make_script(_read_literal(call.args[0]), call, shares_names=False, gives_names=False)
     here = all(isinstance(each, ast.Call) and get_last_name(each) in {"globals", "locals"} for each in call.args[1:])
-    return _make_script(_find_read_file(call.args[0]), shares_names=here, gives_names=here)
+    return _make_script(_find_read_file(call.args[0]), call, shares_names=here, gives_names=here)
 
 
 def find_command_script(words: Sequence[str], folder: str = "") -> Script | None:
@@ -144,7 +168,7 @@ def find_command_script(words: Sequence[str], folder: str = "") -> Script | None
     modules = [word.replace(".", "/") for option, word in pairwise(words) if option == "-m"]
     named = [path for module in modules for path in (f"{module}.py", f"{module}/__main__.py")]
     named += [word.strip("'\"") for word in words[1:] if word.strip("'\"").endswith((".py", ".ipy"))][:1]
-    made = (_make_script(os.path.join(folder, path), shares_names=False, gives_names=False) for path in named)
+    made = (_make_script(os.path.join(folder, path), None, shares_names=False, gives_names=False) for path in named)
     return next((script for script in made if script is not None), None)
 
 
@@ -153,10 +177,10 @@ def is_in_script(call: ast.Call) -> bool:
     return call in _INNER
 
 
-def _make_script(path: str, *, shares_names: bool, gives_names: bool) -> Script | None:
-    """Return the script at a path; None if it cannot be read, or outside of `reading_scripts`."""
+def _make_script(path: str, call: ast.Call | None, *, shares_names: bool, gives_names: bool) -> Script | None:
+    """Return the script at a path, which `call` runs; None if it cannot be read, or outside of `reading_scripts`."""
     folder = _FOLDER.get()
-    trees = folder.get(path) if folder is not None and path else None
+    trees = folder.get_for(path, call) if folder is not None and path else None
     return None if trees is None else Script(path, trees, shares_names=shares_names, gives_names=gives_names)
 
 

@@ -5,7 +5,6 @@ Commands that only read, such as `ls` or `nvidia-smi`, have none, unless their o
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import dropwhile
 from typing import Literal, NamedTuple
 
 Kind = Literal["installs_packages", "writes_files", "runs_commands"]
@@ -20,6 +19,8 @@ class CommandEffect(NamedTuple):
     #: The words of a command that acts, its program first, and the folder to which a command before has changed.
     words: Sequence[str] = ()
     folder: str = ""
+    #: Whether the command is given its input, by `<` or from a command before.
+    has_input: bool = False
 
 
 _INSTALL = re.compile(
@@ -48,13 +49,28 @@ _REDIRECTION = re.compile(r"(?<![0-9&])>{1,2}\s*(?!&|/dev/null)([^\s;|&]+)")
 _FIND_ACTS = re.compile(r"\s-(?:delete|exec|execdir|ok)\b")
 #: Words before the program of a command: variables that are set for it, programs that run it, words of the shell.
 _BEFORE_PROGRAM = re.compile(r"\w+=\S*|nohup|time|env|exec|sudo|do|then|else|elif|if|while|until|!")
+#: Programs of these that may have options, each with its options that are followed by a value.
+_RUNNERS = {
+    "sudo": frozenset({"-C", "-D", "-R", "-T", "-U", "-g", "-h", "-p", "-u", "--group", "--user"}),
+    "env": frozenset({"-C", "-u", "--chdir", "--unset"}),
+    "time": frozenset({"-f", "-o"}),
+    "exec": frozenset({"-a"}),
+    "nohup": frozenset[str](),
+}
+#: The beginning of a branch of `case`, with the word in front of the first one. Each part of it is bounded, so that a
+#: long line costs no more than its length.
+_BRANCH = re.compile(
+    r"(?:(^|[;&|\n(]|\b(?:do|then|else)\s)[ \t]{0,99}case\s[^\n;]{0,200}?\sin\s|;;)\s{0,99}(?:\(?[^()\n;&]{0,200}\))?"
+)
+_BETWEEN_COMMANDS = re.compile(r"(&&|\|\||\|&?\s*|[;\n]|(?<!>)&(?!>))")
+_GIVEN_INPUT = re.compile(r"<(?!\()")
 
 
 def find_command_effects(command: str) -> Iterator[CommandEffect]:
     """Yield each effect of a command line or script: a file that is written, a program that acts."""
     folder = ""
-    for part in re.split(r"&&|\|\||[;|\n]|(?<!>)&(?!>)", command.replace("\\\n", " ")):
-        words = list(dropwhile(_BEFORE_PROGRAM.fullmatch, part.split()))
+    for part, has_input in _split(command):
+        words = _drop_runners(part.split())
         if not words or words[0].startswith("#"):
             continue
         if words[0] == "cd":
@@ -69,7 +85,34 @@ def find_command_effects(command: str) -> Iterator[CommandEffect]:
             written = (word.strip("'\"") for word in words[1:] if not word.startswith("-"))
             yield from (CommandEffect("writes_files", word) for word in written)
         elif not _only_reads(words, part):
-            yield CommandEffect("runs_commands", words[0], words, folder)
+            yield CommandEffect("runs_commands", words[0], words, folder, has_input)
+
+
+def _split(command: str) -> Iterator[tuple[str, bool]]:
+    """Yield each simple command of a command line or script, and whether it is given its input."""
+    text = _BRANCH.sub(lambda found: f"{found[1] or ''};", command.replace("\\\n", " "))
+    before = ""
+    for place, part in enumerate(_BETWEEN_COMMANDS.split(text)):
+        if place % 2:
+            before = part.strip()
+        else:
+            yield part, before in {"|", "|&"} or _GIVEN_INPUT.search(part) is not None
+
+
+def _drop_runners(words: list[str]) -> list[str]:
+    """Return a simple command from its program on; a program that only has options stands for what it runs."""
+    runner, place, has_options = "", 0, False
+    while place < len(words):
+        word = words[place]
+        if runner and word.startswith("-"):
+            has_options = True
+            place += word in _RUNNERS[runner]
+        elif not _BEFORE_PROGRAM.fullmatch(word):
+            break
+        elif "=" not in word:
+            runner = word if word in _RUNNERS else ""
+        place += 1
+    return words[place:] or ([runner] if has_options and runner else [])
 
 
 def _only_reads(words: list[str], part: str) -> bool:

@@ -49,6 +49,8 @@ class _Reader(ast.NodeVisitor):
         self.read: dict[str, bool] = {}
         self.packages: set[str] = set()
         self._set: set[str] = set()
+        #: The syntax trees of scripts that commands run.
+        self._of_commands: set[ast.Module] = set()
 
     def visit_Import(self, node: ast.Import) -> None:
         self.packages |= {alias.name.partition(".")[0] for alias in node.names}
@@ -103,7 +105,9 @@ class _Reader(ast.NodeVisitor):
             script = find_command_script(each.words, each.folder)
             before = set(self._set)
             for tree in script.trees if script is not None else ():
-                self.visit(tree)
+                if tree not in self._of_commands:  # what it reads is needed most when it runs first
+                    self._of_commands.add(tree)
+                    self.visit(tree)
             self._set = before
 
     def _note_magic(self, magic: Magic, node: ast.Call) -> None:

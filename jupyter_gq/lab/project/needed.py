@@ -15,7 +15,7 @@ import ast
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -181,14 +181,17 @@ class _Search:
     def note_written(self, others: Sequence[str]) -> None:
         """Note the paths that are only written, `others` among them, and the folders that the job needs for that.
 
-        What is removed must be there first: a link to a file, or a folder of the job's own.
+        What is removed must be there first: a link to a file, or a folder of the job's own. A folder into which the
+        code writes keeps what is in it, also if it is among `others`.
         """
         removed = self._others.removed
-        written = self._others.written.union(others, self._list_computed())
+        kept = set(map(os.path.normpath, filter(None, self._others.folders)))
+        whole = [each for each in others if os.path.normpath(each) not in kept]
+        written = self._others.written.union(whole, self._list_computed())
+        written.update(self._list_with_endings(written))
         self.found.written = sorted(written - self._named - removed)[:MOST_FILES]
         made = set(map(os.path.normpath, self.found.written))
-        into = set(map(os.path.normpath, filter(None, self._others.folders))) - made
-        folders = into.union(map(os.path.normpath, removed))
+        folders = (kept - made).union(map(os.path.normpath, removed))
         self.found.folders = sorted(each for each in folders if os.path.isdir(os.path.join(self._folder, each)))
 
     def _list_computed(self) -> Iterator[str]:
@@ -204,8 +207,28 @@ class _Search:
             with suppress(OSError), os.scandir(self._folder / folder) as entries:
                 for entry in islice(entries, MOST_FILES):
                     path = f"{folder}/{entry.name}"
-                    if pattern.fullmatch(path) and path not in self.found.going and path not in self.found.staying:
+                    if pattern.fullmatch(path) and not self._is_needed(path):
                         yield path
+
+    def _list_with_endings(self, written: Iterable[str]) -> Iterator[str]:
+        """Yield the files that may be meant by written names without an ending, and that nothing else names.
+
+        `numpy.save("best", x)` writes best.npy, and `plt.savefig("loss")` loss.png.
+        """
+        bare: dict[str, set[str]] = {}
+        for path in map(os.path.normpath, written):
+            folder, name = os.path.split(path)
+            if name and "." not in name and not os.path.isabs(path) and not path.startswith(".."):
+                bare.setdefault(folder, set()).add(name)
+        for folder, names in bare.items():
+            with suppress(OSError, ValueError), os.scandir(self._folder / folder) as entries:
+                for entry in islice(entries, MOST_FILES):
+                    path = os.path.join(folder, entry.name)
+                    if entry.name.rpartition(".")[0] in names and entry.is_file() and not self._is_needed(path):
+                        yield path
+
+    def _is_needed(self, path: str) -> bool:
+        return path in self.found.going or path in self.found.staying
 
     def follow_modules(self) -> None:
         """Add what the modules that go along need in turn."""

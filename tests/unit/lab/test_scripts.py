@@ -1,6 +1,9 @@
 """The script that a cell runs by `%run` is read like the cell itself."""
 
+import ast
 import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from jupyter_gq.lab.dependents import find_dependents
 from jupyter_gq.lab.effects import find_effects, find_effects_in_order
 from jupyter_gq.lab.job_senders import leave_out_senders
 from jupyter_gq.lab.lookups import find_lookups
+from jupyter_gq.lab.magics import list_trees, read_magic
 from jupyter_gq.lab.names import find_free_names, find_made_names
 from jupyter_gq.lab.process_state import find_process_state
 from jupyter_gq.lab.project.needed import Caps, Code, find_needed
@@ -308,3 +312,88 @@ def test_all_scripts_together_are_no_larger_than_a_cell(folder):
     for number in range(4):
         (folder / f"s{number}.py").write_text(f"input()\n{'# a' * 2**17}")
     assert [bool(kinds(f"%run s{number}.py")) for number in range(4)] == [True, True, False, False]
+
+
+def count_calls(work: Callable[[], object]) -> int:
+    """Return how many functions of Python are called by this work, in place of the time that it takes."""
+    count = 0
+
+    def note(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize(
+    "run", ["exec(open('long.py').read())", "%run long.py", "import runpy\nrunpy.run_path('long.py')"]
+)
+def test_a_script_that_many_lines_run_is_read_for_the_first_ones(folder, run):
+    (folder / "long.py").write_text("open('log.txt', 'w')\n" + "y = g(1)\n" * 1000)
+    tree = parse_cell(f"{run}\n" * 60)
+    assert 1 < len(list_trees(tree)) < 10
+    assert len(list_trees(tree)) == len(list_trees(tree))
+    sources = [f"{run}  # {number}" for number in range(60)]
+    assert sum(len(list_trees(parse_cell(source))) for source in sources) < 60 + 10
+    assert kinds(f"{run}\n" * 60) == {("writes_files", "log.txt")}
+
+
+def test_a_script_larger_than_that_is_read_once(folder):
+    (folder / "long.py").write_text("y = g(1)\n" * 10_000)
+    assert len(list_trees(parse_cell("exec(open('long.py').read())\n" * 5))) == 2
+
+
+def test_a_script_that_many_commands_run_is_read_once(folder):
+    (folder / "long.py").write_text("import os\nos.environ['RATE']\n" + "y = g(1)\n" * 300)
+
+    def read(times: int) -> None:
+        assert find_read_variables(["%%bash\n" + "python long.py\n" * times]).read == {"RATE": True}
+
+    read(1)  # the first time, modules may be imported
+    assert count_calls(lambda: read(50)) < 3 * count_calls(lambda: read(1))
+
+
+def test_a_long_chain_of_calls_costs_no_more_than_its_length():
+    def count(length: int) -> int:
+        calls = [node for node in ast.walk(parse_cell("x" + ".run_path('a')" * length)) if isinstance(node, ast.Call)]
+        assert len(calls) == length
+        return count_calls(lambda: [read_magic(call) for call in calls])
+
+    assert count(48) < 5 * count(12)
+
+
+@pytest.mark.parametrize(
+    ("source", "is_read"), [("runpy.run_path", True), ("run_path", True), ("x.runpy.run_path", False)]
+)
+def test_only_the_function_of_runpy_runs_a_script(source, is_read):
+    assert (len(list_trees(parse_cell(f"{source}('other.py')"))) == 2) == is_read
+
+
+@pytest.mark.parametrize(
+    ("command", "asks"),
+    [
+        ("python ask.py", True),
+        ("python ask.py < in.txt", False),
+        ("python ask.py <<< yes", False),
+        ("yes | python ask.py", False),
+        ("ls |& sudo -n python ask.py", False),
+        ("yes |\n  python ask.py", False),
+        ("false || python ask.py", True),
+        ("ls | head; python ask.py", True),
+        ("python ask.py <(ls)", True),
+    ],
+)
+def test_a_script_that_is_given_its_input_asks_nobody(folder, command, asks):
+    (folder / "ask.py").write_text("x = input()\nopen('a.txt', 'w')")
+    found = kinds(f"%%bash\n{command}")
+    assert (("asks_for_input", "") in found, ("writes_files", "a.txt") in found) == (asks, True)
+
+
+def test_a_script_that_only_reads_what_it_is_given_is_still_a_command(folder):
+    (folder / "ask.py").write_text("x = input()")
+    assert kinds("!python ask.py < in.txt") == {("runs_commands", "python")}

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_gq.lab.cells import parse_cell
+from jupyter_gq.lab.project import plan
 from jupyter_gq.lab.project.needed import Code, find_needed
 
 from .test_project import CAPS, find, write
@@ -146,3 +147,71 @@ def test_the_folder_of_a_trainer_takes_nothing_along_and_keeps_what_is_in_it(fol
     write(folder, "ckpt/1.pt", "1")
     found = find_needed(folder, Code(trees=[parse_cell(source)]), (), CAPS)
     assert (list(found.going), found.written, found.folders) == ([], [], ["ckpt"])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "Trainer(args=TrainingArguments(output_dir='ckpt')).train(resume_from_checkpoint=True)",
+        "TrainingArguments('ckpt/')",
+        "CSVLogger('ckpt')",
+        "pl.Trainer(default_root_dir='ckpt')",
+        "def fit():\n    return TrainingArguments('ckpt')\nfit()",
+    ],
+)
+def test_the_plan_of_a_job_keeps_the_folder_of_a_trainer(folder, source):
+    """The effects of the cells name it as well, as something that the job writes."""
+    write(folder, "ckpt/checkpoint-1/model.bin", "1")
+    found = plan._search(folder, [source], (), CAPS)
+    assert (list(found.going), found.written, found.folders) == ([], [], ["ckpt"])
+
+
+@pytest.mark.parametrize("source", ["shutil.copytree('new', 'ckpt')", "shutil.rmtree('ckpt')\nos.makedirs('ckpt')"])
+def test_a_folder_that_the_job_makes_as_a_whole_is_its_own(folder, source):
+    found = plan._search(folder, [f"import os, shutil\n{source}\nTrainingArguments('runs')"], (), CAPS)
+    assert "runs" not in found.written
+    assert ("ckpt" in found.written) == ("copytree" in source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "keras.models.load_model(filepath='ckpt/1.pt')",
+        "CSVDataset(filepath='ckpt/1.pt')",
+        "Trainer(filepath='ckpt/1.pt')",
+        "from utils import load\nload(filepath='ckpt/1.pt')",
+        "restore(dirpath='ckpt')",
+        "ImageDataset(save_dir='ckpt')",
+        "ModelLoader(output_dir='ckpt')",
+        "CheckpointReader(dirpath='ckpt')",
+    ],
+)
+def test_a_call_that_may_read_what_its_keyword_names_is_no_writer(folder, source):
+    write(folder, "ckpt/1.pt", "1")
+    found = plan._search(folder, [source], (), CAPS)
+    assert (list(found.going), found.written) == (["ckpt/1.pt"], [])
+
+
+def test_a_checkpoint_at_a_filepath_is_written(folder):
+    write(folder, "best.keras", "1")
+    found = plan._search(folder, ["keras.callbacks.ModelCheckpoint(filepath='best.keras')"], (), CAPS)
+    assert (list(found.going), found.written) == ([], ["best.keras"])
+
+
+@pytest.mark.parametrize(
+    ("source", "own"),
+    [
+        ("np.save('ckpt/best', x)", {"ckpt/best", "ckpt/best.npy"}),
+        ("np.savez('best', x)", {"best", "best.npz"}),
+        ("plt.savefig('ckpt/loss')", {"ckpt/loss", "ckpt/loss.png"}),
+        ("np.save('ckpt/best', x)\nnp.load('ckpt/best.npy')", {"ckpt/best"}),
+        ("np.save('ckpt/best.npy', x)", {"ckpt/best.npy"}),
+        ("np.save('../best', x)", {"../best"}),
+    ],
+)
+def test_a_file_to_whose_name_the_function_adds_an_ending_is_the_jobs_own(folder, source, own):
+    """Else the job would write through its link into the user's file."""
+    for path in ("ckpt/best.npy", "ckpt/best2.npy", "ckpt/loss.png", "best.npz", "../best.npy"):
+        write(folder / "work", path, "1")
+    (folder / "work/ckpt/best.d").mkdir()
+    assert set(plan._search(folder / "work", [source], (), CAPS).written) == own
