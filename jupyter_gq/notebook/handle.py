@@ -38,10 +38,6 @@ class JobFailed(JobError):
         super().__init__(f"{said}\n\n{traceback}" if traceback else said)
         self.traceback = traceback
 
-    def _render_traceback_(self) -> list[str]:
-        """Return the lines that IPython shows: where this package raised the error says nothing about the job."""
-        return [f"{type(self).__name__}: {self}"]
-
 
 class Job:
     """A training job of the user. The job is kept by the scheduler service, and outlives this handle and the kernel.

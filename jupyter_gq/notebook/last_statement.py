@@ -5,9 +5,11 @@ Rules
 1. Standard library only, and no file: the runner sends this source to the kernel, which may live elsewhere.
 2. Statements count, also those in branches and loops of the cell. A statement that only calls a function whose last
    statement is a command counts as that command. What any other function did counts as the statement that called it.
+   Which function a name means is looked up right before the call: other code of the cell may have bound the name anew.
 3. Code that a magic runs by itself, as `%%time` does, has a last statement of its own. If that is no command and no
    magic, the magic was the last thing.
-4. Code without commands and magics runs as it is, and so does a loop or branch without one.
+4. Code without commands and magics runs as it is, unless it calls such a function, and so does a loop or branch without
+   one.
 
 See docs/decisions/0295-judge-the-end-of-a-job-by-what-ran-last.md and
 docs/decisions/0306-count-the-command-at-the-end-of-a-function.md.
@@ -64,14 +66,22 @@ class LastStatement:
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
         self._kind = self._text = ""
-        #: The command with which a function ends, while the last statement of the cell, which calls it, is noted.
-        self._ending: tuple[str, str] | None = None
+        #: Functions of the code that runs now, whose source the kernel may not know.
+        self._functions: list[ast.FunctionDef] = []
         #: Whether an error has been shown since the last note.
         self.has_shown_error = False
 
     def note(self, kind: str, text: str) -> None:
         """Note that a command or magic is about to run; with empty texts, that it is any other code."""
         self._kind, self._text, self.has_shown_error = kind, text, False
+
+    def note_call(self, find: Callable[[], object], kind: str, text: str) -> None:
+        """Note the command with which the function ends that `find` returns, or as `note` does if there is none."""
+        try:
+            ending = self._find_ending(find())
+        except NameError:  # the call itself is about to raise it
+            ending = None
+        self.note(*(ending or (kind, text)))
 
     def watch_errors(self, show: Callable[..., object]) -> Callable[..., object]:
         """Return a function that shows an error as `show` does, and notes that one was shown."""
@@ -93,24 +103,25 @@ class LastStatement:
         """Return the syntax tree of a cell with notes before what runs in its last statement; IPython calls this."""
         if not (isinstance(tree, ast.Module) and tree.body):
             return tree
-        self._ending = self._find_ending(tree)
-        if self._ending is not None or _has_magic(tree):
+        self._functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+        called = _read_called_name(tree.body[-1])
+        if _has_magic(tree) or self._find_ending(self._shell.user_ns.get(called)) is not None:
             tree.body[-1:] = self._add_notes(tree.body[-1:])
             ast.fix_missing_locations(tree)
         return tree
 
-    def _find_ending(self, tree: ast.Module) -> tuple[str, str] | None:
-        """Return the command with which the function ends that the last statement calls; None if it calls none."""
-        last = tree.body[-1]
-        call = last.value if isinstance(last, ast.Expr) else None
-        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
+    def _find_ending(self, called: object) -> tuple[str, str] | None:
+        """Return the command with which a call of a function of the notebook ends; None for anything else."""
+        if type(called) is not types.FunctionType or called.__globals__ is not self._shell.user_ns:
             return None
-        name = call.func.id
-        here = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
-        stored = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == name]
-        if len(here) > 1 or any(isinstance(node.ctx, ast.Store) for node in stored):
+        code = called.__code__
+        if "get_ipython" not in code.co_names:
             return None
-        function = here[0] if here else _parse_function(self._shell.user_ns.get(name))
+        try:
+            function = _parse_function(code)
+        except (OSError, TypeError, SyntaxError, ValueError, RecursionError):
+            known = {(node.name, node.lineno): node for node in self._functions}
+            function = known.get((code.co_name, code.co_firstlineno))
         return _read_ending(function) if function is not None else None
 
     def _add_notes(self, statements: Iterable[ast.stmt]) -> list[ast.stmt]:
@@ -127,9 +138,10 @@ class LastStatement:
 
     def _make_note(self, statement: ast.stmt) -> ast.stmt:
         """Return the statement that notes a command or magic, or that the code of a magic runs, or any other code."""
-        kind, text = _read_magic(statement) or self._ending or (self._kind, self._text)
-        note = f"get_ipython().{ATTRIBUTE}.note({kind!r}, {text!r})"
-        return ast.parse(note).body[0]
+        kind, text = _read_magic(statement) or (self._kind, self._text)
+        called = _read_called_name(statement)
+        note = f"note_call(lambda: {called}, {kind!r}, {text!r})" if called else f"note({kind!r}, {text!r})"
+        return ast.parse(f"get_ipython().{ATTRIBUTE}.{note}").body[0]
 
 
 def _list_blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
@@ -144,14 +156,15 @@ def _has_magic(tree: ast.AST) -> bool:
     return any(isinstance(node, ast.Name) and node.id == "get_ipython" for node in ast.walk(tree))
 
 
-def _parse_function(value: object) -> ast.FunctionDef | None:
-    """Return the syntax tree of a function of an earlier cell that may run a command; None for anything else."""
-    if type(value) is not types.FunctionType or "get_ipython" not in value.__code__.co_names:
-        return None
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(value)))
-    except (OSError, TypeError, SyntaxError, ValueError, RecursionError):
-        return None
+def _read_called_name(statement: ast.stmt) -> str:
+    """Return the name of the function that a statement only calls; "" for any other statement."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
+
+
+def _parse_function(code: types.CodeType) -> ast.FunctionDef | None:
+    """Return the syntax tree of a function, None for a lambda or a coroutine; raise if its source is not known."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
     return tree.body[0] if len(tree.body) == 1 and isinstance(tree.body[0], ast.FunctionDef) else None
 
 

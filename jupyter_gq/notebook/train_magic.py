@@ -24,6 +24,9 @@ INTERVAL = 2.0
 _LISTED = ("id", "phase", "name", "queue", "gpus", "sentence")
 #: The phases of jobs that have not ended, in the order of the list.
 _PHASES = ("running", "starting", "pausing", "cancelling", "paused", "waiting")
+#: Method of an error that returns the lines which IPython shows of it. The error of a cell that waited for its own job
+#: has one: all frames are of this package, and say nothing about the job.
+_RENDER = "_render_traceback_"
 _NO_JOBS = "No job of yours waits or runs. `%gq_jobs --all` also lists jobs that have ended."
 
 
@@ -251,6 +254,8 @@ def _wait(shell: Shell, job: Job, line: Line, returns: str) -> None:
             job.result()  # raises
     except JobFailed as failed:
         print(logs.removesuffix(failed.traceback).rstrip())  # noqa: T201 - the error has the rest
+        lines = [f"{JobFailed.__name__}: {failed}"]
+        setattr(failed, _RENDER, lambda: lines)
         raise
     print(logs)  # noqa: T201
     names = _read_names(returns)

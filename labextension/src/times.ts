@@ -25,6 +25,21 @@ function joinUnits(big: number, bigUnit: string, small: number, smallUnit: strin
   return small === 0 ? `${big} ${bigUnit}` : `${big} ${bigUnit} ${small} ${smallUnit}`;
 }
 
+/** Return a span with all of its units, for a field: "1 d 1 h 50 min", "3.5 s". `parseSpan` reads the same span from it. */
+export function formatExact(seconds: number): string {
+  const [whole, decimals] = String(seconds).split('.');
+  const total = Number(whole);
+  const rest = decimals === undefined ? `${total % MINUTE}` : `${total % MINUTE}.${decimals}`;
+  const parts: [string, string][] = [
+    [`${Math.floor(total / DAY)}`, 'd'],
+    [`${Math.floor((total % DAY) / HOUR)}`, 'h'],
+    [`${Math.floor((total % HOUR) / MINUTE)}`, 'min'],
+    [rest, 's']
+  ];
+  const written = parts.filter(([count]) => count !== '0').map(([count, unit]) => `${count} ${unit}`);
+  return written.length === 0 ? '0 s' : written.join(' ');
+}
+
 const UNITS: Readonly<Record<string, number>> = { s: 1, m: MINUTE, h: HOUR, d: DAY };
 const PART = /(\d+(?:\.\d+)?)\s*(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])/gi;
 

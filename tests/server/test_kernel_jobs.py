@@ -1,5 +1,6 @@
 """A kernel of the server sends functions as jobs and asks about them, through the socket and without a token."""
 
+import re
 import textwrap
 
 import pytest
@@ -149,6 +150,29 @@ async def test_a_cell_that_waits_for_a_failed_job_shows_its_traceback_once_and_n
     assert "\n".join(shown) == (
         "JobFailed: The job 'Digits' (job-0) has failed. ValueError in cell 1.\n\nline 3\nValueError: no"
     )
+
+
+async def test_code_that_asks_for_the_result_of_a_failed_job_is_shown_with_the_cause_of_its_error(service, kernel):
+    service.answers["GET", "jobs/job-7f3"] = (200, a_job(phase="failed", sentence="ValueError in cell 1."))
+    code = """
+        try:
+            {}["best"]
+        except KeyError as missing:
+            try:
+                jupyter_gq.job("job-7f3").result()  # of the user
+            except jupyter_gq.JobFailed as failed:
+                raise failed from missing
+        """
+    said = []
+    await kernel.client.execute_interactive(
+        textwrap.dedent(code),
+        timeout=scaled(120),
+        output_hook=lambda message: said.append(message["content"]),
+    )
+    (shown,) = (re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(each["traceback"])) for each in said if "traceback" in each)
+    assert "# of the user" in shown
+    assert "KeyError: 'best'" in shown
+    assert "JobFailed: The job 'Digits' (job-7f3) has failed. ValueError in cell 1." in shown
 
 
 async def test_the_value_of_a_call_is_read_from_the_end_of_its_outputs(service, kernel):

@@ -101,6 +101,11 @@ describe('the dialog of a job that is sent again', () => {
     expect(open({ max_seconds: 5400 }, me).values.maxTime).toBe('1 h 30 min');
   });
 
+  it('keeps times to the minute, however long they are', () => {
+    const { values } = open({ max_seconds: 93000, expected_seconds: 90061.5 });
+    expect([values.maxTime, values.expected]).toEqual(['1 d 1 h 50 min', '1 d 1 h 1 min 1.5 s']);
+  });
+
   it('says which settings are no longer possible', () => {
     const { values, notes } = open({ queue: 'gone', gpus: '8', gpu_model: 'V100', secrets: ['HF_TOKEN'] });
     expect([values.queue, values.gpus]).toEqual(['vision', '0.5']);

@@ -37,7 +37,7 @@ afterEach(clearScreen);
 describe('the status line under a cell', () => {
   it('says what the file says while the job is not known', async () => {
     const { node } = await aLine(aJob({ phase: 'done', ran_seconds: 123 }));
-    expect(words(node)).toBe('DonedigitsTrained in vision on 1 GPU for 2 min 3 sSend againDetails');
+    expect(words(node)).toBe('Done Trained in vision on 1 GPU for 2 min 3 sdigitsSend againDetails');
   });
 
   it('is live while the job is known', async () => {
@@ -48,7 +48,7 @@ describe('the status line under a cell', () => {
     await perform(() =>
       training.recordJob({ ...job, phase: 'failed', sentence: 'The node was lost.', run: 2 })
     );
-    expect(words(node)).toBe('FaileddigitsThe node was lost.LogFix and resendDetails');
+    expect(words(node)).toBe('Failed The node was lost.digitsLogFix and resendDetails');
     expect(all('[role=progressbar]', node)).toEqual([]);
   });
 
@@ -62,6 +62,7 @@ describe('the status line under a cell', () => {
     const { node } = await aLine(aJob());
     const spoken = (): string =>
       all('[role=status], [role=log], [role=alert], [aria-live]', node).map(words).join(' ');
+    const region = node.querySelector('[role=status]');
     expect(spoken()).toContain('All devices are in use.');
     for (const number of [1, 2]) {
       await perform(() => training.recordJob({ ...epoch(number), run: 2 }));
@@ -72,13 +73,14 @@ describe('the status line under a cell', () => {
       training.recordJob({ ...epoch(3), phase: 'failed', sentence: 'The node was lost.', run: 2 })
     );
     expect(spoken()).toBe('Failed The node was lost.');
+    expect(all('[role=status]', node)).toEqual([region]); // a new element may not be heard
   });
 
   it('says that its user holds the job, as the panel does', async () => {
     const job = aJob({ phase: 'paused', held_since: 2000 });
     training.state = { ...training.state, jobs: [job] };
     const { node } = await aLine(job);
-    expect(words(node)).toMatch(/^Helddigits/);
+    expect(words(node)).toMatch(/^Held /);
   });
 
   it('says for good that the output is in the log only if the cell was edited after it was sent', async () => {

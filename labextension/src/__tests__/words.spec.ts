@@ -7,7 +7,9 @@ import {
   formatDuration,
   formatMinutes,
   formatEstimate,
-  formatSpan
+  formatExact,
+  formatSpan,
+  parseSpan
 } from '../times';
 import { ENGLISH, aNotebook } from './builders';
 
@@ -51,6 +53,18 @@ describe('names', () => {
 });
 
 describe('times', () => {
+  it('are the same after they stood in a field', () => {
+    const spans = [1, 3.5, 60, 60.1, 93000, 93001.25, 3600, 86399, 86400, 400 * 86400 + 7];
+    expect(spans.map(span => parseSpan(formatExact(span)))).toEqual(spans);
+    expect([3.5, 93000, 93001.25, 90000, 5400].map(formatExact)).toEqual([
+      '3.5 s',
+      '1 d 1 h 50 min',
+      '1 d 1 h 50 min 1.25 s',
+      '1 d 1 h',
+      '1 h 30 min'
+    ]);
+  });
+
   it('have two units at most', () => {
     expect([4, 60, 123, 3600, 3900, 90000].map(formatSpan)).toEqual([
       '4 s',

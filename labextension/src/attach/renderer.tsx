@@ -217,6 +217,12 @@ interface IStatusLineProps {
 
 function StatusLine(status: IStatusLineProps): React.JSX.Element {
   const { trans } = status;
+  const sentence = (
+    <span className="jp-gq-status-sentence" title={status.sentence}>
+      {status.sentence}
+    </span>
+  );
+  const isRunning = status.phase === 'running';
   return (
     <div
       className="jp-gq-status"
@@ -224,21 +230,19 @@ function StatusLine(status: IStatusLineProps): React.JSX.Element {
       aria-label={trans.__('Training job %1', status.name)}
       data-phase={status.phase}
     >
-      {/* Spoken are the state and why it is so, but not what a running job says of itself, epoch by epoch. */}
-      <span role="status">
+      {/*
+       * Spoken are the state and why it is so, but not what a running job says of itself, epoch by epoch. The sentence
+       * moves, and the element with the role stays: a new one may not be heard. The style keeps the order that is seen.
+       */}
+      <span className="jp-gq-status-spoken" role="status">
         <PhaseTag look={status.look} />
+        {!isRunning && <> {sentence}</>}
       </span>
       <span className="jp-gq-status-name" title={status.name}>
         {status.name}
       </span>
       {status.amount && <span className="jp-gq-status-amount">{status.amount}</span>}
-      <span
-        className="jp-gq-status-sentence"
-        role={status.phase === 'running' ? undefined : 'status'}
-        title={status.sentence}
-      >
-        {status.sentence}
-      </span>
+      {isRunning && sentence}
       {status.children}
       <span className="jp-gq-status-actions">
         {status.buttons}

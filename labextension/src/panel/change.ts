@@ -9,7 +9,7 @@ import type { ITaskFields } from '../send/tasks';
 import { readTaskFields } from '../send/tasks';
 import type { IOffer } from '../send/values';
 import { readPriority } from '../send/values';
-import { formatSpan } from '../times';
+import { formatExact } from '../times';
 import type { JobChange, JobSummary, Problem } from '../wire';
 
 /** The text in the fields. */
@@ -29,7 +29,7 @@ export function openFields(job: JobSummary): IChangeFields {
     tasks: String(job.tasks),
     minTasks: job.min_tasks === null ? '' : String(job.min_tasks),
     priority: String(job.priority),
-    maxTime: job.max_seconds === null ? '' : formatSpan(job.max_seconds)
+    maxTime: job.max_seconds === null ? '' : formatExact(job.max_seconds)
   };
 }
 

@@ -10,7 +10,7 @@ import { parseMilli } from '../amounts';
 import { hashSource } from '../bundle/hash';
 import { listMemberQueues } from '../queues';
 import { stripControls } from '../plain';
-import { formatSpan } from '../times';
+import { formatExact } from '../times';
 import type { JobView, Me } from '../wire';
 import { AS_PROPOSED } from './environment';
 import type { IOpening, ISendOrigin, UnshownSettings } from './opening';
@@ -71,7 +71,7 @@ function repeatValues(job: JobView, proposed: IFormValues, me: Possible): IFormV
     cpus: job.cpus ?? '',
     memory: job.memory ?? '',
     model: job.gpu_model ?? '',
-    expected: job.expected_seconds === null ? '' : formatSpan(job.expected_seconds),
+    expected: job.expected_seconds === null ? '' : formatExact(job.expected_seconds),
     maxTime: showOwnMaxTime(job, me),
     priority: job.priority === 0 ? '' : String(job.priority),
     // An earlier release of the service does not send the field.
@@ -82,7 +82,7 @@ function repeatValues(job: JobView, proposed: IFormValues, me: Possible): IFormV
 /** Return the maximum running time of a job as text; "" if it has only the limit of its queue. */
 function showOwnMaxTime(job: JobView, me: Possible): string {
   const limit = me.queues.find(queue => queue.name === job.queue)?.max_seconds ?? null;
-  return job.max_seconds === null || job.max_seconds === limit ? '' : formatSpan(job.max_seconds);
+  return job.max_seconds === null || job.max_seconds === limit ? '' : formatExact(job.max_seconds);
 }
 
 /** Return the settings without a field. */
