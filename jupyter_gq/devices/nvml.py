@@ -149,7 +149,8 @@ class NvmlProbe:
             return self._status_of_error(failures[0]) if failures else _named_status(ProbeState.NO_DEVICES), ()
         self._known.update({device.uuid: device for device in devices})
         sentences = [_summary(devices), *self._describe_missing(devices, failures)]
-        return ProbeStatus(state=ProbeState.OK, detail=". ".join(sentences)), tuple(devices)
+        status = ProbeStatus(state=ProbeState.OK, detail=". ".join(sentences), undescribed=len(failures))
+        return status, tuple(devices)
 
     def _describe_missing(self, devices: Sequence[DeviceInfo], failures: Sequence[NvmlError]) -> list[str]:
         """Return a sentence on the devices that do not work beside `devices`, which do; none if there are no others."""
