@@ -137,7 +137,7 @@ def test_memory_that_the_driver_does_not_tell_is_unknown(machine, device):
 
 @pytest.mark.parametrize(
     ("fails", "state"),
-    [("nvmlInit", "NO_DRIVER"), ("nvmlDeviceGetUUID", "LOST"), ("nvmlDeviceGetMemoryInfo", "BROKEN")],
+    [("nvmlInit", "NO_DRIVER"), ("nvmlDeviceGetUUID", "LOST"), ("nvmlDeviceGetUUID", "BROKEN")],
 )
 def test_lost_driver_is_reported_as_a_state_beside_the_kubelet_s_allocations(machine, kubelet, fails, state):
     kubelet(FakeKubelet, a_pod("a", "GPU-1"))

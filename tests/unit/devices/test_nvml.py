@@ -176,7 +176,7 @@ def test_success_without_samples_means_no_use():
     assert probe_of(nvml).usage("GPU-0", [1])[0].utilisation == 0
 
 
-@pytest.mark.parametrize("where", ["nvmlInit", "nvmlDeviceGetHandleByUUID", "nvmlDeviceGetComputeRunningProcesses"])
+@pytest.mark.parametrize("where", ["nvmlInit", "nvmlDeviceGetComputeRunningProcesses"])
 def test_use_is_unknown_if_the_driver_fails(where):
     assert probe_of(FakeNvml(**{where: "UNKNOWN"})).usage("GPU-0", [1]) is None
 
@@ -193,10 +193,29 @@ def test_free_memory_is_rounded_down():
 
 @pytest.mark.parametrize(
     ("fails", "error"),
-    [("nvmlInit", "GPU_IS_LOST"), ("nvmlDeviceGetHandleByUUID", "UNKNOWN"), ("nvmlDeviceGetMemoryInfo", "GPU_IS_LOST")],
+    [
+        ("nvmlInit", "GPU_IS_LOST"),
+        ("nvmlDeviceGetHandleByUUID", "NOT_FOUND"),
+        ("nvmlDeviceGetMemoryInfo", "GPU_IS_LOST"),
+    ],
 )
 def test_free_memory_is_unknown_if_the_driver_fails(fails, error):
     assert probe_of(FakeNvml(**{fails: error})).free_memory("GPU-0") is None
+
+
+@pytest.mark.parametrize("error", ["GPU_IS_LOST", "IRQ_ISSUE", "INSUFFICIENT_POWER", "UNKNOWN"])
+def test_device_is_found_while_the_driver_s_search_fails_because_of_another_one(error):
+    nvml = FakeNvml(nvmlDeviceGetHandleByUUID=error)
+    nvml.running = [SimpleNamespace(pid=1, usedGpuMemory=0)]
+    probe = probe_of(nvml)
+    assert probe.usage("GPU-1", [1]) == (Usage(pid=1, memory=0, utilisation=0),)
+    assert probe.free_memory("GPU-1") == 30 * 1024 - 1
+    assert probe.free_memory("GPU-2") is None
+
+
+@pytest.mark.parametrize("error", ["NOT_FOUND", "UNINITIALIZED", "INVALID_ARGUMENT"])
+def test_device_is_not_looked_for_elsewhere_if_the_driver_knows_that_there_is_none(error):
+    assert probe_of(FakeNvml(nvmlDeviceGetHandleByUUID=error)).free_memory("GPU-1") is None
 
 
 def test_partitioned_device_is_an_obstacle_to_a_suspension():
