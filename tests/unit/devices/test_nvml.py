@@ -139,6 +139,43 @@ def test_driver_is_opened_once_however_often_it_is_asked():
     assert opened == ["nvmlInit"]
 
 
+def test_driver_is_opened_anew_when_other_devices_fail_than_before_and_once_a_minute():
+    """Each time that it is closed, other threads do not know the use of the devices that work."""
+    nvml, failing, opened, at = FakeNvml(), set(), [], [1000.0]
+    answer = nvml.answer
+
+    def fail(name, *arguments):
+        if name == "nvmlInit":
+            opened.append(at[0])
+        if name == "nvmlDeviceGetMemoryInfo" and arguments[0] in failing:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
+        return answer(name, *arguments)
+
+    def observe(*devices):
+        for _ in range(5):
+            assert probe.status().state is ProbeState.OK
+            assert [device.uuid for device in probe.devices()] == list(devices)
+        seen, opened[:] = list(opened), []
+        return seen
+
+    nvml.answer = fail
+    probe = NvmlProbe(now=lambda: at[0], load=lambda: nvml)
+    assert observe("GPU-0", "GPU-1") == [1000]
+    failing.add(1)
+    assert observe("GPU-0") == [1000]
+    failing.symmetric_difference_update({0, 1})
+    assert observe("GPU-1") == [1000]
+    at[0] += 59
+    assert observe("GPU-1") == []
+    at[0] += 1
+    assert observe("GPU-1") == [1060]
+    at[0] -= 500  # the clock was set
+    assert observe("GPU-1") == [560]
+    failing.clear()
+    at[0] += 100
+    assert observe("GPU-0", "GPU-1") == []
+
+
 def test_usage_rounds_memory_up_and_takes_the_highest_sample_of_the_window():
     nvml = FakeNvml()
     nvml.running = [
