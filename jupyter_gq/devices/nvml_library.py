@@ -150,7 +150,7 @@ def find_handle(nvml: Nvml, device: str) -> Handle:
         return nvml.nvmlDeviceGetHandleByUUID(device)
     except nvml.NVMLError as error:
         if error.value in (nvml.NVML_ERROR_NOT_FOUND, nvml.NVML_ERROR_UNINITIALIZED, nvml.NVML_ERROR_INVALID_ARGUMENT):
-            raise  # these do not come from another device
+            raise  # no other device can be the reason
         for index in range(nvml.nvmlDeviceGetCount()):
             with suppress(nvml.NVMLError):
                 handle = nvml.nvmlDeviceGetHandleByIndex(index)
