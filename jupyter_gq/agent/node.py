@@ -4,7 +4,8 @@ Rules
 -----
 - Unknown is never idle: a value that cannot be read is None, and `missing` says why.
 - No exceptions: a driver or a kubelet that fails is a state that is reported.
-- Lost is not gone: a device that the driver has shown and shows no more beside others is reported as not healthy.
+- Lost is not gone: a device that the driver has shown and shows no more beside others is reported as not healthy. If
+  one was never shown, `missing` says so, and nobody knows which devices a container can open.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +32,7 @@ from .signals import PodSignals
 from .visible_devices import find_visible_devices, map_minors_to_uuids
 
 #: Keys of `AgentReport.missing`.
-SUSPEND, JOURNAL, SIGNAL, KUBELET, SHARES, PROCESSES, VISIBLE = (
+SUSPEND, JOURNAL, SIGNAL, KUBELET, SHARES, PROCESSES, VISIBLE, DEVICES = (
     "suspend",
     "journal",
     "signal",
@@ -39,6 +40,7 @@ SUSPEND, JOURNAL, SIGNAL, KUBELET, SHARES, PROCESSES, VISIBLE = (
     "shares",
     "processes",
     "visible",
+    "devices",
 )
 
 
@@ -70,6 +72,8 @@ class LocalNode:
         uuids = [device.uuid for device in devices]
         self.known.update({device.uuid: device for device in devices})
         lost = [device for device in self.known.values() if device.uuid not in uuids] if devices else []
+        if (nameless := status.undescribed - len(lost)) > 0:
+            missing[DEVICES] = f"The driver of this node counts devices that it cannot describe ({nameless} of them)."
         if no_signal := self.signals.explain_missing(uuids, ()):
             missing[SIGNAL] = no_signal
         if no_suspension := self.explain_no_suspension(uuids):
@@ -115,14 +119,15 @@ class LocalNode:
         """Return the use of each watched pod and the devices that it can open; None in them means unknown.
 
         Entries are added to `missing` if no process of any watched pod can be seen or one cannot be signalled, or if
-        devices have no numbers.
+        devices have no numbers. An entry on devices without a name makes the devices that pods can open unknown.
         """
         pids = self.processes.by_pod([pod.pod_uid for pod in watch])
         if watch and not pids:
             missing[PROCESSES] = (
                 "No process of any watched pod can be seen: the agent's pod needs hostPID, and the node's /proc."
             )
-        uuids = map_minors_to_uuids(devices)
+        # A pod may hold a device that has no name. Its number would be taken for one without a device.
+        uuids = None if DEVICES in missing else map_minors_to_uuids(devices)
         if devices and uuids is None:
             missing[VISIBLE] = (
                 "The driver of this node does not tell the numbers of its devices, so nobody knows which of them a "

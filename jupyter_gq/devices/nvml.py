@@ -6,7 +6,8 @@ Rules
 - Unknown is None: a value that the driver does not tell is never reported as 0.
 - One device alone: a device that is lost, or fails otherwise, is left out and named; the others are as ever.
 - Held open, and opened anew after a failure: NVML goes on to report a device as lost, or a driver as unloaded, until it
-  was closed by everybody in the process. So each opening is closed once.
+  was closed by everybody in the process. So each opening is closed once. Beside devices that work that is done seldom,
+  because their use is unknown to other threads meanwhile.
 
 See docs/decisions/0304-leave-a-lost-gpu-out-and-keep-the-others.md.
 """
@@ -24,6 +25,10 @@ from .probe import DeviceInfo, DeviceModes, ProbeState, ProbeStatus, Usage
 _MIB = 1024 * 1024
 #: Age in seconds up to which a sample of utilisation counts.
 _WINDOW = 10.0
+#: Seconds after which the driver is opened anew while a device fails beside others, which may have been reset.
+_REOPENED_EVERY = 60.0
+#: Stands for the index of a device if the driver cannot count them.
+_NO_INDEX = -1
 _SENTENCES = {
     ProbeState.NOT_INSTALLED: "The Python module pynvml is missing: install nvidia-ml-py.",
     ProbeState.NO_DRIVER: "NVIDIA's driver is not on this machine (libnvidia-ml.so.1 was not found or not loaded).",
@@ -38,7 +43,8 @@ class NvmlProbe:
     """The probe of NVIDIA GPUs; see `devices.probe.DeviceProbe`.
 
     The driver is opened at the first call. If that fails, each later call tries again. If the driver fails
-    to describe a device, it is closed, so that the next call opens it anew.
+    to describe a device, it is closed, so that the next call opens it anew. Beside devices that work, this happens when
+    other devices fail than at the last listing, and once a minute.
     """
 
     def __init__(self, *, now: Callable[[], float], load: Callable[[], Nvml] | None = None) -> None:
@@ -52,6 +58,10 @@ class NvmlProbe:
         self._is_open = False
         #: The devices that the driver has described so far, by id.
         self._known: dict[str, DeviceInfo] = {}
+        #: The indexes of the devices that failed at the last listing.
+        self._failing: frozenset[int] = frozenset()
+        #: When the driver was last closed because of a device, in seconds since the epoch.
+        self._closed_at = float("-inf")
         #: Held while the driver is opened or closed.
         self._opening = threading.Lock()
 
@@ -134,22 +144,36 @@ class NvmlProbe:
         if problem is not None:
             return problem, ()
         devices: list[DeviceInfo] = []
-        failures: list[NvmlError] = []
+        failed: dict[int, NvmlError] = {}
         try:
             for index in range(self._nvml.nvmlDeviceGetCount()):
                 try:
                     devices.append(self._describe(index))
                 except self._nvml.NVMLError as error:
-                    failures.append(error)
+                    failed[index] = error
         except self._nvml.NVMLError as error:
-            failures.append(error)
-        if failures:
-            self._close()
+            failed[_NO_INDEX] = error
+        self._close_after(frozenset(failed), works=bool(devices))
+        failures = list(failed.values())
         if not devices:
             return self._status_of_error(failures[0]) if failures else _named_status(ProbeState.NO_DEVICES), ()
         self._known.update({device.uuid: device for device in devices})
         sentences = [_summary(devices), *self._describe_missing(devices, failures)]
-        return ProbeStatus(state=ProbeState.OK, detail=". ".join(sentences)), tuple(devices)
+        status = ProbeStatus(state=ProbeState.OK, detail=". ".join(sentences), undescribed=len(failures))
+        return status, tuple(devices)
+
+    def _close_after(self, failing: frozenset[int], *, works: bool) -> None:
+        """Close the driver if a device fails and that may help; `works` says whether another device works.
+
+        `failing` are the indexes of the devices that failed at this listing.
+        """
+        before, self._failing = self._failing, failing
+        now = self._now()
+        # Outside of these bounds, the time is up or the clock was set.
+        is_recent = 0 <= now - self._closed_at < _REOPENED_EVERY
+        if failing and not (works and failing == before and is_recent):
+            self._closed_at = now
+            self._close()
 
     def _describe_missing(self, devices: Sequence[DeviceInfo], failures: Sequence[NvmlError]) -> list[str]:
         """Return a sentence on the devices that do not work beside `devices`, which do; none if there are no others."""

@@ -1,6 +1,6 @@
 """The part of the module pynvml (from nvidia-ml-py) that is used here, as types, without importing pynvml.
 
-`find_handle` is the one function of our own: it finds a device also while another one is lost.
+`find_handle` is the one function of our own: it finds a device also while another one fails.
 """
 
 from collections.abc import Callable, Sequence
@@ -76,6 +76,8 @@ class Nvml(Protocol):
     NVML_SUCCESS: int
     NVML_DEVICE_MIG_ENABLE: int
     NVML_FEATURE_ENABLED: int
+    NVML_ERROR_UNINITIALIZED: int
+    NVML_ERROR_INVALID_ARGUMENT: int
     NVML_ERROR_NOT_FOUND: int
     NVML_ERROR_LIBRARY_NOT_FOUND: int
     NVML_ERROR_DRIVER_NOT_LOADED: int
@@ -141,13 +143,14 @@ class Nvml(Protocol):
 def find_handle(nvml: Nvml, device: str) -> Handle:
     """Return the handle of the device with this id; raise `NVMLError` if there is none, or if that device is lost.
 
-    While any device is lost, the driver's own search by id may fail for all of them. Then each one is asked for its id.
+    While any device is lost, or fails otherwise, the driver's own search by id may fail for all of them. Then each one
+    is asked for its id.
     """
     try:
         return nvml.nvmlDeviceGetHandleByUUID(device)
     except nvml.NVMLError as error:
-        if error.value != nvml.NVML_ERROR_GPU_IS_LOST:
-            raise
+        if error.value in (nvml.NVML_ERROR_NOT_FOUND, nvml.NVML_ERROR_UNINITIALIZED, nvml.NVML_ERROR_INVALID_ARGUMENT):
+            raise  # no other device can be the reason
         for index in range(nvml.nvmlDeviceGetCount()):
             with suppress(nvml.NVMLError):
                 handle = nvml.nvmlDeviceGetHandleByIndex(index)

@@ -27,6 +27,8 @@ class ProbeStatus:
 
     state: ProbeState
     detail: str
+    #: Number of devices that the driver counts and could not describe; 0 unless the state is OK.
+    undescribed: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

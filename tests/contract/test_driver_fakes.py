@@ -166,8 +166,9 @@ def test_one_lost_device_takes_no_other_with_it(world, tmp_path):
     assert driver.probe.free_memory(gone) is None
     with pytest.raises(LimitError):
         driver.limiter.read_limit(gone, str(tmp_path))
-    assert driver.probe.status().state is ProbeState.OK  # the opening that has seen the loss ends
     (world.folder / "lost").unlink()
+    driver.clock.advance(60)
+    assert driver.probe.status().state is ProbeState.OK  # the opening that has seen the loss ends
     assert driver.probe.status().detail == "2x Fake GPU"
 
 

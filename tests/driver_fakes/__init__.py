@@ -99,6 +99,8 @@ class Driver:
         self.probe = _Remote(self, "probe")
         self.checkpointer = _Remote(self, "checkpointer")
         self.limiter = _Remote(self, "limiter")
+        #: The clock of the probe; `advance` takes seconds.
+        self.clock = _Remote(self, "clock")
 
     def call(self, thing: str, name: str, arguments: tuple):
         """Call a method in the child, and return its result or raise its error."""

@@ -10,10 +10,21 @@ from jupyter_gq.devices.nvml import NvmlProbe
 from .wire import receive, send
 
 
+class Clock:
+    """A time that passes when a test says so."""
+
+    def __init__(self):
+        self.at = 1000.0
+
+    def advance(self, seconds):
+        self.at += seconds
+
+
 def main():
-    probe = NvmlProbe(now=lambda: 1000.0)
+    clock = Clock()
+    probe = NvmlProbe(now=lambda: clock.at)
     checkpointer = CudaCheckpointer(devices=lambda: [device.uuid for device in probe.devices()])
-    things = {"probe": probe, "checkpointer": checkpointer, "limiter": NvmlLimiter()}
+    things = {"probe": probe, "checkpointer": checkpointer, "limiter": NvmlLimiter(), "clock": clock}
     while True:
         try:
             thing, name, arguments = receive(sys.stdin.buffer)

@@ -137,7 +137,7 @@ def test_memory_that_the_driver_does_not_tell_is_unknown(machine, device):
 
 @pytest.mark.parametrize(
     ("fails", "state"),
-    [("nvmlInit", "NO_DRIVER"), ("nvmlDeviceGetUUID", "LOST"), ("nvmlDeviceGetMemoryInfo", "BROKEN")],
+    [("nvmlInit", "NO_DRIVER"), ("nvmlDeviceGetUUID", "LOST"), ("nvmlDeviceGetUUID", "BROKEN")],
 )
 def test_lost_driver_is_reported_as_a_state_beside_the_kubelet_s_allocations(machine, kubelet, fails, state):
     kubelet(FakeKubelet, a_pod("a", "GPU-1"))
@@ -153,20 +153,24 @@ def test_lost_driver_is_reported_as_a_state_beside_the_kubelet_s_allocations(mac
     assert machine.node.observe([watched(UID, "GPU-1")]).probe == "OK", "it comes back without a restart"
 
 
-def test_device_that_is_lost_beside_another_is_reported_as_not_healthy_until_it_is_back(machine):
-    machine.proc.add(7, pod=UID, nodes=["nvidia0"])
-    machine.uses(7, 100, 40)
-
+def lose_first_device(nvml):
     def answer(name, *arguments):
         if name == "nvmlDeviceGetMemoryInfo" and arguments == (0,):
             raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
-        return FakeNvml.answer(machine.nvml, name, *arguments)
+        return FakeNvml.answer(nvml, name, *arguments)
+
+    nvml.answer = answer
+
+
+def test_device_that_is_lost_beside_another_is_reported_as_not_healthy_until_it_is_back(machine):
+    machine.proc.add(7, pod=UID, nodes=["nvidia0"])
+    machine.uses(7, 100, 40)
 
     def healthy(report):
         return {device.uuid: device.healthy for device in report.devices}
 
     assert healthy(machine.node.observe([])) == {"GPU-0": True, "GPU-1": True}
-    machine.nvml.answer = answer
+    lose_first_device(machine.nvml)
     report = machine.node.observe([watched(UID, "GPU-1")])
     assert (report.probe, healthy(report)) == ("OK", {"GPU-0": False, "GPU-1": True})
     assert "Not usable: the A100-SXM4-40GB GPU-0. A GPU fell off the bus" in report.detail
@@ -175,6 +179,22 @@ def test_device_that_is_lost_beside_another_is_reported_as_not_healthy_until_it_
     del machine.nvml.answer
     report = machine.node.observe([])
     assert (report.detail, healthy(report)) == ("2x A100-SXM4-40GB", {"GPU-0": True, "GPU-1": True})
+
+
+def test_devices_of_pods_are_unknown_if_the_agent_begins_beside_a_lost_device(machine):
+    """The pod may hold the lost device, which nobody can name: it would seem to see fewer devices than its own."""
+    machine.proc.add(7, pod=UID, nodes=["nvidia0", "nvidia1"])
+    machine.uses(7, 100, 40)
+    lose_first_device(machine.nvml)
+    report = machine.node.observe([watched(UID, "GPU-0", "GPU-1")])
+    assert (report.probe, [device.uuid for device in report.devices]) == ("OK", ["GPU-1"])
+    assert report.shares[0].visible is None
+    assert "does not tell the numbers" in report.missing["visible"]
+    assert "(1 of them)" in report.missing["devices"]
+    del machine.nvml.answer
+    report = machine.node.observe([watched(UID, "GPU-0", "GPU-1")])
+    assert report.shares[0].visible == ["GPU-0", "GPU-1"]
+    assert not report.missing.keys() & {"visible", "devices"}
 
 
 def test_allocations_are_unknown_if_the_kubelet_does_not_answer(machine, kubelet):

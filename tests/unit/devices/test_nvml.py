@@ -139,6 +139,43 @@ def test_driver_is_opened_once_however_often_it_is_asked():
     assert opened == ["nvmlInit"]
 
 
+def test_driver_is_opened_anew_when_other_devices_fail_than_before_and_once_a_minute():
+    """Each time that it is closed, other threads do not know the use of the devices that work."""
+    nvml, failing, opened, at = FakeNvml(), set(), [], [1000.0]
+    answer = nvml.answer
+
+    def fail(name, *arguments):
+        if name == "nvmlInit":
+            opened.append(at[0])
+        if name == "nvmlDeviceGetMemoryInfo" and arguments[0] in failing:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
+        return answer(name, *arguments)
+
+    def observe(*devices):
+        for _ in range(5):
+            assert probe.status().state is ProbeState.OK
+            assert [device.uuid for device in probe.devices()] == list(devices)
+        seen, opened[:] = list(opened), []
+        return seen
+
+    nvml.answer = fail
+    probe = NvmlProbe(now=lambda: at[0], load=lambda: nvml)
+    assert observe("GPU-0", "GPU-1") == [1000]
+    failing.add(1)
+    assert observe("GPU-0") == [1000]
+    failing.symmetric_difference_update({0, 1})
+    assert observe("GPU-1") == [1000]
+    at[0] += 59
+    assert observe("GPU-1") == []
+    at[0] += 1
+    assert observe("GPU-1") == [1060]
+    at[0] -= 500  # the clock was set
+    assert observe("GPU-1") == [560]
+    failing.clear()
+    at[0] += 100
+    assert observe("GPU-0", "GPU-1") == []
+
+
 def test_usage_rounds_memory_up_and_takes_the_highest_sample_of_the_window():
     nvml = FakeNvml()
     nvml.running = [
@@ -176,7 +213,7 @@ def test_success_without_samples_means_no_use():
     assert probe_of(nvml).usage("GPU-0", [1])[0].utilisation == 0
 
 
-@pytest.mark.parametrize("where", ["nvmlInit", "nvmlDeviceGetHandleByUUID", "nvmlDeviceGetComputeRunningProcesses"])
+@pytest.mark.parametrize("where", ["nvmlInit", "nvmlDeviceGetComputeRunningProcesses"])
 def test_use_is_unknown_if_the_driver_fails(where):
     assert probe_of(FakeNvml(**{where: "UNKNOWN"})).usage("GPU-0", [1]) is None
 
@@ -193,10 +230,29 @@ def test_free_memory_is_rounded_down():
 
 @pytest.mark.parametrize(
     ("fails", "error"),
-    [("nvmlInit", "GPU_IS_LOST"), ("nvmlDeviceGetHandleByUUID", "UNKNOWN"), ("nvmlDeviceGetMemoryInfo", "GPU_IS_LOST")],
+    [
+        ("nvmlInit", "GPU_IS_LOST"),
+        ("nvmlDeviceGetHandleByUUID", "NOT_FOUND"),
+        ("nvmlDeviceGetMemoryInfo", "GPU_IS_LOST"),
+    ],
 )
 def test_free_memory_is_unknown_if_the_driver_fails(fails, error):
     assert probe_of(FakeNvml(**{fails: error})).free_memory("GPU-0") is None
+
+
+@pytest.mark.parametrize("error", ["GPU_IS_LOST", "IRQ_ISSUE", "INSUFFICIENT_POWER", "UNKNOWN"])
+def test_device_is_found_while_the_driver_s_search_fails_because_of_another_one(error):
+    nvml = FakeNvml(nvmlDeviceGetHandleByUUID=error)
+    nvml.running = [SimpleNamespace(pid=1, usedGpuMemory=0)]
+    probe = probe_of(nvml)
+    assert probe.usage("GPU-1", [1]) == (Usage(pid=1, memory=0, utilisation=0),)
+    assert probe.free_memory("GPU-1") == 30 * 1024 - 1
+    assert probe.free_memory("GPU-2") is None
+
+
+@pytest.mark.parametrize("error", ["NOT_FOUND", "UNINITIALIZED", "INVALID_ARGUMENT"])
+def test_device_is_not_looked_for_elsewhere_if_the_driver_knows_that_there_is_none(error):
+    assert probe_of(FakeNvml(nvmlDeviceGetHandleByUUID=error)).free_memory("GPU-1") is None
 
 
 def test_partitioned_device_is_an_obstacle_to_a_suspension():

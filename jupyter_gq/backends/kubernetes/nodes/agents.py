@@ -31,6 +31,8 @@ _WHOLE = "GPU-"
 _UUIDS = (_WHOLE, "MIG-")
 #: Key of `AgentReport.missing`: which devices a container can open.
 _VISIBLE = "visible"
+#: Key of `AgentReport.missing`: devices that the driver counts and cannot describe.
+_DEVICES = "devices"
 #: Key of `AgentReport.missing`: the kubelet, which says which pod has which device.
 _KUBELET = "kubelet"
 #: Key of `AgentReport.missing`: the right and the ability to signal processes.
@@ -219,6 +221,11 @@ class Agents:
             )
             for each in found
         )
+
+    def lists_all_devices(self, node: str) -> bool:
+        """Return False if the agent said last that the driver counts devices that it cannot describe."""
+        last = self._reports.get(node)
+        return last is None or _DEVICES not in last.report.missing
 
     def device(self, node: str, uuid: str) -> Device | None:
         """Return one device of a node; None if the node has none of that id."""

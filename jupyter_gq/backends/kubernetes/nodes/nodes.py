@@ -302,7 +302,9 @@ class Nodes:
         if view is None or pool is None or not self.counts_slots(node):
             return False
         told = self._reported_devices(view, pool)
-        return bool(told) and len(told) == len(self.slots(node)) and all(device.healthy for device in told)
+        if not told or len(told) != len(self.slots(node)):
+            return False
+        return all(device.healthy for device in told) and self._agents.lists_all_devices(node)
 
     def _choose_open(
         self,
@@ -321,7 +323,7 @@ class Nodes:
         told = self._reported_devices(view, pool)
         if self.counts_slots(view.name):
             working = view.devices.get(pool.resource, 0)
-            if not all(device.healthy for device in told):
+            if told and not (all(device.healthy for device in told) and self._agents.lists_all_devices(view.name)):
                 # The agent may see a failure before the device plugin does.
                 working = min(working, sum(device.healthy for device in told))
         else:

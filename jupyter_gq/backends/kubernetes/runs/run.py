@@ -307,11 +307,12 @@ class Run:
     def find_end(self, day: float) -> float:
         """Return when a run whose tasks are over ended, in seconds since the epoch; `day` is the present time.
 
-        Without the time of every task, or if this backend has given the run up, the run ends now.
+        Without the time of every task, those whose pod was never seen included, or if this backend has given the run
+        up, the run ends now.
         """
         ended = [pod.ended.finished_at if pod.ended is not None else None for pod in self.member_pods.values()]
         told = [at for at in ended if at is not None]
-        if self.verdict is not None or not told or len(told) < len(ended):
+        if self.verdict is not None or not told or len(told) < len(ended) or self.missing_tasks():
             return day
         known: list[float | None] = [self.alive_at]
         if self.workload is not None:

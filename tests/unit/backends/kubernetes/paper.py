@@ -124,7 +124,7 @@ class Paper:
     def gone(self, slot, number=0):
         self.slots.note_pod(self.pods.pop(names.reservation_name(slot, number)), None)
 
-    def report(self, given=(), probe="OK", silent_kubelet=False, others=()):
+    def report(self, given=(), probe="OK", silent_kubelet=False, others=(), missing=None):
         """The agent tells which pods have which devices: (pod, device); `others` are no pods of ours."""
         allocations = [
             AgentAllocation(namespace=namespace, pod=pod, container="c", resource=GPU, device_ids=[device])
@@ -133,6 +133,7 @@ class Paper:
         ]
         devices = [AgentDevice(uuid=f"GPU-{i}", index=i, model="A100", memory_mib=40_000) for i in range(self.gpus)]
         report = AgentReport(probe=probe, devices=devices, allocations=None if silent_kubelet else allocations)
+        report.missing.update(missing or {})
         return self.agents.store_report("n1", report, lambda uid: None)
 
     def offered(self, used=(), blocked=()):

@@ -157,7 +157,7 @@ class PaperBackend:
 
         `fields` are of the workload or of its detail.
         """
-        of_workload = {name: fields.pop(name) for name in ("tasks", "running_since") if name in fields}
+        of_workload = {name: fields.pop(name) for name in ("tasks", "min_members", "running_since") if name in fields}
         build = a_notebook if kind == "nb" else a_job
         arguments = (name, gpus) if kind == "nb" else (name, "vision", gpus)
         made = build(*arguments, id=f"{kind}-{name}", run=1)

@@ -237,6 +237,20 @@ def test_a_device_that_is_ours_is_not_counted_for_an_ended_pod_that_the_kubelet_
     assert healthy(paper.offered(used=["n1/0"])) == [True, False]
 
 
+def test_no_slot_opens_for_a_device_that_the_agent_cannot_name():
+    """The agent began beside a lost GPU, which the device plugin still offers, or offers no more."""
+    paper = Paper(gpus=2)
+    paper.report()
+    assert healthy(paper.offered()) == [True] * 2
+    paper.gpus, nameless = 1, {"devices": "The driver counts one more."}
+    paper.report(missing=nameless)
+    assert healthy(paper.offered()) == [True, False]
+    paper.node(devices={GPU: 1})
+    assert healthy(paper.offered()) == [True, False], "it has failed, and the machine has it still"
+    paper.report()
+    assert healthy(paper.offered()) == [True]
+
+
 def test_slots_go_once_device_plugin_and_agent_know_no_more_devices():
     paper = Paper(gpus=3)
     paper.report()

@@ -5,7 +5,7 @@ import pytest_asyncio
 
 from jupyter_gq.backends.kubernetes.api.containers import Ended
 from jupyter_gq.backends.kubernetes.api.views import pod_view
-from jupyter_gq.backends.protocol import Outcome
+from jupyter_gq.backends.protocol import Outcome, Phase
 from jupyter_gq.domain.states import State
 
 from .paper_backend import PaperBackend
@@ -66,6 +66,15 @@ async def test_a_run_of_several_tasks_ended_with_the_last_of_them(paper):
         done = Ended(exit_code=0, message=DONE, finished_at=at)
         paper.pod(job.id, f"n1/{task}", task=task, tasks=2, phase="Succeeded", ended=done)
     assert (await paper.observed(job.id)).since == day - 50
+
+
+async def test_a_run_with_a_task_that_was_never_seen_ended_when_that_was_seen(paper):
+    """Its pod was removed while no service watched, and nobody knows when that task ended."""
+    day, job = paper.day.at, await paper.launch("job", "trains", "n1/0", State.RUNNING, tasks=2, min_members=2)
+    ended = Ended(exit_code=0, message=DONE, finished_at=day - HOUR)
+    paper.pod(job.id, "n1/0", tasks=2, phase="Succeeded", ended=ended)
+    seen = await paper.observed(job.id)
+    assert (seen.phase, seen.since) == (Phase.ENDED, day)
 
 
 async def test_a_run_that_lost_a_pod_ended_when_that_was_seen(paper):
