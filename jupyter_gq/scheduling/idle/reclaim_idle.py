@@ -12,6 +12,8 @@ its quota, and only if the policy allows that servers are stopped.
 Together: if one workload needs several shares, they are taken together, when the last of the warnings has run out.
 
 Taken back: if the notebook is used again, or if no work waits for its share any more, the warning is taken back.
+
+See docs/decisions/0308-let-an-administrator-forbid-that-idle-servers-are-stopped.md.
 """
 
 from collections.abc import Sequence
