@@ -100,7 +100,7 @@ def _reprieve_workloads(
 def _victims_of_lost(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> dict[str, Workload]:
     """Return the victims of this cycle whose preemptors got no place and that do not go on elsewhere, by id.
 
-    Those that were to move are among them in any case, since the work for which they were to move has their places,
+    Workloads that were to move are among them in any case: the work for which they were to move has their places,
     and has no right to these by that. Replicas are among them, unless their whole workload goes.
     """
     if not evictions.evicted and not evictions.replicas:
