@@ -45,7 +45,7 @@ _SEARCHERS = "find|rg|du|tree"
 #: What may look into the folders below another one, in code and in commands.
 _SEARCH_ANYWHERE = re.compile(
     rf"\*\*/|\.f?walk\(|\brglob\b|[\"'](?:{_SEARCHERS})[\"' ]|\b(?:grep|ls)\s+-\w*[rR]"
-    rf"|^\s*[!%].*\b(?:{_SEARCHERS})\b",
+    rf"|^[ \t]*[!%].*\b(?:{_SEARCHERS})\b",
     re.MULTILINE,
 )
 _SEARCHED_BY_SHELL = re.compile(rf"\s*%%(?:bash|sh|script|!).*\b(?:{_SEARCHERS})\b", re.DOTALL)
