@@ -9,22 +9,25 @@ MODULES = "%%writefile trmod.py\ndef main():\n    print('trained')"
 ENDS_WITH_A_COMMAND = "def main():\n    !false"
 
 
-@pytest.mark.parametrize(
-    "binding",
-    [
-        *("from trmod import main", "import trmod\nmain = trmod.main", "from trmod import *", "%run trmod.py"),
-        *("import trmod as main\nmain = main.main", "class main:\n    pass", "async def main():\n    pass"),
-        *("if True:\n    def main():\n        print('trained')", "for main in [print]:\n    pass"),
-        *("try:\n    from trmod import main\nexcept ImportError:\n    pass", "globals()['main'] = print"),
-        *("def bind():\n    global main\n    main = print\nbind()", "main = lambda: print('trained')"),
-        *("import contextlib\nwith contextlib.nullcontext(print) as main:\n    pass", "exec('def main(): pass')"),
-        "from functools import wraps\nold = main\n@wraps(old)\ndef main():\n    x = !echo\n    return x",
-    ],
-)
-@pytest.mark.parametrize("how", ["in the cell", "in a cell before it"])
-def test_a_command_of_a_function_whose_name_means_another_one_does_not_matter(job: Job, binding: str, how: str) -> None:
+#: What binds the name anew.
+BINDINGS = [
+    *("from trmod import main", "import trmod\nmain = trmod.main", "from trmod import *", "%run trmod.py"),
+    *("import trmod as main\nmain = main.main", "class main:\n    pass", "async def main():\n    pass"),
+    *("if True:\n    def main():\n        print('trained')", "for main in [print]:\n    pass"),
+    *("try:\n    from trmod import main\nexcept ImportError:\n    pass", "globals()['main'] = print"),
+    *("def bind():\n    global main\n    main = print\nbind()", "main = lambda: print('trained')"),
+    *("import contextlib\nwith contextlib.nullcontext(print) as main:\n    pass", "exec('def main(): pass')"),
+    "from functools import wraps\nold = main\n@wraps(old)\ndef main():\n    x = !echo\n    return x",
+]
+
+
+@pytest.mark.parametrize(("number", "binding"), list(enumerate(BINDINGS)))
+def test_a_command_of_a_function_whose_name_means_another_one_does_not_matter(
+    job: Job, number: int, binding: str
+) -> None:
+    """The name is bound anew in the cell itself, and in a cell before it, in turn."""
     job.prefix(MODULES, "module").prefix(ENDS_WITH_A_COMMAND, "function").prefix("!grep x no-such-file", "command")
-    if how == "in the cell":
+    if number % 2:
         job.target(f"{binding}\nmain()")
     else:
         job.prefix(binding, "binding").target("main()")
