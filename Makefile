@@ -132,7 +132,8 @@ test-server: setup
 
 # See docs/decisions/0157-click-in-the-oldest-jupyterlab.md.
 # What these test does not depend on the version of the Hub.
-ANY_HUB := test_proxy.py test_real_service.py test_kube_outage.py test_lending_by_the_driver.py
+ANY_HUB := test_proxy.py test_real_service.py test_kube_outage.py test_driver_enforcers.py test_memory_limit.py test_lending.py \
+  test_lending_by_the_driver.py
 
 test-hub: setup $(HUB55)/.installed
 	$(PYTEST) -n 2 --dist loadfile tests/hub
