@@ -31,7 +31,7 @@ _LIVE_FIELDS = ("name", "queue", "gpus", "phase", "sentence", "submitted_at", "f
 
 
 class JobFailed(JobError):
-    """A job that failed or was cancelled, so that it has no result; the text ends with the traceback of its code."""
+    """The error for a job that failed or was cancelled; the text ends with `traceback`, the one of its code."""
 
     def __init__(self, said: str, traceback: str = "") -> None:
         """Create the error from a sentence and the traceback of the code, "" if there is none."""

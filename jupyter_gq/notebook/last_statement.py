@@ -76,7 +76,7 @@ class LastStatement:
         self._kind, self._text, self.has_shown_error = kind, text, False
 
     def note_call(self, find: Callable[[], object], kind: str, text: str) -> None:
-        """Note the command with which the function ends that `find` returns, or as `note` does if there is none."""
+        """Note the command that ends the function which `find` returns; without one, note `kind` and `text`."""
         try:
             ending = self._find_ending(find())
         except NameError:  # the call itself is about to raise it

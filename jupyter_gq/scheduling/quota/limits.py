@@ -27,7 +27,7 @@ class ExceededLimit:
         return bool(gang.held(unit) if self.which is None else gang.held_host(unit)[self.which])
 
     def admits(self, unit: Workload) -> bool:
-        """Tell whether the least that the workload or replica needs is within the limit."""
+        """Tell whether the least that the workload or replica needs is within the limit, if nothing else is used."""
         if self.which is None:
             return gang.smallest(unit) <= (self.account.queue.limit or NO_GPU)
         return gang.smallest_host(unit)[self.which] <= (self.account.host_limits[self.which] or 0)

@@ -76,7 +76,7 @@ class Evictions:
         ]
 
     def end_move(self, name: str, reason: EvictReason, by: str, sentence: str) -> None:
-        """Record that the mover of that id goes for other work, since its new place was released for the latter.
+        """Record that the mover of that id is evicted for `by` and does not move: `by` gets its new place.
 
         The workload for which it was to move keeps its place.
         """
@@ -85,7 +85,7 @@ class Evictions:
         del self.migrations[name]
 
     def was_to_move(self, name: str) -> bool:
-        """Tell whether a workload goes for other work than that for which it was to move: see `end_move`."""
+        """Tell whether `end_move` has turned the planned move of a workload into an eviction."""
         return name in self._moved_for
 
     def suspend(self, notebook: Workload, by: str | None, sentence: str) -> None:
