@@ -86,7 +86,7 @@ class _Folder:
     users: dict[str, WeakSet[ast.Call]] = field(default_factory=dict)
 
     def get_for(self, path: str, call: ast.Call | None) -> tuple[ast.Module, ...] | None:
-        """Return the syntax trees of the script that a call runs: () if many others run it, None if it is unreadable."""
+        """Return the syntax trees of the script that a call runs: () if many others do, None if it is unreadable."""
         trees = self.get(path)
         if not trees or call is None:
             return trees
@@ -147,7 +147,7 @@ def find_script(line: str, call: ast.Call | None = None) -> Script | None:
 
 
 def find_executed_script(call: ast.Call) -> Script | None:
-    """Return the script that `exec(open("x.py").read())` or `runpy.run_path("x.py")` runs; None if there is none to read."""
+    """Return the script that `exec(open("x.py").read())` or `runpy.run_path("x.py")` runs; None if none is read."""
     name, func = get_last_name(call), call.func
     if name not in {"exec", "run_path"} or not call.args or is_in_script(call):
         return None
