@@ -39,7 +39,6 @@ async def reload_rename_and_restart(hub: DemoHub, folder: Path) -> None:
         await lab.notebook_is_open()
         cell = lab.cells().nth(2)
         await sends_what_ran(lab, cell, folder)
-        await keeps_both_by_enter(lab, cell)
         await rename(lab, "renamed.ipynb")
         renamed.touch()
         await expect(lab.output(cell)).to_contain_text("after 21")
@@ -59,18 +58,6 @@ async def sends_what_ran(lab: LabPage, cell: Locator, pictures: Path) -> None:
     await lab.picture(pictures / "reloaded.png")
     await lab.confirm()
     await expect(lab.output(cell)).to_contain_text("before 20")
-
-
-async def keeps_both_by_enter(lab: LabPage, cell: Locator) -> None:
-    """A cell whose job runs asks what becomes of that: Enter at "Keep both" cancels nothing."""
-    await lab.select(cell)
-    await cell.get_by_role("button", name="Send to training").click()
-    # The question has no focus in the moment in which it is drawn, so the key goes to the button.
-    await lab.dialog().get_by_role("button", name="Keep both").press("Enter")
-    await expect(lab.dialog().get_by_label("Name", exact=True)).to_be_visible()
-    await expect(lab.dialog()).not_to_contain_text("is cancelled")
-    await lab.dialog().get_by_role("button", name="Cancel").click()
-    await expect(lab.output(cell)).to_contain_text("Running")
 
 
 async def rename(lab: LabPage, name: str) -> None:
