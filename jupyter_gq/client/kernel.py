@@ -49,8 +49,8 @@ def prepare(argv: Sequence[str], env: Mapping[str, str]) -> tuple[list[str], dic
 
     A command that runs ipykernel's own launcher (`... -m ipykernel_launcher ...`) runs our start-up file in its place,
     in the same interpreter and with the same options. Every other command is returned as it is: kernels of other
-    languages have no caps to apply, and a kernel in a container or on another machine does not have our file. Of the
-    two names of the fraction for JAX, the environment has one, since a kernelspec may set the other one.
+    languages have no caps to apply, and a kernel in a container or on another machine does not have our file.
+    `keep_one_fraction` is applied to the environment, since a kernelspec may set the other name of JAX's fraction.
     """
     command = list(argv)
     for position, (flag, module) in enumerate(pairwise(command)):

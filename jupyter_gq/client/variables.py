@@ -75,9 +75,10 @@ def add_share_variables(theirs: Mapping[str, str], share: Mapping[str, str]) -> 
 
 
 def keep_one_fraction(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a program in a share with one fraction for JAX, which refuses both names together.
+    """Return the variables of a program with at most one of the two names of JAX's fraction of the memory.
 
-    The smaller fraction stays, under the older name, which every JAX knows.
+    JAX refuses to start with both. If `variables` are those of a share and have both, the smaller value stays, under
+    the older name, which every JAX knows. All other variables are returned as they are.
     """
     if MEMORY_FRACTION not in variables or not all(variables.get(name) for name in JAX_FRACTIONS):
         return dict(variables)

@@ -82,7 +82,10 @@ def explain_missing(sources: Sequence[str]) -> str:
 
 
 def searches_folders(tree: ast.Module) -> bool:
-    """Return whether a cell looks for files in a folder and the folders below it, but not in those that are links."""
+    """Return whether a cell looks for files in all folders below one, in a way that passes over folders that are links.
+
+    In a folder of links such a search, for example `Path.rglob` or the command `find`, misses most of the files.
+    """
     names = Names.read(tree)
     return any(_is_search(call, names) for call in list_calls(tree))
 

@@ -162,7 +162,10 @@ def find_executed_script(call: ast.Call) -> Script | None:
 
 
 def find_command_script(words: Sequence[str], folder: str = "") -> Script | None:
-    """Return the script that a command, the program first, runs in a process of its own in a folder of the kernel's."""
+    """Return the Python script that a command runs in a process of its own, or None if it runs none.
+
+    `words` are the command's words, the program first. `folder` is where it runs, as a path from the kernel's folder.
+    """
     if not words or not _PROGRAMS.fullmatch(words[0]):
         return None
     modules = [word.replace(".", "/") for option, word in pairwise(words) if option == "-m"]

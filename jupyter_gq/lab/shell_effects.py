@@ -67,7 +67,10 @@ _GIVEN_INPUT = re.compile(r"<(?!\()")
 
 
 def find_command_effects(command: str) -> Iterator[CommandEffect]:
-    """Yield each effect of a command line or script: a file that is written, a program that acts."""
+    """Yield the effects of a line or script of shell commands that may not be wanted a second time, in their order.
+
+    Effects are files that are written, packages that are installed, and programs that act.
+    """
     folder = ""
     for part, has_input in _split(command):
         words = _drop_runners(part.split())

@@ -106,7 +106,10 @@ def read_variables(document: JsonMapping) -> dict[str, str]:
 
 
 def merge_environment(pod: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a pod with those of `read_variables`, under whose names alone memory is limited."""
+    """Return the variables of a pod, replaced and added to by those of `read_variables`.
+
+    `LIMIT_VARIABLES` of the pod are left out: the limits of memory are those in `variables`, or there are none.
+    """
     return {**{name: value for name, value in pod.items() if name not in LIMIT_VARIABLES}, **variables}
 
 

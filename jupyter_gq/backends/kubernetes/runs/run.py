@@ -304,8 +304,8 @@ class Run:
         pods = self.live_pods() if self.begun_at is not None else []
         return next(filter(None, map(describe_lost_marks, pods)), "")
 
-    def find_end(self, day: float) -> float:
-        """Return when a run whose tasks are over ended, in seconds since the epoch; `day` is the present time.
+    def find_end(self, now: float) -> float:
+        """Return when a run whose tasks are over ended. That time and `now` are in seconds since the epoch.
 
         Without the time of every task, those whose pod was never seen included, or if this backend has given the run
         up, the run ends now.
@@ -313,23 +313,23 @@ class Run:
         ended = [pod.ended.finished_at if pod.ended is not None else None for pod in self.member_pods.values()]
         told = [at for at in ended if at is not None]
         if self.verdict is not None or not told or len(told) < len(ended) or self.missing_tasks():
-            return day
+            return now
         known: list[float | None] = [self.alive_at]
         if self.workload is not None:
             known += [self.workload.started_at, self.workload.running_since]
-        return min(day, max([*told, *(at for at in known if at is not None)]))
+        return min(now, max([*told, *(at for at in known if at is not None)]))
 
-    def finish(self, result: Result, now: float, day: float) -> Observation:
+    def finish(self, result: Result, now: float, ended_at: float) -> Observation:
         """Move the run to ENDED; return the observation of its result, which is reported from now on.
 
-        `now` is on the monotonic clock, and `day` the end of the run in seconds since the epoch.
+        `now` is on the monotonic clock, `ended_at` in seconds since the epoch.
         """
         self.apply(RunEvent.FINISHED, now)
         self.ended = Observation(
             workload=self.id,
             run=self.number,
             phase=Phase.ENDED,
-            since=Instant(day),
+            since=Instant(ended_at),
             outcome=result.outcome,
             sentence=result.sentence if result.outcome is not Outcome.SUCCEEDED else "",
             disrupted=result.disrupted,
