@@ -173,7 +173,7 @@ def _leaves_nothing(source: str) -> bool:
 
 
 def read_cells(notebook: JsonMapping) -> tuple[dict[str, CodeCell], dict[str, str]]:
-    """Return the code cells by id, and the types of all other cells by id.
+    """Return the code cells by id, and the types of all other cells by id. A second cell of an id gets one of its own.
 
     Raises `RefusedRequest` if the document is no nbformat 4 notebook.
     """
@@ -186,18 +186,29 @@ def read_cells(notebook: JsonMapping) -> tuple[dict[str, CodeCell], dict[str, st
     other: dict[str, str] = {}
     for number, cell in enumerate(listed, 1):
         cell_id = str(cell.get("id") or f"cell-{number}")
+        if cell_id in code or cell_id in other:
+            cell_id = f"{cell_id}-{number}"
         if cell.get("cell_type") != "code":
             other[cell_id] = str(cell.get("cell_type"))
             continue
-        source = cell.get("source", "")
         tags = read_object(cell, "metadata").get("tags")
         code[cell_id] = CodeCell(
             id=cell_id,
             number=number,
-            source="".join(map(str, source)) if isinstance(source, list) else str(source),
+            source=_read_source(cell, number),
             tags=frozenset(map(str, tags if isinstance(tags, list) else ())),
         )
     return code, other
+
+
+def _read_source(cell: JsonMapping, number: int) -> str:
+    """Return the source of the cell with this number; raise `RefusedRequest` if it is neither text nor lines."""
+    lines = cell.get("source", "")
+    lines = [lines] if isinstance(lines, str) else lines
+    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+        said = f"Cell {number} has a source that is neither text nor a list of lines. Open the notebook and save it."
+        raise RefusedRequest("invalid_notebook", said, field="notebook")
+    return "".join(map(str, lines))
 
 
 def _select_targets(

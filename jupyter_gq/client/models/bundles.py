@@ -1,5 +1,6 @@
 """The manifest and the notebook that a job brings along."""
 
+import re
 from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -23,8 +24,12 @@ from jupyter_gq.client.strict_model import REFUSED, StrictModel
 from jupyter_gq.client.user_secrets import is_valid_name
 from jupyter_gq.client.variables import RESERVED, matches
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.plain_text import quoted
 
 from .files import Carried, FrozenFile
+
+#: A character that no name of a variable has; control characters are refused in all names.
+_NO_VARIABLE = re.compile(r"[=\s]")
 
 
 class Kernel(StrictModel):
@@ -160,8 +165,11 @@ class Manifest(StrictModel):
     @field_validator("environment")
     @classmethod
     def _check_environment(cls, environment: dict[str, str]) -> dict[str, str]:
-        """Refuse values that may be secrets: the service never stores them."""
+        """Refuse values that may be secrets, which the service never stores, and names that no variable can have."""
         for name, value in environment.items():
+            if _NO_VARIABLE.search(name):
+                wanted = "letters, digits and _ were expected"
+                raise PydanticCustomError(REFUSED, "{why}", {"why": f"{quoted(name)} is no name of a variable: {wanted}"})
             if holds_secret(name, value):
                 raise PydanticCustomError(REFUSED, "{why}", {"why": explain_secret(name)})
         return environment

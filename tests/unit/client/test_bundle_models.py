@@ -1,4 +1,4 @@
-"""Manifests in requests hold no secrets."""
+"""Manifests in requests hold no secrets, and no variables that a program could not have."""
 
 import pytest
 from pydantic import ValidationError
@@ -18,6 +18,13 @@ def test_a_secret_in_the_environment_is_refused_without_its_value(variable):
         a_manifest(environment=dict([variable]))
     assert f"{variable[0]} looks like a secret" in str(refused.value.errors(include_input=False))
     assert a_manifest(environment={"EPOCHS": "3"}).environment == {"EPOCHS": "3"}
+
+
+@pytest.mark.parametrize("name", ["A B", "A=B", " "])
+def test_a_name_that_no_variable_can_have_is_refused(name):
+    with pytest.raises(ValidationError, match="is no name of a variable: letters, digits and _ were expected"):
+        a_manifest(environment={name: "1"})
+    assert a_manifest(environment={"BASH_FUNC_f%%": "1"}).environment
 
 
 def test_of_a_secret_in_the_kernelspec_only_the_name_is_kept():

@@ -171,6 +171,18 @@ def test_cells_that_cannot_run_are_refused(cells, target, expected):
     assert (refused.value.problem.code, refused.value.problem.field) == (expected, "targets")
 
 
+def test_no_cell_of_a_notebook_is_lost_because_another_one_has_its_id():
+    cells = [code("a", "x = 1"), {"cell_type": "markdown", "id": "a", "source": ""}, code("a", "print(x)")]
+    request = a_request(*cells, mode="notebook", targets=[])
+    assert planned(request) == [("a", "x = 1", "target"), ("a-3", "print(x)", "target")]
+
+
+@pytest.mark.parametrize("source", [5, None, [5], {"text": "x"}])
+def test_a_cell_whose_source_is_no_text_is_named(source):
+    with pytest.raises(RefusedRequest, match="Cell 2 has a source that is neither text nor a list of lines"):
+        bundle.plan_steps(a_request(code("t", "x"), code("u", source)), PYTHON)
+
+
 def test_cells_of_other_languages_are_not_checked():
     assert planned(a_request(code("t", "x <- c(1, 2")), R) == [("t", "x <- c(1, 2", "target")]
     assert planned(a_request(code("t", "# only a comment")), R)
