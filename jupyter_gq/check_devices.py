@@ -6,13 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from traitlets.config import Config
-from traitlets.config.loader import PyFileConfigLoader
+from traitlets import TraitError
 
 from jupyter_gq.backends.kubernetes import KubernetesBackend
 from jupyter_gq.backends.kubernetes.shares.device_check import DeviceCheck, Report, describe_finding
 from jupyter_gq.commands.refusal import CommandRefused
-from jupyter_gq.controller.settings.config_file import ConfigFileError
+from jupyter_gq.controller.settings.config_file import ConfigFileError, load_config
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.json_types import JsonMapping
@@ -51,8 +50,11 @@ def run(arguments: argparse.Namespace) -> int:
     except ConfigFileError as error:
         raise CommandRefused(str(error)) from None
     pool = _pool(pools, arguments.pool)
-    config = Config(PyFileConfigLoader(path.name, str(path.parent)).load_config())
-    backend = KubernetesBackend(config=config)
+    config = load_config(path.absolute(), {})
+    try:
+        backend = KubernetesBackend(config=config)
+    except TraitError as error:
+        raise CommandRefused(str(error)) from None
     if arguments.image:
         backend.runner_image = arguments.image
     if not backend.runner_image:

@@ -2,18 +2,21 @@
 
 import argparse
 import os
+import sys
 from collections.abc import Collection, Sequence
+from contextlib import redirect_stdout
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from pydantic import BaseModel, Field
+from traitlets import TraitError
 from traitlets.config import Config
-from traitlets.config.loader import ConfigFileNotFound, PyFileConfigLoader
 
 from jupyter_gq.commands.answers import add_output_argument, print_json, print_lines, terminal_width
 from jupyter_gq.commands.clock import now
 from jupyter_gq.commands.refusal import CommandRefused
 from jupyter_gq.commands.tables import format_table
+from jupyter_gq.controller.settings.config_file import ConfigFileError, load_config
 from jupyter_gq.devices.abilities import LimitFindings
 from jupyter_gq.devices.checkpointer import Checkpointer, CheckpointError, CheckpointState
 from jupyter_gq.devices.choose import choose_checkpointer, choose_limiter, choose_probe
@@ -100,18 +103,23 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def read_settings(config: Path | None) -> Config:
-    """Return the settings of the configuration file, none without a file; raise `CommandRefused`."""
+    """Return the settings of the configuration file, none without a file; raise `CommandRefused` for an error in it."""
     if config is None:
         return Config()
     try:
-        return Config(PyFileConfigLoader(config.name, str(config.parent)).load_config())
-    except (ConfigFileNotFound, OSError, SyntaxError) as error:
-        raise CommandRefused(f"The file {config} cannot be read: {error}.") from None
+        # What the file prints is not part of the answer, which a script may read.
+        with redirect_stdout(sys.stderr):
+            return load_config(config.absolute(), {})
+    except ConfigFileError as error:
+        raise CommandRefused(str(error)) from None
 
 
 def open_probe(settings: Config) -> DeviceProbe:
-    """Return the probe of this machine's devices, as the settings say."""
-    return choose_probe(NvmlProbe(now=now), SimulatedDevices(config=settings), now)
+    """Return the probe of this machine's devices, as the settings say; raise `CommandRefused` for a wrong setting."""
+    try:
+        return choose_probe(NvmlProbe(now=now), SimulatedDevices(config=settings), now)
+    except TraitError as error:
+        raise CommandRefused(str(error)) from None
 
 
 def find_mps_devices(settings: Config) -> tuple[str, ...]:

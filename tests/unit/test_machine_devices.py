@@ -151,6 +151,31 @@ def test_device_that_is_shared_by_mps_cannot_be_suspended():
     assert [(each.suspendable, "MPS" in each.reason) for each in found.devices] == [(True, False), (False, True)]
 
 
+def test_what_the_configuration_prints_is_no_part_of_the_answer(tmp_path, capsys):
+    file = tmp_path / "config.py"
+    file.write_text("print('loading')\n")
+    assert main(["devices", "--config", str(file), "-o", "json"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["devices"]
+    assert printed.err == "loading\n"
+
+
+@pytest.mark.parametrize("fault", ["raise ValueError(1)", "import sys; sys.exit(3)", "x = = 1", "unknown"])
+def test_error_in_the_configuration_is_told_with_its_line(tmp_path, capsys, fault):
+    file = tmp_path / "config.py"
+    file.write_text(f"x = 1\n{fault}\n")
+    assert main(["devices", "--config", str(file)]) != 0
+    assert f"{file}, line 2: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["devices", "doctor"])
+def test_wrong_setting_is_refused(tmp_path, capsys, command):
+    file = tmp_path / "config.py"
+    file.write_text("get_config().SimulatedDevices.devices = 'x'\n")
+    assert main([command, "--config", str(file)]) == 2
+    assert capsys.readouterr().err.startswith(f"jupyter-gq {command}: c.SimulatedDevices.devices = 'x': the memory of")
+
+
 @pytest.mark.parametrize(("line", "found"), [('["GPU-1"]', ("GPU-1",)), ("7", ()), ("[]", ())])
 def test_devices_of_mps_are_read_from_the_configuration(tmp_path, line, found):
     file = tmp_path / "config.py"
@@ -193,7 +218,7 @@ def test_memory_that_the_driver_does_not_tell_is_unknown():
 
 def test_file_that_cannot_be_read_is_refused(capsys, tmp_path):
     assert main(["devices", "--config", str(tmp_path / "none.py")]) == 2
-    assert "cannot be read" in capsys.readouterr().err
+    assert "there is no such file that can be read" in capsys.readouterr().err
 
 
 def test_doctor_of_simulated_devices_finds_that_they_can_be_suspended(config, capsys):

@@ -168,8 +168,8 @@ class Manifest(StrictModel):
         """Refuse values that may be secrets, which the service never stores, and names that no variable can have."""
         for name, value in environment.items():
             if _NO_VARIABLE.search(name):
-                wanted = "letters, digits and _ were expected"
-                raise PydanticCustomError(REFUSED, "{why}", {"why": f"{quoted(name)} is no name of a variable: {wanted}"})
+                why = f"{quoted(name)} is no name of a variable: letters, digits and _ were expected"
+                raise PydanticCustomError(REFUSED, "{why}", {"why": why})
             if holds_secret(name, value):
                 raise PydanticCustomError(REFUSED, "{why}", {"why": explain_secret(name)})
         return environment
