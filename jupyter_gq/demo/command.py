@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import httpx
+import psutil
 
 from jupyter_gq.store.folder_lock import is_locked
 
@@ -130,12 +131,22 @@ def _hold_folder(arguments: argparse.Namespace) -> Iterator[None]:
     try:
         if not is_free:
             raise DemoError(
-                f"the folder {folder} cannot be used: another demo runs in it. End that one, or choose another folder "
-                "with --dir."
+                f"the folder {folder} cannot be used: another demo runs in it{_name_hub(folder)}. End that one, or "
+                "choose another folder with --dir."
             )
         yield
     finally:
         os.close(held)
+
+
+def _name_hub(folder: Path) -> str:
+    """Return the process of the Hub that works in the folder, in brackets; "" if none is seen.
+
+    After `kill -9` of a demo its Hub goes on, and nothing on the screen tells where.
+    """
+    at_work = psutil.process_iter(["cwd", "pid"])
+    pids = [each.info["pid"] for each in at_work if each.info["cwd"] == str(folder) and each.pid != os.getpid()]
+    return f" (its Hub is process {min(pids)})" if pids else ""
 
 
 async def _serve(arguments: argparse.Namespace) -> int:

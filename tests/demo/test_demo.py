@@ -131,6 +131,17 @@ def test_the_folder_of_a_demo_that_runs_is_refused_and_kept(tmp_path, capsys, ho
     assert (tmp_path / "jupyterhub.log").exists()
 
 
+def test_the_hub_that_a_killed_demo_left_is_named(tmp_path, capsys):
+    hub = subprocess.Popen(["sleep", "600"], cwd=tmp_path)
+    try:
+        with works_in(tmp_path):
+            assert main(["demo", "--dir", str(tmp_path)]) == 1
+    finally:
+        hub.kill()
+        hub.wait()
+    assert f"another demo runs in it (its Hub is process {hub.pid})" in capsys.readouterr().err
+
+
 def test_a_reset_deletes_the_files_and_keeps_the_folder_held(tmp_path):
     (tmp_path / "jupyterhub.log").touch()
     (tmp_path / "homes" / "ann").mkdir(parents=True)
