@@ -194,8 +194,6 @@ def _reaches(store: FileStore, place: Path) -> bool:
 
 def _explain_live(folder: Path, sources: Sequence[str], store: FileStore | None) -> str:
     """Return why a job without files must run in the notebook's folder, as a clause; "" if it need not."""
-    if not sources:
-        return "cells of this language are not read"
     if store is not None and "/" not in store.reached and _reaches(store, folder):  # a pod, with the user's home
         return "only that folder is kept while the job is paused"
     if store is not None and "Manifest.own_folder" not in store.fields:
