@@ -15,6 +15,8 @@ Rules
 - No use: connections, completions, inspections and polling are no use of a kernel.
 - Need of the share: while the share of the server is lent, any request but a question about the kernel itself may wait
   in the driver. One that is open for `NEED_SECONDS` probably does.
+- Failed: a cell failed if an error was published for it. For a magic that is not there or is used wrongly, IPython
+  publishes none: it writes a line with `UsageError` to the error stream.
 - New history: a restart begins a new history, and so does an execution count that decreases.
 - Announcements: kernels do not tell to which cell of a notebook an execution belongs, so the page announces each cell
   that it runs. An execution belongs to the first announced cell with its code that no earlier execution took.
@@ -44,6 +46,8 @@ SILENT_SECONDS = 5.0
 NEED_SECONDS = 1.0
 #: Types of messages that `KernelRecord.apply` uses; other messages need not be decoded.
 NEEDED_MESSAGES = frozenset({"status", "execute_input", "error"})
+#: The beginning of the line for a wrong use of a magic; messages of the type "stream" without it need not be decoded.
+USAGE_ERROR = "UsageError: "
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -189,7 +193,7 @@ class KernelRecord:
                 self._begin(shell, request, parent["msg_type"], at)
                 self._open[shell][request].counts = True
                 self._begin_cell(request, content, at)
-            case "error":
+            case kind if _tells_failure(kind, content):
                 self._update_cell(request, lambda cell: replace(cell, failed=True))
 
     def _begin(self, shell: str, request: str, kind: str, at: float) -> None:
@@ -224,6 +228,13 @@ class KernelRecord:
     def _update_cell(self, request: str, change: Callable[[RanCell], RanCell]) -> None:
         if request in self._cells:
             self._cells[request] = change(self._cells[request])
+
+
+def _tells_failure(kind: str, content: JsonMapping) -> bool:
+    """Return whether a message is an error, or a piece of the error stream with the line for a wrong use of a magic."""
+    if kind == "stream":
+        return content.get("name") == "stderr" and f"\n{USAGE_ERROR}" in f"\n{content.get('text')}"
+    return kind == "error"
 
 
 def _read_date(date: object, default: float) -> float:

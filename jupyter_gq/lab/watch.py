@@ -22,14 +22,14 @@ from zmq.eventloop.zmqstream import ZMQStream
 from jupyter_gq.domain.json_types import JsonMapping
 
 from .clock import now
-from .history import NEEDED_MESSAGES, KernelHistory, KernelRecord
+from .history import NEEDED_MESSAGES, USAGE_ERROR, KernelHistory, KernelRecord
 from .jupyter_parts import EventBus, Kernels
 
 KERNEL_ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
 #: Pause in seconds and number of attempts until a new kernel is listed: its start is announced a moment before.
 LISTED_AFTER, LISTED_TRIES = 0.05, 200
-#: Index of the header in a message after its routing identities: signature, header, parent, metadata, content.
-HEADER = 1
+#: Indexes in a message after its routing identities: signature, header, parent, metadata, content.
+HEADER, CONTENT = 1, 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -217,12 +217,13 @@ def _is_busy(record: KernelRecord, state: str | None, at: float) -> bool | None:
 def _apply_message(record: KernelRecord, session: Session, parts: list[bytes], log: Logger) -> None:
     """Decode a published message and apply it to `record` if its type matters; log a message that cannot be read.
 
-    Most messages (streams, displays) need not be decoded.
+    Most messages (streams, displays) are not decoded.
     """
     try:
         _, rest = session.feed_identities(parts)
         sent = list(cast(list[bytes], rest))
-        if json.loads(sent[HEADER])["msg_type"] in NEEDED_MESSAGES:
+        kind = json.loads(sent[HEADER])["msg_type"]
+        if kind in NEEDED_MESSAGES or (kind == "stream" and USAGE_ERROR.encode() in sent[CONTENT]):
             record.apply(session.deserialize(sent))
     except (ValueError, KeyError, TypeError, IndexError) as error:
         log.warning("a message of a kernel could not be read: %s", error)

@@ -95,14 +95,16 @@ async def test_history_has_the_executions_in_run_order(kernel, extension, fetch,
     await kernel.run("a = 1")
     await kernel.run("import time; time.sleep(0.3)")
     await kernel.run("1 / 0", stop_on_error=False)
+    await kernel.run("%nosuchmagic 3", stop_on_error=False)
     await kernel.run("a = 1")
     await until(lambda: not one(extension).busy, "idle")
     status, history = await fetch("GET", "kernels", kernel.id, "history")
     assert (status, history["complete"]) == (200, True)
     cells = history["cells"]
-    assert [cell["code"] for cell in cells] == ["a = 1", "import time; time.sleep(0.3)", "1 / 0", "a = 1"]
-    assert [cell["execution_count"] for cell in cells] == [1, 2, 3, 4]
-    assert [cell["failed"] for cell in cells] == [False, False, True, False]
+    ran = ["a = 1", "import time; time.sleep(0.3)", "1 / 0", "%nosuchmagic 3", "a = 1"]
+    assert [cell["code"] for cell in cells] == ran
+    assert [cell["execution_count"] for cell in cells] == [1, 2, 3, 4, 5]
+    assert [cell["failed"] for cell in cells] == [False, False, True, True, False]
     assert 0.3 <= cells[1]["seconds"] < 60
 
 

@@ -65,6 +65,21 @@ def test_cell_that_raised_is_marked_as_failed():
     assert record.cells == (RanCell(code="1/0", execution_count=1, seconds=1.0, failed=True),)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "failed"),
+    [
+        ("stderr", "UsageError: Line magic function `%x` not found.\n", True),
+        ("stderr", "50%\nUsageError: a name was expected\n", True),
+        ("stdout", "UsageError: printed\n", False),
+        ("stderr", "no UsageError: here\n", False),
+    ],
+)
+def test_cell_with_a_wrong_magic_is_marked_as_failed(name, text, failed):
+    first, second, last = ran("a", 1, "%x", 0, 1)
+    record = record_of(first, second, said("stream", "a", 0.5, name=name, text=text), last)
+    assert [cell.failed for cell in record.cells] == [failed]
+
+
 def test_long_silent_request_makes_the_kernel_busy_and_is_not_in_the_history():
     record = record_of(busy("a", 1))
     assert record.is_busy(START + 6)
