@@ -121,15 +121,17 @@ async def _copy_files(connection: ServiceConnection, job: str, request: RequestH
 
 
 async def _find_name(connection: ServiceConnection, name: str, _: RequestHandler) -> str:
-    """Return the newest finished job that was asked to bring back this name; raise `RefusedRequest` if there is none.
+    """Return the newest finished job that was asked to bring back this name, with the reason if it could not do so.
 
-    Only the newest jobs are searched, as the jobs panel shows them at first.
+    Only the newest jobs are searched, as the jobs panel shows them at first. Raises `RefusedRequest` if there is none.
     """
     jobs = (await connection.service.jobs()).jobs
     found = next((job for job in jobs if job.phase == "done" and name in job.returns), None)
     if found is None:
         raise RefusedRequest("not_found", f"No job has brought {name} back.", status=404)
-    return json.dumps({"job": found.id, "title": found.name})
+    variables = (await connection.service.results(found.id)).variables
+    reason = next((variable.reason for variable in variables if variable.name == name), "")
+    return json.dumps({"job": found.id, "title": found.name, "reason": reason})
 
 
 async def _send_job(connection: ServiceConnection, _: str, request: RequestHandler) -> str:

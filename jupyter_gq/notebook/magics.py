@@ -104,7 +104,7 @@ def load_ipython_extension(shell: Shell) -> None:
 
 
 def hint_at_job(executed: ExecutedCell) -> None:
-    """Print where the missing name of a NameError is to be had, if a job of the user has brought it back."""
+    """Print where the missing name of a NameError is to be had, or why a job of the user could not bring it back."""
     error, socket = executed.error_in_exec, server_socket()
     name = getattr(error, "name", None)
     if socket is None or not isinstance(error, NameError) or not isinstance(name, str):
@@ -112,6 +112,7 @@ def hint_at_job(executed: ExecutedCell) -> None:
     status, body = ask_server(socket, ["names", name], {}, HINT_TIMEOUT)
     if status == 200:
         found = json.loads(body)
-        sys.stderr.write(
-            f"The job {found['title']!r} has brought {name} back. Load it with: %gq_load {found['job']} {name}\n"
-        )
+        way = f"has brought {name} back. Load it with: %gq_load {found['job']} {name}"
+        if found.get("reason"):
+            way = f"could not bring {name} back. {found['reason']}"
+        sys.stderr.write(f"The job {found['title']!r} {way}\n")

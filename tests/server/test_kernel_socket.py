@@ -55,13 +55,21 @@ async def test_a_kernel_loads_a_result_by_the_magic_and_by_the_function(service,
     assert reply["content"]["status"] == "ok", reply["content"]
 
 
-async def test_a_kernel_is_told_which_job_has_a_missing_name(service, kernel):
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({}, "has brought model back. Load it with: %gq_load job-7f3 model\n"),
+        ({"bytes": None, "reason": "It is a lock."}, "could not bring model back. It is a lock.\n"),
+    ],
+)
+async def test_a_kernel_is_told_which_job_has_a_missing_name(service, kernel, fields, told):
+    brings_back(service, **fields)
     service.answers["GET", "jobs"] = (200, {"jobs": [a_job(phase="done", returns=["model"])]})
     said = []
     await kernel.client.execute_interactive(
         "model", timeout=scaled(120), output_hook=lambda message: said.append(message["content"].get("text", ""))
     )
-    assert "%gq_load job-7f3 model" in "".join(said)
+    assert f"The job 'Digits' {told}" in said
 
 
 async def test_only_the_user_can_open_the_socket_and_it_goes_with_the_server(service, kernel, extension):
