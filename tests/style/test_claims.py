@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,11 +21,15 @@ _OUTSIDE = frozenset(
 _BY_NUMBER = re.compile(r"\brules? \d", re.IGNORECASE)
 
 
-def modules() -> Iterator[tuple[str, ast.Module, str]]:
-    """Yield the path, the syntax tree and the docstring of each module of the package."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        yield str(path.relative_to(ROOT)), tree, ast.get_docstring(tree) or ""
+@cache
+def modules() -> tuple[tuple[str, ast.Module, str], ...]:
+    """Return the path, the syntax tree and the docstring of each module of the package."""
+    paths = sorted(PACKAGE.rglob("*.py"))
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in paths]
+    return tuple(
+        (str(path.relative_to(ROOT)), tree, ast.get_docstring(tree) or "")
+        for path, tree in zip(paths, trees, strict=True)
+    )
 
 
 def imports(tree: ast.Module, path: str) -> Iterator[str]:
