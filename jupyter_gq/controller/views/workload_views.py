@@ -236,9 +236,9 @@ def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
 def _reasons_of_pause(detail: workload_detail.WorkloadDetail, pending: Pending | None) -> list[str]:
     """Return why a job was paused, and why it waits now unless the first sentence says that.
 
-    The sentence of an eviction promises that the job continues when there is room, on a GPU or under a limit. Since
-    then, the cluster may have lost the only GPUs that will do, or a limit may have been set or taken away. A job whose
-    queue is gone does not continue by itself.
+    The sentence of an eviction promises that the job continues when a GPU is free. Since then, the cluster may have
+    lost the only GPUs that will do, or a limit may have been set. What a lowered limit does to the job is always told
+    anew: it may have been changed again. A job whose queue is gone does not continue by itself.
     """
     told, why = detail.sentence, pending.why.sentence if pending else NOT_YET_CONSIDERED
     if not told or (pending is not None and pending.why.reason is PendingReason.UNKNOWN_QUEUE):
@@ -248,8 +248,7 @@ def _reasons_of_pause(detail: workload_detail.WorkloadDetail, pending: Pending |
     # The last eviction may be of an earlier run.
     last = detail.eviction
     lowered = last is not None and last.reason == EvictReason.QUOTA_LOWERED and last.sentence == told
-    promised = {PendingReason.QUEUE_LIMIT} if lowered else _WAITS_FOR_ROOM
-    return [told] if pending is None or pending.why.reason in promised else [told, why]
+    return [told] if pending is None or (pending.why.reason in _WAITS_FOR_ROOM and not lowered) else [told, why]
 
 
 def notebook_view(record: Record, context: ViewContext) -> NotebookView:

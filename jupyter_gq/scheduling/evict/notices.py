@@ -115,9 +115,7 @@ def describe_over_limit(victim: Workload, broken: ExceededLimit) -> str:
     if isinstance(victim, Replica):
         return f"{_runs_on(victim)}: {lowered}. {_GROWS} when there is room under it."
     if not broken.admits(victim):
-        return (
-            f"Paused: {lowered}, and it needs more. Ask for less, move it to another queue, or wait for a higher limit."
-        )
+        return f"Paused: {lowered}, less than it needs."
     return f"Paused: {lowered}. Continues by itself when there is room under it."
 
 

@@ -198,6 +198,7 @@ def explain_limit(rule: LimitKind, queue: Queue, numbers: Numbers, blockers: Seq
     `numbers` must have `requested`, `bound` and `bound_used` in milli-GPU.
     """
     bound, used, needs = numbers["bound"], numbers["bound_used"], format_gpus(numbers["requested"])
+    advice = ""
     if rule is LimitKind.QUOTA:
         reason = PendingReason.NON_PREEMPTIBLE_OVER_QUOTA
         text = (
@@ -208,9 +209,11 @@ def explain_limit(rule: LimitKind, queue: Queue, numbers: Numbers, blockers: Seq
         reason = PendingReason.QUEUE_LIMIT
         name = "your fixed quota" if is_fixed_quota(queue.name) else f"the limit of {queue.name}"
         text = f"{name} is {describe_gpus(bound)}, {format_gpus(used)} of it is in use, and it needs {needs}"
+        if numbers["requested"] > bound and not is_fixed_quota(queue.name):
+            advice = " Ask for less, or wait for a higher limit."
     return Explanation(
         reason=reason,
-        sentence=f"Waiting: {text}{_blockers_clause(blockers)}.",
+        sentence=f"Waiting: {text}{_blockers_clause(blockers)}.{advice}",
         numbers=numbers,
         blockers=_workload_ids(blockers),
         remedy=Remedy(

@@ -31,8 +31,8 @@ async def paused_by_a_lower_limit(world):
     world.settings.current = settings(limit="0", quota="0")
     await world.step(4)
     assert world.job(job).sentence == (
-        "Paused: the limit of vision was lowered to 0 GPU, and it needs more. "
-        "Ask for less, move it to another queue, or wait for a higher limit."
+        "Paused: the limit of vision was lowered to 0 GPU, less than it needs. Waiting: the limit of vision is 0 GPU, "
+        "0 of it is in use, and it needs 1. Ask for less, or wait for a higher limit."
     )
     return job
 
@@ -43,9 +43,22 @@ async def test_a_limit_that_is_gone_is_not_all_that_is_said(world):
     await world.step(3)
     world.settings.current = settings(quota="0")
     await world.step(2)
-    told, _, now = world.job(job).sentence.partition("wait for a higher limit. ")
-    assert told.startswith("Paused: the limit of vision was lowered")
+    told, _, now = world.job(job).sentence.partition(" Waiting: ")
+    assert told == "Paused: the limit of vision was lowered to 0 GPU, less than it needs."
     assert "GPU" in now, "nothing about what it waits for now"
+    assert "higher limit" not in now, "there is no limit any more"
+
+
+async def test_a_limit_that_was_lowered_again_is_told_as_it_is(world):
+    small = world.send(ANN, "vision", "0.5")
+    await world.step(3)
+    world.settings.current = settings(limit="0.1", quota="0")
+    await world.step(4)
+    world.settings.current = settings(limit="0", quota="0")
+    await world.step(2)
+    sentence = world.job(small).sentence
+    assert sentence.startswith("Paused: the limit of vision was lowered to 0.1 GPU, less than it needs. Waiting: ")
+    assert "the limit of vision is 0 GPU" in sentence
 
 
 async def test_a_limit_that_has_come_since_the_pause_is_told(world):

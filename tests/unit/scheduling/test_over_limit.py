@@ -34,8 +34,7 @@ def test_work_that_can_never_be_under_the_limit_is_promised_nothing(gpus, fits):
     cluster.add(running(a_job("old", "q"), "n-0"), running(a_job("new", "q", gpus), *devices, since=9))
     (instruction,) = run_cycle(cluster.snapshot(), Policy(), NOW).instructions
     promise = "Continues by itself when there is room under it."
-    remedy = "Ask for less, move it to another queue, or wait for a higher limit."
-    assert instruction.sentence.endswith(promise if fits else remedy)
+    assert instruction.sentence.endswith(promise if fits else "lowered to 1 GPU, less than it needs.")
 
 
 def test_a_limit_above_is_obeyed_too_and_other_queues_are_left_alone():
@@ -91,7 +90,7 @@ def test_one_of_memory_too_and_what_cannot_be_paused_stays():
         cluster.add(running(job, f"n-{since // 9}", since=since))
     (instruction,) = run_cycle(cluster.snapshot(), Policy(), NOW).instructions
     assert instruction.workload == "old"
-    assert instruction.sentence.startswith("Paused: the limit of q was lowered to 10 MiB of memory, and it needs more.")
+    assert instruction.sentence.startswith("Paused: the limit of q was lowered to 10 MiB of memory, less than it needs.")
 
 
 def test_of_processors_too_what_a_team_borrows_goes_before_what_another_is_entitled_to():
