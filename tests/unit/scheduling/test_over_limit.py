@@ -90,7 +90,9 @@ def test_one_of_memory_too_and_what_cannot_be_paused_stays():
         cluster.add(running(job, f"n-{since // 9}", since=since))
     (instruction,) = run_cycle(cluster.snapshot(), Policy(), NOW).instructions
     assert instruction.workload == "old"
-    assert instruction.sentence.startswith("Paused: the limit of q was lowered to 10 MiB of memory, less than it needs.")
+    assert instruction.sentence.startswith(
+        "Paused: the limit of q was lowered to 10 MiB of memory, less than it needs."
+    )
 
 
 def test_of_processors_too_what_a_team_borrows_goes_before_what_another_is_entitled_to():
