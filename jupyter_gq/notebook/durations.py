@@ -1,4 +1,7 @@
-"""Lengths of time as people write them, on the command line and in the line of a magic. Standard library only."""
+"""Lengths of time as people write them, on the command line and in the line of a magic. Standard library only.
+
+The dialog of the lab reads the same texts in its fields (`labextension/src/times.ts`), but for a number without a unit.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,28 @@ import re
 
 from jupyter_gq.domain.amount import LONGEST_TIME
 
-#: Seconds of each unit.
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+#: Seconds of each unit, by its first letter.
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_NUMBER = r"\d{1,7}(?:\.\d{1,3})?"
+_PART = re.compile(
+    rf"({_NUMBER})\s?(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])", re.IGNORECASE | re.ASCII
+)
+_MOST_CHARACTERS = 60
 
 
 def parse_duration(text: str) -> float:
-    """Return a length of time in seconds, from text such as "90m", "12h", "2d" or "3600".
+    """Return a length of time in seconds, from text such as "90m", "1h30m", "2 days" or "3600".
 
     Raises `ArgumentTypeError` if the text has another form, or is a time of less than a second or more than 10 years.
     """
-    found = re.fullmatch(r"(\d{1,7}(?:\.\d{1,3})?)([smhd]?)", text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text[:60]!r} is no length of time; expected one such as 90m, 12h or 2d")
-    seconds = float(found[1]) * _UNITS[found[2]]
+    if re.fullmatch(_NUMBER, text, re.ASCII):
+        text += "s"
+    parts = _PART.findall(text) if len(text) <= _MOST_CHARACTERS else []
+    if not parts or _PART.sub("", text).strip():
+        raise argparse.ArgumentTypeError(
+            f"{text[:_MOST_CHARACTERS]!r} is no length of time; expected one such as 90m, 1h30m or 2d"
+        )
+    seconds = sum(float(count) * _UNITS[unit[0].lower()] for count, unit in parts)
     if seconds < 1:
         raise argparse.ArgumentTypeError(f"{text} is too short; expected at least 1s")
     if seconds > LONGEST_TIME:

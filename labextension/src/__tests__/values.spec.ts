@@ -127,8 +127,8 @@ describe('what is asked for', () => {
 
   it('is wrong at the field for the maximum time, too', () => {
     const of = (maxTime: string): unknown => makeRequest({ ...NOTHING, maxTime }, OFFER, ENGLISH);
-    expect([of('soon'), of('3661 d')]).toEqual(
-      Array(2).fill(expect.objectContaining({ code: 'invalid_duration', field: 'max_seconds' }))
+    expect([of('soon'), of('0.5s'), of('3661 d')]).toEqual(
+      Array(3).fill(expect.objectContaining({ code: 'invalid_duration', field: 'max_seconds' }))
     );
     expect(summarizeValues({ ...NOTHING, maxTime: '2 h' }, OFFER, ENGLISH)).toBe('at most 2 h');
   });

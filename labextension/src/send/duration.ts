@@ -19,17 +19,24 @@ export function readDuration(
     return null;
   }
   const seconds = parseSpan(written);
-  if (seconds !== null && seconds <= LONGEST) {
-    return seconds;
+  const message = explainRefusal(seconds, written, trans);
+  return message === '' ? seconds : { code: 'invalid_duration', field, message };
+}
+
+/** Return why no job can have this time, null for a text that is none; '' if one can. */
+function explainRefusal(seconds: number | null, written: string, trans: TranslationBundle): string {
+  if (seconds === null) {
+    return trans.__(
+      '“%1” is not a length of time. Write a number with a unit, such as 45 min, 2 h 30 min or 3 d.',
+      written
+    );
   }
-  const message =
-    seconds === null
-      ? trans.__(
-          '“%1” is not a length of time. Write a number with a unit, such as 45 min, 2 h 30 min or 3 d.',
-          written
-        )
-      : trans.__('“%1” is more than ten years. Write a shorter time, or leave the field empty.', written);
-  return { code: 'invalid_duration', field, message };
+  if (seconds < 1) {
+    return trans.__('“%1” is less than a second. Write a longer time, or leave the field empty.', written);
+  }
+  return seconds <= LONGEST
+    ? ''
+    : trans.__('“%1” is more than ten years. Write a shorter time, or leave the field empty.', written);
 }
 
 /** Return the hint beside a field for the maximum running time of a job; `most` is the limit of its queue. */

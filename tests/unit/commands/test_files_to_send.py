@@ -257,6 +257,11 @@ def test_lengths_of_time():
     assert [parse_duration(text) for text in ("90", "90s", "1.5m", "12h", "2d")] == [90, 90, 90, 43_200, 172_800]
 
 
+@pytest.mark.parametrize(("text", "seconds"), [("1h30m", 5400), ("2 hours", 7200), ("1 d 1 h 50 min", 93_000)])
+def test_lengths_of_time_may_be_written_as_in_the_dialog(text, seconds):
+    assert parse_duration(text) == seconds
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -264,7 +269,10 @@ def test_lengths_of_time():
         ("87841h", "87841h is too long; expected at most 3660d"),
         ("0.5s", "0.5s is too short; expected at least 1s"),
         ("0h", "0h is too short; expected at least 1s"),
-        ("soon", "'soon' is no length of time; expected one such as 90m, 12h or 2d"),
+        ("soon", "'soon' is no length of time; expected one such as 90m, 1h30m or 2d"),
+        ("٣s", "'٣s' is no length of time; expected one such as 90m, 1h30m or 2d"),
+        ("2 hourss", "'2 hourss' is no length of time; expected one such as 90m, 1h30m or 2d"),
+        ("1h, 2m", "'1h, 2m' is no length of time; expected one such as 90m, 1h30m or 2d"),
     ],
 )
 def test_a_length_of_time_that_no_job_can_have_is_refused_as_it_was_written(text, why):
