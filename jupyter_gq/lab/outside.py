@@ -1,14 +1,16 @@
 """The ways in which cells look for what a folder of the job's own lacks. For Python only.
 
 A job runs in a folder of its own, in place of the notebook's, with links to what is in that one. What lies beside the
-notebook's folder is not there, and a search does not enter links: it finds nothing, without an error.
+notebook's folder is not there, and a search does not enter links: it finds nothing, without an error. The repository of
+the notebook's folder is not linked, since it would take up the links.
 
-- If files go along, cells that go up are told. Whole paths such as `"../data/a.csv"` are told by the plan for files.
+- If files go along, cells that go up or use a repository are told. Whole paths such as `"../data/a.csv"` are told by
+  the plan for files.
 - If none go along, a job whose cells may go up or search runs in the notebook's folder.
 
 See docs/decisions/0126-run-a-job-with-files-in-its-own-folder.md,
-docs/decisions/0198-tell-what-no-replay-brings-back.md and
-docs/decisions/0307-run-a-cell-that-writes-in-a-folder-of-its-own.md.
+docs/decisions/0198-tell-what-no-replay-brings-back.md,
+docs/decisions/0307-run-a-cell-that-writes-in-a-folder-of-its-own.md and docs/decisions/0319-link-no-repository.md.
 """
 
 import ast
@@ -54,10 +56,19 @@ _SAID = (
     "leaves the notebook's folder upwards, and the job runs in a folder of its own, beside which nothing else is: use "
     "full paths, or the live folder"
 )
+_SAID_OF_REPOSITORIES = (
+    "uses git or dvc, and the job runs in a folder of its own, which is no repository: use the live folder"
+)
+#: A command of a repository, alone or behind others, and the beginning of full names of its packages.
+_REPOSITORY_COMMAND = re.compile(r"(?:^|[;&|(\n])\s{0,20}(?:git|dvc)(?:\s|$)")
+_REPOSITORY_PACKAGES = ("git.", "pygit2.", "dvc.")
 
 
 def find_ways_out(steps: Sequence[Step]) -> Iterator[CellWarning]:
-    """Yield a warning for each cell that goes up from its working folder; for jobs that take files along."""
+    """Yield a warning for each cell that goes up from its working folder, or uses the repository there.
+
+    For jobs that take files along.
+    """
     names = Names()
     for step in steps:
         tree = parse_cell(step.source)
@@ -66,6 +77,8 @@ def find_ways_out(steps: Sequence[Step]) -> Iterator[CellWarning]:
             names.add(each)
         if any(_goes_up(each, names) for each in trees):
             yield warn_about(step, "leaves_folder", _SAID)
+        if any(_uses_repository(call, names) for each in trees for call in list_calls(each)):
+            yield warn_about(step, "leaves_folder", _SAID_OF_REPOSITORIES)
 
 
 def explain_missing(sources: Sequence[str]) -> str:
@@ -96,6 +109,23 @@ def _is_search(call: ast.Call, names: Names) -> bool:
         return magic.name == "!" and _FIND.match(magic.line) is not None
     walks = names.spell(call.func) in _WALKS or (isinstance(call.func, ast.Attribute) and call.func.attr == "rglob")
     return walks and not any(keyword.arg in {"followlinks", "recurse_symlinks"} for keyword in call.keywords)
+
+
+def _uses_repository(call: ast.Call, names: Names) -> bool:
+    """Return whether a call is a command of git or dvc, or of a package for them."""
+    magic = read_magic(call)
+    if magic is not None:
+        return _REPOSITORY_COMMAND.search(f"{magic.line}\n{magic.body}") is not None
+    if names.spell(call.func).startswith(_REPOSITORY_PACKAGES):
+        return True
+    first = call.args[0] if call.args else None
+    if isinstance(first, ast.List | ast.Tuple):
+        return bool(first.elts) and read_text(first.elts[0]) in {"git", "dvc"}
+    return (
+        first is not None
+        and names.spell(call.func).startswith(("subprocess.", "os."))
+        and (_REPOSITORY_COMMAND.search(read_text(first)) is not None)
+    )
 
 
 def _goes_up(tree: ast.Module, names: Names) -> bool:

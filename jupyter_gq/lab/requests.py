@@ -231,6 +231,7 @@ class FilesPlan(BaseModel):
     going: list[PlannedFile]
     staying: list[StayingFile]
     notes: list[str] = Field(description="Sentences on the folder in which the job runs.")
+    own_folder: bool = Field(default=False, description="Whether the job runs in a folder of its own.")
     pattern_notes: list[str] = Field(
         default_factory=list, description="Sentences on the patterns in `file_patterns` that name no file."
     )

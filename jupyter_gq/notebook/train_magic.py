@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shlex
 import threading
 import uuid
@@ -27,6 +28,8 @@ _PHASES = ("running", "starting", "pausing", "cancelling", "paused", "waiting")
 #: Method of an error that returns the lines which IPython shows of it. The error of a cell that waited for its own job
 #: has one: all frames are of this package, and say nothing about the job.
 _RENDER = "_render_traceback_"
+#: Most files of a job that are named when it has ended.
+_MOST_FILES = 5
 _NO_JOBS = "No job of yours waits or runs. `%gq_jobs --all` also lists jobs that have ended."
 
 
@@ -258,12 +261,23 @@ def _wait(shell: Shell, job: Job, line: Line, returns: str) -> None:
         setattr(failed, _RENDER, lambda: lines)
         raise
     print(logs)  # noqa: T201
+    _tell_files(job)
     names = _read_names(returns)
     if names:
         values, reasons = load_possible(job.id, names)
         shell.push(values)
         if reasons:
             raise JobError("\n".join(reasons))
+
+
+def _tell_files(job: Job) -> None:
+    """Print which files the job wrote into its own folder, where nobody would look for them."""
+    with contextlib.suppress(JobError):
+        paths = [str(file["path"]) for file in job.files()]
+        if paths:
+            shown = ", ".join(paths[:_MOST_FILES])
+            more = f" and {len(paths) - _MOST_FILES} more" if len(paths) > _MOST_FILES else ""
+            print(f'Files of the job: {shown}{more}. jupyter_gq.job("{job.id}").download() copies them here.')  # noqa: T201
 
 
 def _read_names(returns: str) -> list[str]:

@@ -270,6 +270,8 @@ export interface components {
             staying: components["schemas"]["StayingFile"][];
             /** @description Sentences on the folder in which the job runs. */
             notes: string[];
+            /** @description Whether the job runs in a folder of its own. */
+            own_folder: boolean;
             /** @description Sentences on the patterns in `file_patterns` that name no file. */
             pattern_notes: string[];
         };

@@ -113,6 +113,17 @@ def test_a_folder_into_which_the_job_writes_is_its_own_with_links_to_the_files_i
     assert [path.name for path in (job.cwd / "ckpt").iterdir()] == ["0.pt"]
 
 
+def test_the_user_s_repository_is_out_of_reach(job: Job) -> None:
+    """Among links, `git add -A` would store the links in it."""
+    for path in (".git/HEAD", "nets/.git", "data/.git/HEAD", "data/a.csv"):
+        (job.cwd / path).parent.mkdir(parents=True, exist_ok=True)
+        (job.cwd / path).write_text("ref: refs/heads/main")
+    job.files = {"nets/conv.py": b"DEPTH = 3\n"}
+    job.target("import os\nprint([os.path.exists(path) for path in ('.git', 'nets/.git', 'data/.git/HEAD')])")
+    assert job.run()["outcome"] == "SUCCEEDED", job.log()
+    assert job.notebook()["cells"][-1]["outputs"][0]["text"] == "[False, False, True]\n", "data is a link as a whole"
+
+
 def test_links_that_are_too_many_are_told_in_the_log(job: Job) -> None:
     job.cwd.mkdir()
     for number in range(project.MOST_LINKS + 2):

@@ -152,6 +152,17 @@ async def test_a_cell_that_waits_for_a_failed_job_shows_its_traceback_once_and_n
     )
 
 
+async def test_a_cell_that_waits_names_the_files_of_its_job(service, kernel):
+    service.answers["GET", "jobs/job-0/outputs"] = (200, {"events": [], "last_seq": 0, "finished": True})
+    service.answers["GET", "jobs/job-0"] = (200, a_job(id="job-0", phase="done", sentence="Done."))
+    files = [{"path": f"ckpt/{number}.pt", "bytes": 1} for number in range(7)]
+    service.answers["GET", "jobs/job-0/results"] = (200, {"files": files})
+    await run(kernel, "%reload_ext jupyter_gq")
+    said = await run(kernel, "%%train --queue vision --no-replay --wait\nsave()")
+    assert "Files of the job: ckpt/0.pt, ckpt/1.pt, ckpt/2.pt, ckpt/3.pt, ckpt/4.pt and 2 more. " in said
+    assert 'jupyter_gq.job("job-0").download() copies them here.' in said
+
+
 async def test_code_that_asks_for_the_result_of_a_failed_job_is_shown_with_the_cause_of_its_error(service, kernel):
     service.answers["GET", "jobs/job-7f3"] = (200, a_job(phase="failed", sentence="ValueError in cell 1."))
     code = """

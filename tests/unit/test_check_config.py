@@ -217,7 +217,9 @@ def test_running_work_that_a_lowered_limit_stops_is_listed(check):
     _, told = check(NOW.replace('"quota": 1, "parent": "top", "limit": 2', '"quota": 0, "parent": "top", "limit": 0'))
     (_, _, rest) = told.partition("Running work that is paused or stopped as soon as the file is in force:\n")
     (line,) = rest.splitlines()
-    assert line.startswith("  bob's job bobs in nlp. Paused: the limit of nlp was lowered to 0 GPU, less than it needs.")
+    assert line.startswith(
+        "  bob's job bobs in nlp. Paused: the limit of nlp was lowered to 0 GPU, less than it needs."
+    )
 
 
 @pytest.mark.parametrize(

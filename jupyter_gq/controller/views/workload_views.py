@@ -30,7 +30,7 @@ from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Activity, Workload
 from jupyter_gq.domain.workload_detail import Place
 from jupyter_gq.scheduling.decision import Pending
-from jupyter_gq.scheduling.evict.notices import tell_while_pausing, without_growth
+from jupyter_gq.scheduling.evict.notices import tell_while_stopping, without_growth
 from jupyter_gq.scheduling.explain.reasons import explain_hold
 from jupyter_gq.scheduling.policy import IdleRule
 from jupyter_gq.scheduling.wording import describe_duration
@@ -216,9 +216,9 @@ def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
         return told or _final_sentence(workload)
     if workload.stop is not None:
         # A sentence that was told before the hold would promise that the job continues by itself.
-        told = workload.stop.sentence
-        if phase == "pausing":
-            told = PAUSING_AND_HELD if workload.hold is not None else tell_while_pausing(told)
+        told = tell_while_stopping(workload.stop.sentence)
+        if phase == "pausing" and workload.hold is not None:
+            told = PAUSING_AND_HELD
         return _append_trouble(told, context.trouble)
     place = _share_phrase(workload, record.detail.place, context)
     if phase == "starting":

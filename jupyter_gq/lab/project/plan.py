@@ -80,6 +80,7 @@ class Project:
             ],
             staying=[self._describe_staying(file) for file in self.needed.staying.values()],
             notes=self._describe_folder(),
+            own_folder=self.has_own_folder,
             pattern_notes=[
                 *map(_describe_unusable, self.needed.unusable),
                 *map(_describe_unmatched, self.needed.unmatched),

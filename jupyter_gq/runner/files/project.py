@@ -13,11 +13,13 @@ Rules
   than `MOST_LINKED` files and folders are in it.
 - The rest: whatever else lies in the notebook's folder, if this machine has that folder, is there as a link. Files that
   come into the notebook's folder later are not.
+- No repository: `git add -A` among links would store them in the user's repository, in place of the files. So `.git`
+  and the like are not linked, and git says that there is no repository.
 - Once: the files are written before the first cell of the first run on this disk; later runs find what the job left.
 
 See docs/decisions/0126-run-a-job-with-files-in-its-own-folder.md,
-docs/decisions/0195-link-no-file-that-the-cells-write.md and
-docs/decisions/0307-run-a-cell-that-writes-in-a-folder-of-its-own.md.
+docs/decisions/0195-link-no-file-that-the-cells-write.md,
+docs/decisions/0307-run-a-cell-that-writes-in-a-folder-of-its-own.md and docs/decisions/0319-link-no-repository.md.
 """
 
 import fcntl
@@ -38,6 +40,8 @@ from .folder import RunFolder
 
 #: Folders that programs make beside code; they are neither linked nor results.
 CACHES = frozenset({"__pycache__", ".ipynb_checkpoints", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
+#: What makes a folder a repository of files.
+_REPOSITORIES = frozenset({".git", ".hg", ".svn", ".bzr", ".jj", ".dvc"})
 #: Most links in the place of a link to one folder, so that the cells write into a folder of the job's own.
 MOST_LINKED = 1000
 _TOO_MANY = (
@@ -171,7 +175,7 @@ def _link_rest(source: Path, root: Path, written: Iterable[str]) -> int:
             link = here / entry.name
             if link.is_dir() and not link.is_symlink() and entry.is_dir():
                 waiting.append((Path(entry.path), link))
-            elif link in own or entry.name in CACHES or os.path.lexists(link):
+            elif link in own or entry.name in CACHES | _REPOSITORIES or os.path.lexists(link):
                 continue
             else:
                 links += 1

@@ -35,10 +35,16 @@ def describe_reclaim(victim: Workload, by: Workload, *, borrows: bool = False) -
     return f"Paused: {needed}. {_comes_back(victim)}"
 
 
-def tell_while_pausing(sentence: str) -> str:
-    """Return the sentence for a victim that has not stopped yet, and says so as long as it runs."""
-    told = sentence.removeprefix("Paused: ")
-    return sentence if told == sentence else f"Pausing: {told}"
+#: What the sentence about a stop begins with, before and after the work has stopped.
+_STOPPING = {"Paused: ": "Pausing: ", "Ended: ": "Ending: "}
+
+
+def tell_while_stopping(sentence: str) -> str:
+    """Return the sentence about a stop for work that has not stopped yet, and says so as long as it runs."""
+    for after, before in _STOPPING.items():
+        if sentence.startswith(after):
+            return before + sentence.removeprefix(after)
+    return sentence
 
 
 def describe_resettled(victim: Workload, by: Workload, nodes: Sequence[str], *, borrows: bool = False) -> str:

@@ -81,7 +81,7 @@ export function aJob(given: Partial<JobView> = {}): JobView {
 /** What the server says about cells before they are sent. */
 export function aPlan(given: Partial<Plan> = {}): Plan {
   const environment = { always: ['PATH'], variables: [], secrets: [] };
-  const files = { going: [], staying: [], notes: [], pattern_notes: [] };
+  const files = { going: [], staying: [], notes: [], own_folder: false, pattern_notes: [] };
   const carry = { offered: false, suggested: false };
   return {
     prefix: [],

@@ -12,6 +12,7 @@ const plan = (given: Partial<FilesPlan>): FilesPlan => ({
   going: [],
   staying: [],
   notes: [],
+  own_folder: false,
   pattern_notes: [],
   ...given
 });
@@ -26,6 +27,12 @@ describe('the files that go along', () => {
     const folder = { ...LARGE, path: 'images', bytes: null };
     expect(summarizeFiles(plan({ staying: [folder, LARGE] }), NO_CHOICE, ENGLISH)).toBe(
       'none go along; images and 1 more stay'
+    );
+  });
+
+  it('are summed up with the folder, if it is one of its own', () => {
+    expect(summarizeFiles(plan({ own_folder: true }), NO_CHOICE, ENGLISH)).toBe(
+      'none go along; runs in a folder of its own'
     );
   });
 

@@ -37,8 +37,14 @@ export function toggleFile(choice: IFileChoice, path: string): IFileChoice {
   return { ...choice, leftOut };
 }
 
-/** Return one line on the files, such as "3 files, 12 kB, go along; data.csv (2.1 GB) stays". */
+/** Return one line on the files and the folder, such as "3 files, 12 kB, go along; runs in a folder of its own". */
 export function summarizeFiles(plan: FilesPlan, choice: IFileChoice, trans: TranslationBundle): string {
+  const files = countFiles(plan, choice, trans);
+  return plan.own_folder ? trans.__('%1; runs in a folder of its own', files) : files;
+}
+
+/** Return which files go along and stay, such as "3 files, 12 kB, go along; data.csv (2.1 GB) stays". */
+function countFiles(plan: FilesPlan, choice: IFileChoice, trans: TranslationBundle): string {
   const going = plan.going.filter(file => !choice.leftOut.has(file.path));
   const size = formatBytes(going.reduce((sum, file) => sum + file.bytes, 0));
   const count =

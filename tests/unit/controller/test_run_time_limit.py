@@ -34,11 +34,12 @@ async def test_a_job_ends_at_its_own_limit_with_the_grace_of_a_pause(world):
     await world.step(3)
     await run_for(world, 60)
     assert world.job(job).phase == "running"
-    await run_for(world, 60)
-    assert world.job(job).phase == "cancelled"
-    assert world.job(job).sentence == (
-        "Ended: it reached the maximum running time of 90 s that you set for it. What it saved is kept."
-    )
+    world.clock.forward(60)
+    await world.step()
+    told = "it reached the maximum running time of 90 s that you set for it. What it saved is kept."
+    assert (world.job(job).phase, world.job(job).sentence) == ("cancelling", f"Ending: {told}")
+    await world.step(2)
+    assert (world.job(job).phase, world.job(job).sentence) == ("cancelled", f"Ended: {told}")
     assert [grace for _, _, grace in world.backend.stops] == [30]
     (entry,) = world.sql.audit(AuditFilter(object=job, action=Action.JOB_EVICT))
     assert entry.details["reason"] == "RUN_TIME_LIMIT"

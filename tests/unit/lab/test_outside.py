@@ -1,4 +1,4 @@
-"""A cell that leaves the folder of a job upwards is told if files go along, and nothing else."""
+"""A cell that leaves the folder of a job upwards, or uses a repository there, is told if files go along."""
 
 import pytest
 
@@ -50,6 +50,31 @@ def test_each_way_up_is_told_beside_its_cell(source):
     assert told("x = 1", source, "print(x)") == [1]
     assert told(source) == [None]
     assert told(source, going=()) == [], "the job runs in the notebook's folder"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "!git add -A && git commit -qm results",
+        "!cd src && git status",
+        "%%bash\npip list\ngit add -A",
+        "import subprocess\nsubprocess.run(['git', 'rev-parse', 'HEAD'], check=True)",
+        "import os\nos.system('git stash')",
+        "import git\ngit.Repo('.').index.add(['a'])",
+        "!dvc add data",
+    ],
+)
+def test_each_use_of_a_repository_is_told_beside_its_cell(source):
+    assert told("x = 1", source, "print(x)") == [1]
+    assert told(source, going=()) == [], "the job runs in the notebook's folder"
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["# git add\nx = 1", "!pip install git+https://example.org/a.git", "print('git add')", "%%bash\necho a git"],
+)
+def test_a_word_is_no_use_of_a_repository(source):
+    assert told(source) == []
 
 
 def test_another_cell_may_have_imported_the_function():
