@@ -49,7 +49,7 @@ $(VENV)/.installed: pyproject.toml jupyter_gq/labextension/package.json
 $(HUB55)/.installed: pyproject.toml jupyter_gq/labextension/package.json
 	$(PYTHON) -m venv $(HUB55)
 	$(HUB55)/bin/pip install -q --upgrade pip
-	$(HUB55)/bin/pip install -q "jupyterhub==5.5.*" "jupyterhub-kubespawner==7.0.*" "jupyterlab==4.4.*" "notebook>=7.4" -e ".[demo,hub,kubernetes]" pytest pytest-asyncio hypothesis rfc3987
+	$(HUB55)/bin/pip install -q --no-compile "jupyterhub==5.5.*" "jupyterhub-kubespawner==7.0.*" "jupyterlab==4.4.*" "notebook>=7.4" -e ".[demo,hub,kubernetes]" pytest pytest-asyncio hypothesis rfc3987
 	@touch $@
 
 # --- use --------------------------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ test: ## Run all tests, each tier in a pytest run of its own
 
 # Both lines wait for files, processes and databases: more side by side than a small machine has processors.
 test-unit: setup postgresql
-	$(PYTEST) -n 3 tests/unit tests/property tests/scenarios tests/conformance tests/docs tests/chart
+	$(PYTEST) -n 3 --dist worksteal tests/unit tests/property tests/scenarios tests/conformance tests/docs tests/chart
 	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder tests/contract tests/api tests/runner
 
 # A test that is given much to do is not stuck when it takes longer than the others may.
@@ -133,7 +133,7 @@ test-server: setup
 # See docs/decisions/0157-click-in-the-oldest-jupyterlab.md.
 # What these test does not depend on the version of the Hub.
 ANY_HUB := test_proxy.py test_real_service.py test_kube_outage.py test_driver_enforcers.py test_memory_limit.py test_lending.py \
-  test_lending_by_the_driver.py
+  test_lending_by_the_driver.py test_admission.py test_request.py test_kube_spawner.py
 
 test-hub: setup $(HUB55)/.installed
 	$(PYTEST) -n 2 --dist loadfile tests/hub

@@ -13,16 +13,12 @@ def fill(url):
     """Return a store in which something of everything was kept, and some of it forgotten."""
     store = SqlStore(url)
     store.take_over()
-    for number in range(450):
-        job = a_job(
-            "digits", "vision", id=f"job-{number}", owner="ann", state=State.PENDING if number % 2 else State.SUCCEEDED
-        )
-        record = Record(
-            workload=job,
-            detail=WorkloadDetail(sentence="ä\u0000", consecutive_losses=number),
-            idempotency_key=f"k{number}",
-        )
-        store.save([record], [NewEvent(at=Instant(number), owner="ann", kind="job", object=job.id, payload={"n": 1})])
+    records = [_make_record(number) for number in range(450)]
+    events = [
+        NewEvent(at=Instant(number), owner="ann", kind="job", object=record.workload.id, payload={"n": 1})
+        for number, record in enumerate(records)
+    ]
+    store.save(records, events)
     store.append_outputs("job-1", [OutputPiece(seq=n, payload={"op": "append", "cell": "c"}) for n in range(1, 351)])
     store.put_file("job-1", "bundle", bytes(range(256)) * 10_000)
     store.put_parts("ann", {"a" * 64: b"WIDTH = 7", "b" * 64: b"unused"}, Instant(5.0))
@@ -33,6 +29,15 @@ def fill(url):
     store.put_setting("policy", {"half_life": 3600}, [entry])
     store.prune_events(20)
     return store
+
+
+def _make_record(number):
+    state = State.PENDING if number % 2 else State.SUCCEEDED
+    return Record(
+        workload=a_job("digits", "vision", id=f"job-{number}", owner="ann", state=state),
+        detail=WorkloadDetail(sentence="ä\u0000", consecutive_losses=number),
+        idempotency_key=f"k{number}",
+    )
 
 
 def contents(store):
