@@ -34,6 +34,8 @@ _READY_SECONDS = 180.0
 #: Example notebook that a new server opens.
 FIRST_NOTEBOOK = "digits.ipynb"
 _STOP_SECONDS = 15.0
+#: Most times that processes which came meanwhile are ended, too. What is left then cannot be killed.
+_MOST_SWEEPS = 5
 #: Ports for servers: below those that Linux uses for outgoing connections (32768 and up), above well-known ones.
 _PORTS = range(20_000, 32_000)
 _HIGHEST_PORT = 65535
@@ -226,18 +228,25 @@ def reap_orphans(spare: frozenset[int]) -> None:
 def end_descendants(spare: frozenset[int] = frozenset()) -> None:
     """Terminate all descendants of this process; kill what is left after 5 s.
 
-    Children with an id in `spare`, and their descendants, are left alone.
+    Children with an id in `spare`, and their descendants, are left alone. A Hub that is ending may start its proxy
+    anew, so this looks again a few times.
     """
+    for _ in range(_MOST_SWEEPS):
+        family = _find_family(spare)
+        for process in family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.terminate()
+        _, left = psutil.wait_procs(family, timeout=5)
+        for process in left:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(left, timeout=5)
+
+
+def _find_family(spare: frozenset[int]) -> list[psutil.Process]:
+    """Return the descendants of this process, but for children with an id in `spare` and their descendants."""
     children = [process for process in psutil.Process().children() if process.pid not in spare]
-    family = [*children, *(each for process in children for each in _find_descendants(process))]
-    for process in family:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.terminate()
-    _, left = psutil.wait_procs(family, timeout=5)
-    for process in left:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
-    psutil.wait_procs(left, timeout=5)
+    return [*children, *(each for process in children for each in _find_descendants(process))]
 
 
 def _find_descendants(process: psutil.Process) -> list[psutil.Process]:

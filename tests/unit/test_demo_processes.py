@@ -10,7 +10,7 @@ import sys
 import psutil
 import pytest
 
-from jupyter_gq.demo.processes import DemoError, check_port, end_descendants, reap_orphans
+from jupyter_gq.demo.processes import DemoError, _set_subreaper, check_port, end_descendants, reap_orphans
 from tests.patience import until
 
 #: Prints the id of a child of its own, and waits.
@@ -52,6 +52,37 @@ def test_what_ran_before_is_left_alone_with_its_children(families):
     assert not runs(our_child)
     assert other.poll() is None
     assert runs(other_child)
+
+
+#: Starts another program when it is told to end, as a Hub starts its proxy anew.
+STARTS_ANOTHER = """
+import signal, subprocess, sys, time
+def end(*_):
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    print(child.pid, flush=True)
+    sys.exit()
+signal.signal(signal.SIGTERM, end)
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def subreaper():
+    _set_subreaper(enabled=True)
+    yield
+    _set_subreaper(enabled=False)
+
+
+@pytest.mark.usefixtures("subreaper")
+def test_what_was_started_while_the_others_ended_is_ended_too():
+    others = frozenset(process.pid for process in psutil.Process().children())
+    command = [sys.executable, "-c", STARTS_ANOTHER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout.readline() == "ready\n"
+        end_descendants(others)
+        late = int(program.stdout.readline())
+    assert not runs(late)
 
 
 def state(pid):
