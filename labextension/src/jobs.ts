@@ -449,6 +449,11 @@ export function formatGigabytes(mib: number): string {
   return value >= 10 || Number.isInteger(value) ? String(Math.round(value)) : value.toFixed(1);
 }
 
+/** Return whether a job was sent from a notebook, and not from a script, which has no cells. */
+export function isFromNotebook(job: Pick<JobSummary, 'notebook_path'>): boolean {
+  return job.notebook_path.endsWith('.ipynb');
+}
+
 /** Return whether the cells of a job are known: lists leave them out. */
 export function hasCells(job: JobSummary): job is JobView {
   return 'targets' in job;
