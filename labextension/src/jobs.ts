@@ -319,7 +319,8 @@ export function describeUnused(job: JobSummary, now: number, trans: TranslationB
   if (!job.unused_gpu || job.phase !== 'running') {
     return '';
   }
-  const time = formatMinutes(now - job.unused_gpu.since);
+  const seconds = now - job.unused_gpu.since;
+  const time = seconds < 60 ? trans.__('less than a minute') : formatMinutes(seconds);
   return trans.__('No GPU used for %1, although the job holds %2.', time, formatAmount(job, trans));
 }
 

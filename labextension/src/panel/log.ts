@@ -103,8 +103,8 @@ export class LogView extends Widget {
       if (task !== this._task || this._search !== null) {
         return; // the user has chosen something else meanwhile
       }
-      await this._showText(text);
       this._setNotice(this._describe(text, size));
+      await this._showText(text);
     } catch (reason) {
       this._setNotice(this._trans.__('The log could not be read. %1', describeError(reason)));
     }
@@ -143,8 +143,8 @@ export class LogView extends Widget {
     try {
       await search.searchOn();
       if (search === this._search) {
-        await this._showText(search.lines.join('\n'));
         this._setNotice(describeFound(search, this._trans));
+        await this._showText(search.lines.join('\n'));
       }
     } catch (reason) {
       if (search === this._search) {
@@ -161,6 +161,7 @@ export class LogView extends Widget {
     return size === null ? '' : describeShown(text, size, this._task, this._trans);
   }
 
+  /** Show a text above the notice, which is set before, so that a view that follows the end has the notice in sight. */
   private async _showText(text: string): Promise<void> {
     if (this.isDisposed) {
       return;
