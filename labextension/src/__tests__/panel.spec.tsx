@@ -176,6 +176,7 @@ describe('a row of the panel', () => {
     expect(button('Open result of digits').disabled).toBe(true);
     expect(all('button').map(words)).not.toContain('Cancel');
     expect(all('button').map(words)).not.toContain('Go to cell');
+    expect(all('dt').map(words)).toContain('Script');
     panel.dispose();
   });
 
