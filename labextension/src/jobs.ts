@@ -319,7 +319,8 @@ export function describeUnused(job: JobSummary, now: number, trans: TranslationB
   if (!job.unused_gpu || job.phase !== 'running') {
     return '';
   }
-  const time = formatMinutes(now - job.unused_gpu.since);
+  const seconds = now - job.unused_gpu.since;
+  const time = seconds < 60 ? trans.__('less than a minute') : formatMinutes(seconds);
   return trans.__('No GPU used for %1, although the job holds %2.', time, formatAmount(job, trans));
 }
 
@@ -447,6 +448,11 @@ export function formatMemory(notebook: NotebookView): string {
 export function formatGigabytes(mib: number): string {
   const value = mib / 1024;
   return value >= 10 || Number.isInteger(value) ? String(Math.round(value)) : value.toFixed(1);
+}
+
+/** Return whether a job was sent from a notebook, and not from a script, which has no cells. */
+export function isFromNotebook(job: Pick<JobSummary, 'notebook_path'>): boolean {
+  return job.notebook_path.endsWith('.ipynb');
 }
 
 /** Return whether the cells of a job are known: lists leave them out. */

@@ -13,7 +13,7 @@ import { DisposableDelegate } from '@lumino/disposable';
 import type { Numbers } from './attach/sweep';
 import { describeStates, findBest, nameSweep, readNumbers } from './attach/sweep';
 import type { JobPhase } from './jobs';
-import { isFinal, summarizeJob } from './jobs';
+import { isFinal, isFromNotebook, summarizeJob } from './jobs';
 import { connect } from './lifetime';
 import { stripControls } from './plain';
 import type { INewsFeed, ITraining } from './tokens';
@@ -27,6 +27,8 @@ export interface INews {
   readonly phase: JobPhase;
   /** Id of the job to which a click leads. */
   readonly job: string;
+  /** Whether the job was sent from a notebook, so that there is a cell to go to. */
+  readonly hasCell: boolean;
   /** Return the sentences of the news; the server is asked for them once for all listeners. */
   describe(): Promise<string>;
 }
@@ -114,7 +116,8 @@ function makeJobNews(job: JobSummary, trans: TranslationBundle): INews {
   const { id, name, phase } = job;
   const sentence =
     phase === 'paused' ? job.sentence : summarizeJob(job, job.finished_at ?? job.submitted_at, trans);
-  return { id, name, phase, job: id, describe: () => Promise.resolve(sentence) };
+  const describe = (): Promise<string> => Promise.resolve(sentence);
+  return { id, name, phase, job: id, hasCell: isFromNotebook(job), describe };
 }
 
 /** The sweeps that this page saw before their end, which is told once. */
@@ -167,7 +170,8 @@ class Sweeps {
     }
     const described = this._describe(jobs);
     const describe = (): Promise<string> => described;
-    const news = { id: group, name: nameSweep(jobs), phase: job.phase, job: job.id, describe };
+    const hasCell = isFromNotebook(job);
+    const news = { id: group, name: nameSweep(jobs), phase: job.phase, job: job.id, hasCell, describe };
     listeners.forEach(listener => listener.tell(news));
   }
 

@@ -85,7 +85,9 @@ async def asks_for_more_than_gpus(lab: LabPage, pictures: Path) -> None:
     await expect(dialog.get_by_label("CPU", exact=True)).to_have_attribute("aria-invalid", "true")
     await lab.ask_for_more(cpus="1", memory="512 MiB", expected="45 min")
     await expect(dialog).to_contain_text("Starts now")
+    await lab.page.set_viewport_size({**WIDE, "height": 960})  # the whole dialog is in the picture
     await lab.picture(pictures / "dialog-more.png")
+    await lab.page.set_viewport_size(WIDE)
     await assert_accessible(lab.page, DIALOG)
 
 

@@ -181,7 +181,7 @@ describe('a notebook that is opened again', () => {
     };
     const [copy, job] = await reopened(rename);
     await copy.print(job, 'epoch 1\n');
-    expect(copy.text()).toBe('');
+    expect([copy.phase(), copy.text()]).toEqual([null, '']);
     const [renamed, same] = await reopened(rename, true);
     await renamed.print(same, 'epoch 1\n');
     expect(renamed.text()).toBe('epoch 1\n');
@@ -206,15 +206,37 @@ describe('a notebook that is opened again', () => {
       await jest.advanceTimersByTimeAsync(SECOND);
       return desk;
     };
-    files.add('renamed-Copy1.ipynb');
-    const copy = await reopen('renamed-Copy1.ipynb');
-    await copy.print(job, 'epoch 2\n');
-    expect(copy.text()).toBe('epoch 1\n');
-    copy.bindings.dispose();
     const renamed = await reopen('renamed.ipynb');
     await renamed.print(job, 'epoch 2\n');
     expect(renamed.text()).toBe('epoch 1\nepoch 2\n');
+    renamed.bindings.dispose();
+    files.add('renamed-Copy1.ipynb');
+    const copy = await reopen('renamed-Copy1.ipynb');
+    await copy.print(job, 'epoch 3\n');
+    expect(copy.notebook.outputs()).toEqual([
+      { output_type: 'stream', name: 'stdout', text: 'epoch 1\nepoch 2\n' }
+    ]);
   });
+
+  it.each([
+    [0, null],
+    [1, 'done']
+  ] as const)(
+    'has the line of a job that is over in a copy with piece %s of its output, the last one: %s',
+    async (seq, shown) => {
+      const [desk] = await reopened(async (first, job) => {
+        first.isOver = true;
+        if (seq === 1) {
+          await first.print(job, 'end\n');
+        }
+        first.training.recordJob({ ...job, phase: 'done', finished_at: 2000, last_seq: seq });
+        await jest.advanceTimersByTimeAsync(SECOND);
+        first.training.recordJob({ ...job, phase: 'done', finished_at: 2000, last_seq: 1 });
+        first.notebook.context.path = 'other.ipynb';
+      });
+      expect(desk.phase()).toBe(shown);
+    }
+  );
 
   it('belongs to the old file after it was saved under another name', async () => {
     const [desk] = await bound();

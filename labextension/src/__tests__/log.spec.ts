@@ -127,6 +127,17 @@ describe('the log of a job', () => {
 describe('the size of a log', () => {
   const MIB = 1024 * 1024;
 
+  it('is in sight in a view that follows the end', async () => {
+    const view = await aLog();
+    training.server.answer('GET jobs/job-1/log/size', aLogSize(12 * MIB));
+    const measure = (): number => view.node.textContent?.length ?? 0;
+    Object.defineProperty(view.node, 'scrollHeight', { get: measure });
+    await view.refresh();
+    expect(view.node.textContent).toContain('of 13 MB are shown.');
+    expect(view.node.scrollTop).toBe(measure());
+    view.dispose();
+  });
+
   it('is told beside its end', async () => {
     const view = await aLog('x'.repeat(64 * 1024));
     expect(view.node.textContent).not.toContain('The last');

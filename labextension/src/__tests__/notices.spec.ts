@@ -91,6 +91,12 @@ describe('a job that this page knew before', () => {
     ]);
   });
 
+  it('leads to no cell if a script was sent, which has none', async () => {
+    await changes({ notebook_path: 'train.py' }, { notebook_path: 'train.py', phase: 'failed' });
+    const [{ options }] = Notification.manager.notifications;
+    expect(options.actions?.map(({ label }) => label)).toEqual(['Show job']);
+  });
+
   it('is told once, and not when it starts or is cancelled', async () => {
     await changes({ phase: 'waiting' }, { phase: 'running' });
     await changes({}, { phase: 'cancelled', finished_at: 1120 });

@@ -167,13 +167,16 @@ describe('a row of the panel', () => {
     panel.dispose();
   });
 
-  it('does not offer what is impossible: the result of a job that never ran, to cancel one that is over', async () => {
+  it('does not offer what is impossible: a result before a run, to cancel what is over, a cell of a script', async () => {
     const { panel, training } = await aPanel();
-    training.state = { ...training.state, jobs: [aJob({ phase: 'cancelled', run: 0, finished_at: NOW })] };
+    const over = { phase: 'cancelled', run: 0, finished_at: NOW, notebook_path: 'train.py' } as const;
+    training.state = { ...training.state, jobs: [aJob(over)] };
     panel.reveal('job-1');
     await draw(panel);
     expect(button('Open result of digits').disabled).toBe(true);
     expect(all('button').map(words)).not.toContain('Cancel');
+    expect(all('button').map(words)).not.toContain('Go to cell');
+    expect(all('dt').map(words)).toContain('Script');
     panel.dispose();
   });
 

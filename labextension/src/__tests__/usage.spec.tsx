@@ -218,6 +218,10 @@ describe('a job that uses no GPU', () => {
   it('says so in its line, with the time that goes on', () => {
     const job = aJob({ unused_gpu: UNUSED, sentence: `Running on 1 GPU. ${SENTENCE}` });
     expect(describeJob(job, 2080, ENGLISH)).toBe('No GPU used for 18 min, although the job holds 1 GPU.');
+    const soon = UNUSED.since + 59;
+    expect(describeJob(job, soon, ENGLISH)).toBe(
+      'No GPU used for less than a minute, although the job holds 1 GPU.'
+    );
     expect(omitUnused(job)).toBe('Running on 1 GPU.');
     expect(describeJob(aJob({ unused_gpu: undefined }), 2080, ENGLISH)).toBe('Runs.');
   });

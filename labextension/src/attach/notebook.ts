@@ -248,7 +248,7 @@ export class NotebookBindings implements IDisposable {
     if (job === null || this._isDisposed) {
       return;
     }
-    if (isElsewhere || job.targets.some(target => this._findCodeCell(target.cell_id) !== null)) {
+    if (isElsewhere || this._isCellCopy(cell, job)) {
       this._detachCopy(cell, job);
     }
     if (isElsewhere) {
@@ -265,9 +265,22 @@ export class NotebookBindings implements IDisposable {
     }
   }
 
-  /** Take the status line, with its buttons, off a copy of the cell whose job is not over: the line is the original's. */
+  /** Return whether the cell is a copy of another cell of this notebook, to which the output of the job goes. */
+  private _isCellCopy(cell: BoundCell, job: JobView): boolean {
+    return (
+      cell.findRefusal(job) === 'foreign' &&
+      job.targets.some(target => this._findCodeCell(target.cell_id) !== null)
+    );
+  }
+
+  /**
+   * Take the status line, with its buttons, off a copy unless the job is over and the copy has all of its output: the line
+   * is the original's.
+   *
+   * See docs/decisions/0313-take-the-line-of-a-job-off-copies.md.
+   */
   private _detachCopy(cell: BoundCell, job: JobView): void {
-    if (cell.findRefusal(job) === 'foreign' && !isFinal(job.phase) && this._writer.isHere) {
+    if (!cell.isSettled(job) && this._writer.isHere) {
       this._drop(cell.model.id);
       this._saver.runOwnChange(() => cell.detachCopy());
     }

@@ -8,7 +8,8 @@ import {
   formatAmount,
   formatOrdinal,
   hasDevices,
-  hasPaused
+  hasPaused,
+  isFromNotebook
 } from '../jobs';
 import { stripControls } from '../plain';
 import { describeRequest } from '../send/values';
@@ -50,7 +51,10 @@ export function listDetails(job: JobSummary, now: number, trans: TranslationBund
     [trans.__('Disk'), job.disk],
     [trans.__('Sent'), formatClock(job.submitted_at, now)],
     [trans.__('Ended'), job.finished_at === null ? null : formatClock(job.finished_at, now)],
-    [trans.__('Notebook'), stripControls(job.notebook_path) || null]
+    [
+      isFromNotebook(job) ? trans.__('Notebook') : trans.__('Script'),
+      stripControls(job.notebook_path) || null
+    ]
   ];
   return rows.filter((row): row is [string, string] => row[1] !== null);
 }

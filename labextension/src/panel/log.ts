@@ -103,8 +103,7 @@ export class LogView extends Widget {
       if (task !== this._task || this._search !== null) {
         return; // the user has chosen something else meanwhile
       }
-      await this._showText(text);
-      this._setNotice(this._describe(text, size));
+      await this._show(text, this._describe(text, size));
     } catch (reason) {
       this._setNotice(this._trans.__('The log could not be read. %1', describeError(reason)));
     }
@@ -143,8 +142,7 @@ export class LogView extends Widget {
     try {
       await search.searchOn();
       if (search === this._search) {
-        await this._showText(search.lines.join('\n'));
-        this._setNotice(describeFound(search, this._trans));
+        await this._show(search.lines.join('\n'), describeFound(search, this._trans));
       }
     } catch (reason) {
       if (search === this._search) {
@@ -161,13 +159,15 @@ export class LogView extends Widget {
     return size === null ? '' : describeShown(text, size, this._task, this._trans);
   }
 
-  private async _showText(text: string): Promise<void> {
+  /** Show a text and the notice below it; a view that follows the end has the notice in sight. */
+  private async _show(text: string, notice: string): Promise<void> {
     if (this.isDisposed) {
       return;
     }
     const { node } = this;
     const follows = node.scrollHeight - node.scrollTop - node.clientHeight < 40;
     await this._text.renderModel(new MimeModel({ data: { [LOG_MIME]: text } }));
+    this._setNotice(notice);
     if (follows) {
       node.scrollTop = node.scrollHeight;
     }

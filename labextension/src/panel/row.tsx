@@ -7,6 +7,7 @@ import {
   describeAmount,
   isCancellable,
   isFinal,
+  isFromNotebook,
   isWaiting,
   lookOf,
   nameAgain,
@@ -163,11 +164,13 @@ function Actions({
   const name = job.name || trans.__('unnamed job');
   return (
     <div className="jp-gq-details-actions">
-      <Action
-        label={trans.__('Go to cell')}
-        about={trans.__('of %1', name)}
-        onClick={() => actions.goToCell(job)}
-      />
+      {isFromNotebook(job) && (
+        <Action
+          label={trans.__('Go to cell')}
+          about={trans.__('of %1', name)}
+          onClick={() => actions.goToCell(job)}
+        />
+      )}
       <Action label={trans.__('Log')} about={trans.__('of %1', name)} onClick={() => actions.openLog(job)} />
       <Action
         label={trans.__('Open result')}

@@ -1,6 +1,5 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
-import { PathExt } from '@jupyterlab/coreutils';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -8,6 +7,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { actOnJob } from '../acts';
 import { findFailedCell, openNotebook, selectCell } from '../attach/locate';
 import { hashSource } from '../bundle/hash';
+import { isFromNotebook } from '../jobs';
 import { definePlugin } from '../lifetime';
 import { stripControls } from '../plain';
 import { repeatJob } from '../send/again';
@@ -111,7 +111,7 @@ class Resender {
 
   /** Open the notebook of a job with its kernel. Raises an error if the job did not come from a notebook that exists. */
   private async _open(job: JobView): Promise<NotebookPanel | null> {
-    if (PathExt.extname(job.notebook_path) !== '.ipynb') {
+    if (!isFromNotebook(job)) {
       throw new Error(
         this._trans.__(
           '%1 was not sent from a notebook. Send it again from where it came.',

@@ -28,16 +28,12 @@ export const notify = definePlugin({
 
 async function notifyUser(app: JupyterFrontEnd, news: INews, trans: TranslationBundle): Promise<void> {
   const { job } = news;
-  const actions = [
-    {
-      label: trans.__('Go to cell'),
-      callback: (): void => void app.commands.execute(CommandIDs.goToCell, { job })
-    },
-    {
-      label: trans.__('Show job'),
-      callback: (): void => void app.commands.execute(CommandIDs.showJob, { job })
-    }
-  ];
+  const offer = (label: string, command: string): Notification.IAction => ({
+    label,
+    callback: () => void app.commands.execute(command, { job })
+  });
+  const show = offer(trans.__('Show job'), CommandIDs.showJob);
+  const actions = news.hasCell ? [offer(trans.__('Go to cell'), CommandIDs.goToCell), show] : [show];
   const message = fitToast(`${quoteName(news.name)}: ${await news.describe()}`);
   switch (news.phase) {
     case 'done':
