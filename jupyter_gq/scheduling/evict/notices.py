@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from jupyter_gq.domain.workload import Workload
-from jupyter_gq.scheduling.quota.limits import ExceededLimit
+from jupyter_gq.scheduling.quota.limits import QueueLimit
 from jupyter_gq.scheduling.wording import (
     describe_duration,
     describe_gpus,
@@ -109,14 +109,19 @@ def describe_move(victim: Workload, by: Workload, nodes: Sequence[str]) -> str:
     )
 
 
-def describe_over_limit(victim: Workload, broken: ExceededLimit) -> str:
-    """Return the sentence for work in a queue whose limit was lowered."""
+def describe_over_limit(victim: Workload, broken: QueueLimit, too_low: QueueLimit | None) -> str:
+    """Return the sentence for work in a queue whose limit was lowered.
+
+    `too_low` is a limit under which the work could not start again; None if there is none.
+    """
     lowered = f"the limit of {broken.account.queue.name} was lowered to {broken.amount}"
     if isinstance(victim, Replica):
         return f"{_runs_on(victim)}: {lowered}. {_GROWS} when there is room under it."
-    if not broken.admits(victim):
+    if too_low is not None:
+        than = f" than the limit of {too_low.account.queue.name}, {too_low.amount}" * (too_low != broken)
         return (
-            f"Paused: {lowered}, and it needs more. Ask for less, move it to another queue, or wait for a higher limit."
+            f"Paused: {lowered}, and it needs more{than}. "
+            "Ask for less, move it to another queue, or wait for a higher limit."
         )
     return f"Paused: {lowered}. Continues by itself when there is room under it."
 
