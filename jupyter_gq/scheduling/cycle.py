@@ -7,6 +7,7 @@ Steps
 3. Admit what fits, with or without devices, best queue first, and nominate work for devices that are being freed.
    Running elastic work takes part for one replica at a time, within fair shares.
 4. Consolidate. 5. Reclaim across queues. 6. Preempt inside a queue.
+   Steps 4 to 6 are first taken for work that its queue deserves, and then for all work.
    Gangs that lost tasks too long ago go back to their queues, and reservations end whose owners no limit allows to
    start any more. Steps 3 to 6 are repeated with these devices.
 7. Give victims that could take devices from others their new places at once; reprieve victims that need not go, before
@@ -28,6 +29,7 @@ from .admit.reservations import cancel_obsolete, make_reservations, place_elsewh
 from .admit.start import admit_nominee, may_fit_now, may_fit_soon, try_admit, try_nominate, try_place
 from .decision import Decision
 from .evict.consolidate import consolidate
+from .evict.deserved import is_deserved
 from .evict.drain import drain
 from .evict.lost_queues import tell_lost_queues
 from .evict.over_limit import enforce_limits
@@ -53,6 +55,7 @@ from .state.instructions import instructions_of
 from .state.launch_capacity import split_by_capacity
 from .state.reservations import Reservations
 from .workloads import gang
+from .workloads.request_class import WorkloadTest, any_workload
 from .workloads.seniority import by_seniority
 
 
@@ -107,16 +110,25 @@ def allocate(inputs: CycleInputs, allocations: Allocations, reservations: Reserv
     """Admit, consolidate, reclaim and preempt, in rounds, until a round undoes nothing that was placed before.
 
     Work that was admitted and then had to give way makes room for other work in the next round. So does room that
-    victims leave over: it is given away in the order of admission at the end, and moves may bring it together.
+    victims leave over: it is given away in the order of admission, and at the end moves may bring it together.
     """
+
+    def make_room(whom: WorkloadTest) -> bool:
+        """Move and evict for the work of which `whom` is true; tell whether something was undone."""
+        stopping = len(evictions.stopping)
+        consolidate(inputs, allocations, reservations, evictions, whom)
+        undone = reclaim(inputs, allocations, evictions, whom) | preempt(inputs, allocations, evictions, whom)
+        if len(evictions.stopping) > stopping:
+            admit(inputs.index, allocations, evictions)
+        return undone
+
+    deserved = partial(is_deserved, inputs.index, allocations, evictions)
     for _ in rounds(inputs.index):
+        stopping = len(evictions.stopping)
         admit(inputs.index, allocations, evictions)
         lend_idle_shares(inputs, allocations, evictions)
-        consolidate(inputs, allocations, reservations, evictions)
-        stopping = len(evictions.stopping)
-        if not (reclaim(inputs, allocations, evictions) | preempt(inputs, allocations, evictions)):
+        if not (make_room(deserved) | make_room(any_workload)):
             if len(evictions.stopping) > stopping:
-                admit(inputs.index, allocations, evictions)
                 consolidate(inputs, allocations, reservations, evictions)
             break
 

@@ -1,4 +1,4 @@
-"""The accounts at the end of a cycle, compared with those that the functions of the core give for what was decided."""
+"""The accounts and the ledger at the end of a cycle, compared with what the core gives for what was decided."""
 
 from dataclasses import replace
 
@@ -13,6 +13,8 @@ from jupyter_gq.scheduling.state.cycle_state import CycleState
 def accounts_follow_what_was_decided(state: CycleState, policy: Policy) -> None:
     """Assert that each account is what it was at the beginning, with all that the cycle admits, nominates and stops.
 
+    In the ledger, as much of each device is nominated as nominees and work that moves get of it.
+
     Work that moves counts at its new place. Idle notebooks whose time has not come count as gone for the work that
     waits for it.
     """
@@ -24,6 +26,7 @@ def accounts_follow_what_was_decided(state: CycleState, policy: Policy) -> None:
         usage.add_admitted(started)
     for name, place in allocations.nominated.items():
         usage.add_nominated(allocations.nominee(name), place)
+        again.ledger.nominate(allocations.nominee(name), place)
     awaited = {each.id: each for waits in state.findings.awaited_notebooks.values() for each in waits}
     gone = [evictions.stopping[name] for name, each in evictions.evicted.items() if isinstance(each, Evict)]
     gone += [eviction.replica for eviction in evictions.replicas.values()]
@@ -32,6 +35,8 @@ def accounts_follow_what_was_decided(state: CycleState, policy: Policy) -> None:
         usage.add_held(each, -1, now=False)
     for name, place in evictions.migrations.items():
         usage.add_held(replace(index.workloads[name], placement=place), now=False)
+        again.ledger.nominate(index.workloads[name], place)
+    assert index.ledger._sums.nominated == again.ledger._sums.nominated
     assert _sums(index.accounts) == _sums(again.accounts)
 
 

@@ -6,6 +6,8 @@ Only to start work: moves are made only for a workload that its queue may start 
 preemptible) and that then starts. So each set of moves brings one more workload to run, and moves end when they could
 help no pending workload.
 
+Deserved work first: nothing moves for other work before deserved work has got what it may evict. See `deserved`.
+
 Not for what was just stopped: for work above the quota of its queue that went back to its queue within
 `Policy.moved_after`, nothing moves. Else one eviction could lead to several moves. See
 docs/decisions/0284-move-nothing-for-work-that-was-just-stopped.md.
@@ -48,6 +50,7 @@ from jupyter_gq.scheduling.state.reservations import Reservations
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.disruption import by_disruption
 from jupyter_gq.scheduling.workloads.replicas import Replica
+from jupyter_gq.scheduling.workloads.request_class import WorkloadTest, any_workload
 
 from . import notices
 
@@ -62,9 +65,13 @@ Place = tuple[TaskPlacement, ...]
 
 
 def consolidate(
-    inputs: CycleInputs, allocations: Allocations, reservations: Reservations, evictions: Evictions
+    inputs: CycleInputs,
+    allocations: Allocations,
+    reservations: Reservations,
+    evictions: Evictions,
+    whom: WorkloadTest = any_workload,
 ) -> None:
-    """Give pending workloads a place by moving other work, in the job order.
+    """Give pending workloads of which `whom` is true a place by moving other work, in the job order.
 
     Does nothing if the policy forbids moves.
     """
@@ -74,13 +81,17 @@ def consolidate(
     reserved = sum(map(gang.smallest, reservations.owners()))
 
     def promising(workload: Workload) -> bool:
-        """Return False if the workload needs more than is free or being freed, even with all reserved devices."""
+        """Return False if the workload needs more than is free or being freed, even with all reserved devices.
+
+        The same holds if `whom` is false.
+        """
         pool = allocations.account(workload).queue.pool
-        return allocations.ledger.total(pool, View.FUTURE) + reserved >= gang.smallest(workload)
+        is_enough = allocations.ledger.total(pool, View.FUTURE) + reserved >= gang.smallest(workload)
+        return is_enough and whom(workload)
 
     order = job_order(inputs.index, allocations, evictions, promising, by_pool=True)
     while (workload := order.next()) is not None:
-        if _was_just_stopped(inputs, allocations, workload) or search.help(workload):
+        if _was_just_stopped(inputs, allocations, workload) or (whom(workload) and search.help(workload)):
             order.done()
         else:
             order.skip_class()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from jupyter_gq.domain.workload import Workload
-from jupyter_gq.scheduling.quota.limits import ExceededLimit
+from jupyter_gq.scheduling.quota.limits import QueueLimit
 from jupyter_gq.scheduling.wording import (
     describe_duration,
     describe_gpus,
@@ -115,13 +115,16 @@ def describe_move(victim: Workload, by: Workload, nodes: Sequence[str]) -> str:
     )
 
 
-def describe_over_limit(victim: Workload, broken: ExceededLimit) -> str:
-    """Return the sentence for work in a queue whose limit was lowered."""
+def describe_over_limit(victim: Workload, broken: QueueLimit, too_low: QueueLimit | None) -> str:
+    """Return the sentence for work in a queue whose limit was lowered.
+
+    `too_low` is a limit under which the work could not start again, so that nothing is promised; None if there is none.
+    """
     lowered = f"the limit of {broken.account.queue.name} was lowered to {broken.amount}"
     if isinstance(victim, Replica):
         return f"{_runs_on(victim)}: {lowered}. {_GROWS} when there is room under it."
-    if not broken.admits(victim):
-        return f"Paused: {lowered}, less than it needs."
+    if too_low is not None:
+        return f"Paused: {lowered}, less than it needs." if too_low == broken else f"Paused: {lowered}."
     return f"Paused: {lowered}. Continues by itself when there is room under it."
 
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.quota.accounts import Account
-from jupyter_gq.scheduling.quota.limits import ExceededLimit, exceeded_limits, exceeded_limits_above
+from jupyter_gq.scheduling.quota.limits import QueueLimit, exceeded_limits, exceeded_limits_above, first_limit_below
 from jupyter_gq.scheduling.quota.reclaim_rights import is_above_host_quota
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
@@ -47,10 +47,10 @@ def enforce_limits(index: ClusterIndex, allocations: Allocations, evictions: Evi
                 for each in (*allocations.replicas.surplus_of(victim), victim):
                     gone.add(each.id)
                     allocations.release(each)
-                    _evict(evictions, each, broken)
+                    _evict(allocations, evictions, each, broken)
 
 
-def _exceeded_limit(allocations: Allocations, victim: Workload, *, entitled: bool) -> ExceededLimit | None:
+def _exceeded_limit(allocations: Allocations, victim: Workload, *, entitled: bool) -> QueueLimit | None:
     """Return an exceeded limit of a queue on the victim's path, of a resource that the victim holds.
 
     Returns None if there is none. If `entitled` is false, a limit counts only if each queue from the leaf up to that
@@ -61,7 +61,7 @@ def _exceeded_limit(allocations: Allocations, victim: Workload, *, entitled: boo
     return next((each for each in broken if entitled or _is_over_quota_below(each, chain)), None)
 
 
-def _is_over_quota_below(broken: ExceededLimit, chain: Sequence[Account]) -> bool:
+def _is_over_quota_below(broken: QueueLimit, chain: Sequence[Account]) -> bool:
     """Tell whether each queue from the leaf to the one with the exceeded limit is above its quota of the resource."""
     path = tuple(chain[: chain.index(broken.account) + 1])
     if broken.which is None:
@@ -69,16 +69,17 @@ def _is_over_quota_below(broken: ExceededLimit, chain: Sequence[Account]) -> boo
     return is_above_host_quota(path, broken.which)
 
 
-def _evict(evictions: Evictions, victim: Workload, broken: ExceededLimit) -> None:
+def _evict(allocations: Allocations, evictions: Evictions, victim: Workload, broken: QueueLimit) -> None:
     """Decide the eviction of one released victim because of the limit that its queue exceeds."""
+    too_low = first_limit_below(allocations.account(victim), victim)
     if isinstance(victim, Replica):
         evictions.evict_replica(
             ReplicaEviction(
                 replica=victim,
                 reason=EvictReason.QUOTA_LOWERED,
                 by=None,
-                sentence=lambda replica: notices.describe_over_limit(replica, broken),
+                sentence=lambda replica: notices.describe_over_limit(replica, broken, too_low),
             )
         )
     else:
-        evictions.evict(victim, EvictReason.QUOTA_LOWERED, None, notices.describe_over_limit(victim, broken))
+        evictions.evict(victim, EvictReason.QUOTA_LOWERED, None, notices.describe_over_limit(victim, broken, too_low))

@@ -28,6 +28,7 @@ from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.disruption import disruption
+from jupyter_gq.scheduling.workloads.request_class import WorkloadTest, any_workload
 
 from . import reclaim
 from .reclaim import Sources
@@ -37,20 +38,26 @@ from .victims import VictimIndex
 from .within_share import make_room_within_share
 
 
-def preempt(inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> bool:
+def preempt(
+    inputs: CycleInputs, allocations: Allocations, evictions: Evictions, whom: WorkloadTest = any_workload
+) -> bool:
     """Admit or nominate pending work by evicting work of lower priority in its queue, until no workload can be helped.
 
-    If that is not enough for a workload, work of other queues goes as well, by the rules of reclaim. Returns True if
-    something was undone that this cycle had admitted or nominated, so that other work may fit now.
+    If that is not enough for a workload, work of other queues goes as well, by the rules of reclaim. Only work of which
+    `whom` is true is served. Returns True if something was undone that this cycle had admitted or nominated, so that
+    other work may fit now.
     """
     priorities = inputs.index.priorities
     if not priorities.differ():
         return False
 
-    def find(workload: Workload, victims: VictimIndex) -> list[Workload] | None:
-        return _preempt_for(inputs.policy, allocations, workload, victims)
+    def promising(workload: Workload) -> bool:
+        return priorities.any_lower(workload) and whom(workload)
 
-    return evict_in_rounds(inputs, allocations, evictions, Strategy(promising=priorities.any_lower, find_victims=find))
+    def find(workload: Workload, victims: VictimIndex) -> list[Workload] | None:
+        return _preempt_for(inputs.policy, allocations, workload, victims) if whom(workload) else None
+
+    return evict_in_rounds(inputs, allocations, evictions, Strategy(promising=promising, find_victims=find))
 
 
 def _preempt_for(

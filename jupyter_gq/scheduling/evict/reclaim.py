@@ -50,6 +50,7 @@ from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.workloads import gang
+from jupyter_gq.scheduling.workloads.request_class import WorkloadTest, any_workload
 
 from .rights import ABOVE, WITHIN, Rights
 from .rounds import Strategy, evict_in_rounds
@@ -71,18 +72,22 @@ class Sources:
     left_out: Callable[[], Iterable[Workload]] = tuple
 
 
-def reclaim(inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> bool:
+def reclaim(
+    inputs: CycleInputs, allocations: Allocations, evictions: Evictions, whom: WorkloadTest = any_workload
+) -> bool:
     """Admit or nominate pending work within its queue's fair share by evicting work of other queues.
+
+    Only work of which `whom` is true is served.
 
     Goes on until no workload can be helped. Returns True if something was undone that this cycle had admitted or
     nominated, so that other work may fit now.
     """
 
     def promising(workload: Workload) -> bool:
-        return is_promising(allocations, workload)
+        return is_promising(allocations, workload) and whom(workload)
 
     def find(workload: Workload, victims: VictimIndex) -> list[Workload] | None:
-        return _reclaim_for(inputs.policy, allocations, workload, victims)
+        return _reclaim_for(inputs.policy, allocations, workload, victims) if promising(workload) else None
 
     return evict_in_rounds(inputs, allocations, evictions, Strategy(promising=promising, find_victims=find))
 
@@ -90,12 +95,10 @@ def reclaim(inputs: CycleInputs, allocations: Allocations, evictions: Evictions)
 def _reclaim_for(
     policy: Policy, allocations: Allocations, workload: Workload, victims: VictimIndex
 ) -> list[Workload] | None:
-    """Place the workload, by releasing work of other queues if needed, and return the released victims.
+    """Place a promising workload, by releasing work of other queues if needed, and return the released victims.
 
     None means that the workload got no place. An empty list means that no victim was needed.
     """
-    if not is_promising(allocations, workload):
-        return None
     if may_fit_soon(allocations, workload) and try_place(allocations, workload):
         return []
     return take_from_others(policy, allocations, workload, victims)

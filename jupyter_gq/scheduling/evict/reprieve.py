@@ -88,7 +88,7 @@ def _reprieve_workloads(
         elif _may_stay(instruction):
             stays = _take_back(index, allocations, victim, instruction.by)
             if is_lost and not stays:
-                stays = _take_back_from_guests(inputs, allocations, victim, instruction.by, list(lost.values()))
+                stays = _take_back_from_nominees(inputs, allocations, victim, instruction.by, list(lost.values()))
         if stays:
             found.append(instruction)
             evictions.reprieve(victim)
@@ -111,7 +111,7 @@ def _victims_of_lost(index: ClusterIndex, allocations: Allocations, evictions: E
         for name, each in evictions.evicted.items()
         if _may_stay(each)
         and each.by is not None
-        and (each.by not in served or evictions.was_to_move(name))
+        and (each.by not in served or evictions.lost_its_move(name))
         and name not in evictions.migrations
     }
     replicas = (each for each in evictions.replicas.values() if _may_replica_stay(each, evictions))
@@ -133,7 +133,7 @@ def _reprieve_replicas(
         is_lost = lost.pop(replica.id, None) is not None
         stays = _take_back(inputs.index, allocations, replica, eviction.by)
         if is_lost and not stays:
-            stays = _take_back_from_guests(inputs, allocations, replica, eviction.by, list(lost.values()))
+            stays = _take_back_from_nominees(inputs, allocations, replica, eviction.by, list(lost.values()))
         if stays:
             found.append(eviction)
             evictions.reprieve_replica(replica)
@@ -151,27 +151,27 @@ def _may_stay(instruction: Evict | Suspend) -> bool:
     return isinstance(instruction, Evict) and instruction.reason not in _UNCONDITIONAL
 
 
-def _take_back_from_guests(
+def _take_back_from_nominees(
     inputs: CycleInputs, allocations: Allocations, victim: Workload, preemptor: str | None, others: Sequence[Workload]
 ) -> bool:
-    """Do what `_take_back` does after guests at the victim's nodes have lost their nominations.
+    """Do what `_take_back` does after nominees without a right to the victim have lost their nominations at its nodes.
 
-    Guests that still fit beside the victim keep their nominations, and all do if that does not help. `others` are the
+    Nominees that still fit beside the victim keep their nominations, and all do if that does not help. `others` are the
     victims of lost preemptors that are asked later.
     """
-    guests = _guests_of(inputs, allocations, victim, preemptor, others)
-    places = {guest.id: allocations.withdraw(guest) for guest in guests}
+    nominees = _nominees_without_right(inputs, allocations, victim, preemptor, others)
+    places = {nominee.id: allocations.withdraw(nominee) for nominee in nominees}
     stays = _take_back(inputs.index, allocations, victim, preemptor)
-    for guest in guests:
+    for nominee in nominees:
         if stays:
-            with allocations.lifting_reservations(guest):
-                allocations.nominate_at(guest, places[guest.id])
+            with allocations.lifting_reservations(nominee):
+                allocations.nominate_at(nominee, places[nominee.id])
         else:
-            allocations.nominate_again(guest, places[guest.id])
+            allocations.nominate_again(nominee, places[nominee.id])
     return stays
 
 
-def _guests_of(
+def _nominees_without_right(
     inputs: CycleInputs, allocations: Allocations, victim: Workload, preemptor: str | None, others: Sequence[Workload]
 ) -> list[Workload]:
     """Return the work that is nominated for a node of the victim, without the right that the victim goes for it.

@@ -207,8 +207,9 @@ class _Explainer:
         on_devices = owners_on_devices(self._inputs.index.holders.lenders, self._reservations, workload, place)
         if owners and {each.id for each in on_devices}.isdisjoint(each.id for each in owners):
             return partial(reasons.explain_reserved_host, owners, numbers, self._inputs.now)
-        # A reservation that moved away in this cycle was in the way: its owner is not at this place any more.
-        owners = owners or self._reservations.owners()
+        if not owners:  # a reservation that moved away in this cycle was in the way
+            devices, every = devices_of(place), self._reservations.owners()
+            owners = [each for each in every if not devices.isdisjoint(devices_of(each.reserved))] or every
         return partial(reasons.explain_reserved_devices, owners, numbers, self._inputs.now)
 
     def _numbers(self, workload: Workload) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Limits of GPUs, CPU and memory that a queue exceeds, each by itself.
+"""Limits of GPUs, CPU and memory of queues, each by itself, and which of them a queue exceeds.
 
 A limit is exceeded if its queue will be above it once everything that was told to stop has stopped.
 """
@@ -15,15 +15,15 @@ from .accounts import UNSAID, Account
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ExceededLimit:
-    """A limit that its queue exceeds."""
+class QueueLimit:
+    """A limit of a queue that has one for this resource."""
 
     account: Account
     #: The limited resource: CPU (0) or memory (1) of nodes; None = GPUs.
     which: int | None
 
     def concerns(self, unit: Workload) -> bool:
-        """Tell whether the workload or replica holds some of the resource whose limit is exceeded."""
+        """Tell whether the workload or replica holds some of the limited resource."""
         return bool(gang.held(unit) if self.which is None else gang.held_host(unit)[self.which])
 
     def admits(self, unit: Workload) -> bool:
@@ -33,6 +33,13 @@ class ExceededLimit:
         return gang.smallest_host(unit)[self.which] <= (self.account.host_limits[self.which] or 0)
 
     @property
+    def is_exceeded(self) -> bool:
+        """Whether the queue will use more than the limit."""
+        if self.which is None:
+            return self.account.lasting > (self.account.queue.limit or NO_GPU)
+        return self.account.host_lasting[self.which] > (self.account.host_limits[self.which] or 0)
+
+    @property
     def amount(self) -> str:
         """The limit in words, such as "2 GPUs", "8 CPU cores" or "512 GiB of memory"."""
         if self.which is None:
@@ -40,16 +47,29 @@ class ExceededLimit:
         return describe_host_amount(self.which, self.account.host_limits[self.which] or 0) + " of memory" * self.which
 
 
-def exceeded_limits(account: Account) -> Iterator[ExceededLimit]:
+def exceeded_limits(account: Account) -> Iterator[QueueLimit]:
     """Yield the limits of this one queue that it exceeds."""
-    if account.queue.limit is not None and account.lasting > account.queue.limit:
-        yield ExceededLimit(account=account, which=None)
+    return (each for each in _limits_of(account) if each.is_exceeded)
+
+
+def first_limit_below(account: Account, unit: Workload) -> QueueLimit | None:
+    """Return the first limit, from a leaf queue up, that is lower than the least that the unit needs; None if none is.
+
+    Usage does not count. Such a unit cannot start again before the limit is raised.
+    """
+    return next((limit for each in account.chain for limit in _limits_of(each) if not limit.admits(unit)), None)
+
+
+def _limits_of(account: Account) -> Iterator[QueueLimit]:
+    """Yield the limits of this one queue."""
+    if account.queue.limit is not None:
+        yield QueueLimit(account=account, which=None)
     if account.host_limits != UNSAID:
-        for which, (limit, lasting) in enumerate(zip(account.host_limits, account.host_lasting, strict=True)):
-            if limit is not None and lasting > limit:
-                yield ExceededLimit(account=account, which=which)
+        for which, limit in enumerate(account.host_limits):
+            if limit is not None:
+                yield QueueLimit(account=account, which=which)
 
 
-def exceeded_limits_above(account: Account, unit: Workload) -> Iterator[ExceededLimit]:
+def exceeded_limits_above(account: Account, unit: Workload) -> Iterator[QueueLimit]:
     """Yield the exceeded limits of a leaf queue and its ancestors, for the resources of which the unit holds some."""
     return (exceeded for each in account.chain for exceeded in exceeded_limits(each) if exceeded.concerns(unit))

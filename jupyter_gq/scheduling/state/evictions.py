@@ -84,7 +84,7 @@ class Evictions:
         self.evicted[name] = Evict(workload=name, reason=reason, by=by, sentence=sentence)
         del self.migrations[name]
 
-    def was_to_move(self, name: str) -> bool:
+    def lost_its_move(self, name: str) -> bool:
         """Tell whether `end_move` has turned the planned move of a workload into an eviction."""
         return name in self._moved_for
 

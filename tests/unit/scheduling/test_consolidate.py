@@ -368,3 +368,42 @@ def test_a_mover_goes_on_where_other_victims_suffice():
     victims = dict.fromkeys(("first", "second"), (EvictReason.RECLAIMED, "wide"))
     assert told(decision) == {**victims, "small": (EvictReason.CONSOLIDATED, "single")}
     assert sorted(admitted(decide(stopped(apply(snapshot, decision))))) == ["single", "small", "wide"]
+
+
+# --- deserved work goes first
+
+
+def mover_within_its_quota():
+    """A job within the quota of `own` on the device of model A, a borrower on that of model B, each half a GPU."""
+    first, second = a_device("n-0"), a_device("n-1", 1)
+    node = Node(name="n", devices=(replace(first, model="A"), replace(second, model="B")))
+    cluster = Cluster().queue("own", 0.5).queue("deserving", 1).queue("none").queue("also-none")
+    cluster.nodes.append(node)
+    return cluster.add(
+        running(a_job("within", "own", 0.5), "n-0"), running(of_model(a_job("borrower", "none", 0.5), "B"), "n-1")
+    )
+
+
+def test_nothing_within_its_quota_moves_for_a_borrower_to_where_deserved_work_may_evict():
+    """Nobody could evict `within` beside the borrower, so `deserved` would wait for ever."""
+    cluster = mover_within_its_quota().add(
+        of_model(a_job("borrows", "also-none", submitted=1), "A"),
+        of_model(a_job("deserved", "deserving", submitted=2), "B"),
+    )
+    decision = decide(cluster.snapshot())
+    assert told(decision) == {"borrower": (EvictReason.RECLAIMED, "deserved")}
+
+
+def test_nothing_moves_for_a_borrower_to_where_deserved_work_may_stop_lower_priorities():
+    """As above, where all of the quota of `deserving` is used by work that goes for `deserved`."""
+    cluster = mover_within_its_quota().add(of_model(a_job("borrows", "also-none", submitted=1), "A"))
+    cluster.workloads[1] = running(of_model(a_job("low", "deserving", 0.5), "B"), "n-1")
+    cluster.add(of_model(a_job("deserved", "deserving", priority=1, submitted=2), "B"))
+    decision = decide(cluster.snapshot())
+    assert told(decision) == {"low": (EvictReason.PREEMPTED, "deserved")}
+
+
+def test_work_moves_for_a_borrower_where_no_deserved_work_waits():
+    cluster = mover_within_its_quota().add(of_model(a_job("borrows", "also-none", submitted=1), "A"))
+    decision = decide(cluster.snapshot())
+    assert told(decision) == {"within": (EvictReason.CONSOLIDATED, "borrows")}

@@ -83,6 +83,15 @@ def test_a_lowered_limit_of_processors_is_obeyed_by_those_who_use_some():
     assert run_cycle(after, Policy(), NOW).instructions == ()
 
 
+def test_work_that_a_limit_further_up_does_not_admit_is_not_told_that_it_continues():
+    """The limit of GPUs admits `wide`, and the limit of cores of the department does not."""
+    cluster = with_room(Cluster().node("n", 2).queue("d", 2, cpu_limit=2000).queue("q", 1, limit=1, parent="d"))
+    cluster.add(running(a_job("old", "q"), "n-0"), running(cores(a_job("wide", "q"), 3), "n-1", since=9))
+    (instruction,) = run_cycle(cluster.snapshot(), Policy(), NOW).instructions
+    assert instruction.workload == "wide"
+    assert instruction.sentence == "Paused: the limit of q was lowered to 1 GPU."
+
+
 def test_one_of_memory_too_and_what_cannot_be_paused_stays():
     cluster = with_room(Cluster().node("n", 4).queue("q", 4, memory_limit=MiB(10)))
     for name, preemptible, since in (("old", True, 0), ("fixed", False, 9)):

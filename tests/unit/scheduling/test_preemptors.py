@@ -10,9 +10,12 @@ from tests.builders import NOW, Cluster, a_job, running
 
 
 def test_room_that_was_cleared_for_one_and_went_to_another_names_the_other():
-    """`right` moves so that `third` fits; then the owners take that room, and need one more to stop."""
+    """`right` moves so that `third` fits; then the owners take that room, and need one more to stop.
+
+    They have a right to it by their fair share only: work within its quota would have been served before the move.
+    """
     cluster = Cluster().node("n0", 4).node("n1", 4)
-    cluster.queue("borrowers", 4, over_quota_weight=0).queue("owners", 4, over_quota_weight=0)
+    cluster.queue("borrowers", 4, over_quota_weight=0).queue("owners", 2)
     cluster.add(
         running(a_job("left", "borrowers", 2), "n0-0", "n0-1"),
         running(a_job("right", "borrowers", 2, submitted=1), "n1-0", "n1-1"),
@@ -43,7 +46,7 @@ def test_work_that_goes_on_in_a_part_of_its_own_place_stops_for_whoever_gets_the
 
 def test_growth_that_gets_the_place_of_work_that_does_not_start_is_named():
     """`borrows` gets a place by a move, and loses it at once to a job that may grow within its fair share."""
-    cluster = Cluster().node("m", 2).node("n", 2).queue("own", 4).queue("none", 0, over_quota_weight=0)
+    cluster = Cluster().node("m", 2).node("n", 2).queue("own", 2).queue("none", 0, over_quota_weight=0)
     cluster.add(running(a_job("half", "own", 0.5), "m-0", since=330))
     cluster.add(running(a_job("other-half", "own", 0.5, submitted=1, priority=1), "n-0", since=120))
     elastic = a_job("grows", "own", tasks=3, min_members=1, elastic=True, submitted=2, priority=1)

@@ -84,6 +84,24 @@ def test_others_of_its_queue_wait_and_are_told_for_whom():
     assert admitted(decide(without(after, "big"))) == ["small"]
 
 
+def test_only_the_owner_of_the_reservation_that_moved_away_is_named_by_who_had_to_leave_it_alone():
+    """`big` could start at `m` in ten seconds, so its reservation moves there. That of `other` was never in the way."""
+    cluster = Cluster().node("n", 2).node("m", 2).node("o", 1).queue("q", 8)
+    cluster.add(
+        running(a_job("endless", "q", preemptible=False), "n-0"),
+        running(a_job("short", "q", 2, preemptible=False, estimate=110), "m-0", "m-1", since=900),
+        running(a_job("longer", "q", preemptible=False, estimate=400), "o-0", since=900),
+        replace(waiting_long(), reserved=(TaskPlacement(node="n", devices=("n-0", "n-1")),)),
+        replace(waiting_long("other", gpus=1), reserved=(TaskPlacement(node="o", devices=("o-0",)),)),
+        a_job("small", "q"),
+    )
+    decision = decide(cluster.snapshot(), reserve_after=Seconds(495), reservations=2)
+    places = {each.workload: each.placement for each in decision.instructions if isinstance(each, Reserve)}
+    assert [task.node for task in places["big"]] == ["m"]
+    entry = why(decision, "small").why
+    assert (entry.reason, entry.blockers) == (PendingReason.RESERVED, ("big",))
+
+
 def test_it_starts_as_soon_as_all_of_it_is_free_and_the_place_is_forgotten():
     after = plus(without(reserved(half_free().snapshot()), "here"), a_job("small", "q", submitted=-9000))
     decision = decide(after)

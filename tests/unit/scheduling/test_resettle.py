@@ -8,12 +8,15 @@ from jupyter_gq.domain.amount import MilliGpu, Seconds
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Request
-from jupyter_gq.scheduling.cycle import run_cycle
+from jupyter_gq.scheduling.cycle import decide, run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Reserve
 from jupyter_gq.scheduling.policy import Policy
+from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
+from jupyter_gq.scheduling.state.cycle_state import begin_cycle
 from jupyter_gq.scheduling.wording import describe_preemptor
 from tests.builders import NOW, Cluster, a_job, admitted, apply, running, stopped
 from tests.explanations import explained
+from tests.property.balance import accounts_follow_what_was_decided
 
 #: Three nodes of two GPUs: each runs a job of `over`, which is above its fair share, and one of `fair`, which is not.
 PAIRS = (("m-0", "m-1"), ("n-0", "n-1"), ("o-0", "o-1"))
@@ -221,3 +224,6 @@ def test_work_that_may_take_back_from_the_one_for_which_it_goes_stays():
     decision = decided(cluster.snapshot())
     assert {name: gone.by for name, gone in evictions(decision).items()} == {"low": "cores"}
     assert admitted(decision) == ["cores"]
+    state = begin_cycle(ClusterIndex(cluster.snapshot(), Policy()), NOW)
+    decide(state)
+    accounts_follow_what_was_decided(state, Policy())
