@@ -405,7 +405,7 @@ class TrainingRuns:
         if pods := run.member_pods:
             results = {task: read_result(pod, stopped=stopped) for task, pod in pods.items()}
             # The tasks that an elastic run has now may include one that never began.
-            unseen = run.missing_tasks() if run.membership is None else ()
+            unseen = run.missing_tasks() if run.membership is None else []
             unknown = Result(outcome=Outcome.PAUSED) if stopped else read_result(None, stopped=False)
             return combine_results({**results, **dict.fromkeys(unseen, unknown)}, run.tasks)
         if stopped and run.is_new:
