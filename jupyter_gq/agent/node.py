@@ -5,7 +5,7 @@ Rules
 - Unknown is never idle: a value that cannot be read is None, and `missing` says why.
 - No exceptions: a driver or a kubelet that fails is a state that is reported.
 - Lost is not gone: a device that the driver has shown and shows no more beside others is reported as not healthy. If
-  one was never shown, `missing` says so, and nobody knows which devices a container can open.
+  one was never shown, `missing` says so. The devices that a pod can open are then unknown only if it may open that one.
 """
 
 from collections.abc import Callable, Sequence
@@ -119,15 +119,14 @@ class LocalNode:
         """Return the use of each watched pod and the devices that it can open; None in them means unknown.
 
         Entries are added to `missing` if no process of any watched pod can be seen or one cannot be signalled, or if
-        devices have no numbers. An entry on devices without a name makes the devices that pods can open unknown.
+        devices have no numbers. An entry on devices without a name is there already.
         """
         pids = self.processes.by_pod([pod.pod_uid for pod in watch])
         if watch and not pids:
             missing[PROCESSES] = (
                 "No process of any watched pod can be seen: the agent's pod needs hostPID, and the node's /proc."
             )
-        # A pod may hold a device that has no name. Its number would be taken for one without a device.
-        uuids = None if DEVICES in missing else map_minors_to_uuids(devices)
+        uuids = map_minors_to_uuids(devices)
         if devices and uuids is None:
             missing[VISIBLE] = (
                 "The driver of this node does not tell the numbers of its devices, so nobody knows which of them a "
@@ -146,7 +145,7 @@ class LocalNode:
             self._to_agent_share(
                 pod,
                 uses.get(pod.pod_uid, UNKNOWN),
-                find_visible_devices(self.proc, pids.get(pod.pod_uid, ()), uuids),
+                find_visible_devices(self.proc, pids.get(pod.pod_uid, ()), uuids, are_all_named=DEVICES not in missing),
             )
             for pod in watch
         ]

@@ -4,6 +4,10 @@ Rules
 -----
 - All or unknown: if one process cannot be inspected, the answer is unknown, because that process may see more devices.
 - Ended processes do not count: if no process is left, the answer is unknown.
+- Nameless devices: the driver may count devices that it cannot describe, such as one that was lost before the agent
+  began. Then a device node without a known device may be one of them, and the answer for its pod alone is unknown.
+
+See docs/decisions/0317-leave-only-the-pods-of-a-nameless-gpu-unclear.md.
 """
 
 import os
@@ -25,10 +29,13 @@ def map_minors_to_uuids(devices: Sequence[DeviceInfo]) -> dict[int, str] | None:
     return uuids if len(uuids) == len(devices) and devices else None
 
 
-def find_visible_devices(proc: Path, pids: Iterable[int], uuids: Mapping[int, str] | None) -> list[str] | None:
+def find_visible_devices(
+    proc: Path, pids: Iterable[int], uuids: Mapping[int, str] | None, *, are_all_named: bool = True
+) -> list[str] | None:
     """Return the UUIDs of the devices that these processes have in their /dev, sorted; None if that is unknown.
 
     `uuids` has the UUID of each device by its minor number (see `map_minors_to_uuids`); `proc` is the node's /proc.
+    `are_all_named` is False if the node has devices that are not in `uuids`.
     """
     if uuids is None:
         return None
@@ -44,7 +51,9 @@ def find_visible_devices(proc: Path, pids: Iterable[int], uuids: Mapping[int, st
         except OSError:
             return None
         is_known = True
-        # A device node without a device behind it cannot be opened.
+        if not (are_all_named or uuids.keys() >= set(minors)):
+            return None
+        # If all devices are named, a device node of another number has no device behind it and cannot be opened.
         visible.update(uuids[minor] for minor in minors if minor in uuids)
     return sorted(visible) if is_known else None
 

@@ -19,6 +19,8 @@ from .driver_limits import LIMITS_FROM
 from .host_memory import LinuxHostMemory
 from .probe import ProbeState, ProbeStatus
 
+#: What a driver does that can resume on another GPU.
+_MOVES = "GPU memory can come back on another GPU of the same model."
 #: What an administrator does to have shares of real devices suspended.
 _SUSPEND_OPT_IN = (
     "Idle notebooks on real GPUs are suspended only with c.IdlePolicy.suspend = True, because no release has been "
@@ -151,7 +153,7 @@ def _abilities(
     yield Ability(
         name="resume on another GPU",
         state=works if support.can_move else AbilityState.MISSING,
-        found="The driver can do this." if support.can_move else "The driver cannot do this.",
+        found=_MOVES if support.can_move else "GPU memory comes back on the same GPU only.",
         advice="" if support.can_move else "Install driver 580 or newer.",
     )
     yield _host_memory()
@@ -209,7 +211,7 @@ def _persistence(machine: Machine) -> Ability:
         name="persistence",
         state=AbilityState.UNKNOWN,
         found="The daemon nvidia-persistenced does not run.",
-        advice="Start it, so that the driver stays loaded while no program uses a GPU.",
+        advice="Start nvidia-persistenced, so that the driver stays loaded while no program uses a GPU.",
     )
 
 
@@ -256,7 +258,7 @@ def find_memory_limits(machine: Machine, limits: LimitFindings) -> Ability:
             name=name,
             state=AbilityState.MISSING,
             found="The driver cannot limit the GPU memory of control groups.",
-            advice=f"Install version {LIMITS_FROM} or newer.",
+            advice=f"Install NVIDIA's driver, version {LIMITS_FROM} or newer.",
         )
     if limits.obstacle:
         found = "The driver is new enough, but tells no limit."

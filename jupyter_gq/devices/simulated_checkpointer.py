@@ -43,7 +43,7 @@ class SimulatedCheckpointer:
 
     def support(self) -> CheckpointSupport:
         """Return that everything works, as a simulation."""
-        return CheckpointSupport(available=True, can_move=True, detail="Simulated: suspends and resumes, and can move.")
+        return CheckpointSupport(available=True, can_move=True, detail="Simulated: GPU memory is moved and comes back.")
 
     def uses_device(self, process: ProcessId) -> bool:
         """Tell whether the process reports memory, or a suspension of it has begun."""

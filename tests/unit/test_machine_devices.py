@@ -224,7 +224,7 @@ def test_file_that_cannot_be_read_is_refused(capsys, tmp_path):
 def test_doctor_of_simulated_devices_finds_that_they_can_be_suspended(config, capsys):
     assert main(["doctor", "--config", str(config)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "Simulated: suspends" in next(line for line in lines if line.startswith("suspend "))
+    assert "Simulated: GPU memory is moved" in next(line for line in lines if line.startswith("suspend "))
     assert main(["doctor", "--config", str(config), "-o", "json"]) == 0
     assert {"name", "state", "found", "advice"} == json.loads(capsys.readouterr().out)["abilities"][0].keys()
 

@@ -45,6 +45,7 @@ from jupyter_gq.scheduling.decision import (
     Unwarn,
     Warn,
 )
+from jupyter_gq.scheduling.idle.lending import is_wanted_back
 from jupyter_gq.scheduling.wording import describe_preemptor
 from jupyter_gq.store.protocol import Record
 
@@ -336,9 +337,9 @@ class Executor:
         runs after the grace is stopped all the same.
         """
         workload = record.workload
-        stop = workload.stop
-        if stop is None:
+        if workload.stop is None:
             return
+        stop = self._hasten(workload, workload.stop)
         awake, times = self._context.clock.awake(), self._stopping.of((workload.id, workload.run))
         grace, backend = self._grace(stop), self._context.backend_of(workload.kind)
         if record.detail.given_back:
@@ -359,19 +360,35 @@ class Executor:
         if await attempt(workload, "told to stop", lambda: backend.stop(workload.id, workload.run, left)):
             times.note_told(stop, first, awake)
 
+    def _hasten(self, workload: Workload, stop: Stop) -> Stop:
+        """Return the stop of a run, for a suspended notebook that wants its devices back from it if there is one.
+
+        Such a notebook may be used again only after the decision to stop, which left the run more time.
+        """
+        wanted = [each.workload.id for each in self._lenders(workload) if is_wanted_back(each.workload)]
+        return stop if not wanted or stop.by in wanted else replace(stop, by=wanted[0])
+
     def _grace(self, stop: Stop) -> Seconds:
         """Return the seconds from the stop to the kill of a run: `cancel_grace` if a user stops it, else `grace`.
 
         A run that makes room for a suspended notebook has less if the notebook would otherwise come back too late.
         """
         settings = self._context.settings
-        if stop.reason is EvictReason.STOPPED_BY_USER:
-            return settings.cancel_grace
+        grace = settings.cancel_grace if stop.reason is EvictReason.STOPPED_BY_USER else settings.grace
         by = self._context.records.find_unfinished(stop.by) if stop.by is not None else None
-        suspension = None if by is None else by.detail.suspension
+        return grace if by is None else self._bound_grace(grace, by)
+
+    def _bound_grace(self, grace: Seconds, lender: Record) -> Seconds:
+        """Return the grace of a run that makes room for this workload: less than `grace` if that is suspended."""
+        suspension = lender.detail.suspension
         if suspension is None:
-            return settings.grace
-        return settings.suspension.borrower_grace(settings.grace, suspension.seconds)
+            return grace
+        return self._context.settings.suspension.borrower_grace(grace, suspension.seconds)
+
+    def _lenders(self, workload: Workload) -> list[Record]:
+        """Return the suspended notebooks for which a job would have to leave; none if it is no borrower."""
+        found = map(self._context.records.find_unfinished, self._context.lent.find_lenders(workload))
+        return [each for each in found if each is not None]
 
     async def _launch_again(self, record: Record) -> None:
         """Launch a run to a backend that forgot it, as after a restart; a failure is logged and tried again.
@@ -392,8 +409,7 @@ class Executor:
     def _launch_of(self, record: Record, token: str) -> Launch:
         """Return the order to a backend to launch the run of a record, with its environment and its token."""
         workload, settings = record.workload, self._context.settings
-        borrows, grace = self._context.lent.is_borrower(workload), settings.grace
-        grace = settings.suspension.borrower_grace(grace) if borrows else grace
+        grace = min([settings.grace, *(self._bound_grace(settings.grace, each) for each in self._lenders(workload))])
         environment = {**self._context.environment(workload), STOP_GRACE: f"{grace:g}"}
         seq = self._context.last_seq_before(workload)
         return Launch(workload=workload, detail=record.detail, environment=environment, token=token, last_seq=seq)

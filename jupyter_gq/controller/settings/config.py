@@ -46,6 +46,11 @@ DEFAULT_GRACE = Seconds(30)
 DEFAULT_CANCEL_GRACE = Seconds(5)
 DEFAULT_UNUSED_AFTER = Seconds(900)
 DEFAULT_RETURN = Seconds(60)
+#: Shortest time that a borrower of a lent share has to save its state.
+LEAST_GRACE = Seconds(1)
+#: Time in which a borrower is killed after its grace, its end is seen, and the driver shows that its memory is free.
+#: See docs/decisions/0316-keep-the-promise-against-borrowers-that-do-not-stop.md.
+KILL_TIME = Seconds(3)
 #: Time between SIGTERM and SIGKILL for a program of a share above its memory limit.
 KILL_AFTER = Seconds(10)
 DAY = 86400.0
@@ -83,7 +88,14 @@ class SuspensionRule:
 
         `restore` is how long the state of the notebook takes to return; None = unknown.
         """
-        return Seconds(min(grace, max(1.0, self.return_within - (restore or 0.0))))
+        return Seconds(min(grace, max(LEAST_GRACE, self.return_within - KILL_TIME - (restore or 0.0))))
+
+    def promised_return(self, restore: Seconds | None = None) -> Seconds:
+        """Return the time within which a share is back once a cell waits for it, whatever the borrowers do.
+
+        `restore` is as in `borrower_grace`. The time is `return_within`, or more if the restore needs more.
+        """
+        return Seconds(max(self.return_within, LEAST_GRACE + KILL_TIME + (restore or 0.0)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

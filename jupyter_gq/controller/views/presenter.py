@@ -9,6 +9,7 @@ from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.suspended_jobs import can_suspend_job
 from jupyter_gq.controller.records.records import event_kind
 from jupyter_gq.controller.run_time_limits import find_run_time_limit
+from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.states import State
@@ -150,7 +151,7 @@ class Presenter:
             last_seq=context.last_seq(workload.id) if is_job else 0,
             devices=devices,
             idle=context.settings.policy.idle,
-            return_within=context.settings.suspension.return_within,
+            return_within=_promised_return(context, record),
             is_borrower=context.lent.is_borrower(workload),
             suspendable=_would_be_suspended(context, record),
             over_quota=self._over_quota.get(workload.id, record.detail.over_quota),
@@ -169,6 +170,12 @@ class Presenter:
         if self._devices is None:
             self._devices = {device.id: device for node in self._context.nodes() for device in node.devices}
         return self._devices
+
+
+def _promised_return(context: Context, record: Record) -> Seconds:
+    """Return the time within which the share of a notebook is back once a cell waits for it, if it is suspended."""
+    suspension = record.detail.suspension
+    return context.settings.suspension.promised_return(None if suspension is None else suspension.seconds)
 
 
 def _would_be_suspended(context: Context, record: Record) -> bool | None:

@@ -181,19 +181,21 @@ def test_device_that_is_lost_beside_another_is_reported_as_not_healthy_until_it_
     assert (report.detail, healthy(report)) == ("2x A100-SXM4-40GB", {"GPU-0": True, "GPU-1": True})
 
 
-def test_devices_of_pods_are_unknown_if_the_agent_begins_beside_a_lost_device(machine):
-    """The pod may hold the lost device, which nobody can name: it would seem to see fewer devices than its own."""
+def test_agent_that_begins_beside_a_lost_device_leaves_only_the_pod_on_that_device_unclear(machine):
+    """Nobody can name the lost device: its pod would seem to see fewer devices than its own."""
     machine.proc.add(7, pod=UID, nodes=["nvidia0", "nvidia1"])
+    machine.proc.add(8, pod=OTHER, nodes=["nvidia0"])
     machine.uses(7, 100, 40)
     lose_first_device(machine.nvml)
-    report = machine.node.observe([watched(UID, "GPU-0", "GPU-1")])
+    watch = [watched(UID, "GPU-0", "GPU-1"), watched(OTHER, "GPU-1")]
+    report = machine.node.observe(watch)
     assert (report.probe, [device.uuid for device in report.devices]) == ("OK", ["GPU-1"])
-    assert report.shares[0].visible is None
-    assert "does not tell the numbers" in report.missing["visible"]
+    assert [share.visible for share in report.shares] == [None, ["GPU-1"]]
     assert "(1 of them)" in report.missing["devices"]
+    assert "visible" not in report.missing
     del machine.nvml.answer
-    report = machine.node.observe([watched(UID, "GPU-0", "GPU-1")])
-    assert report.shares[0].visible == ["GPU-0", "GPU-1"]
+    report = machine.node.observe(watch)
+    assert [share.visible for share in report.shares] == [["GPU-0", "GPU-1"], ["GPU-1"]]
     assert not report.missing.keys() & {"visible", "devices"}
 
 

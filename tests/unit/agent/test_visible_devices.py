@@ -53,3 +53,11 @@ def test_one_container_that_cannot_be_inspected_makes_all_unknown(tmp_path):
     dev.symlink_to(tmp_path / "1" / "root" / "dev")
     assert find_visible_devices(tmp_path, [1, 2], UUIDS) is None
     assert find_visible_devices(tmp_path, [1], UUIDS) == ["GPU-b"]
+
+
+def test_device_node_of_a_nameless_device_makes_its_pod_unknown_and_no_other(tmp_path):
+    proc = FakeProc(tmp_path)
+    proc.add(1, nodes=["nvidia0", "nvidiactl"])
+    proc.add(2, nodes=["nvidia1", "nvidia7"])
+    assert find_visible_devices(tmp_path, [1], UUIDS, are_all_named=False) == ["GPU-b"]
+    assert find_visible_devices(tmp_path, [2], UUIDS, are_all_named=False) is None

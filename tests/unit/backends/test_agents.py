@@ -118,6 +118,8 @@ def test_what_is_known_of_the_devices_that_a_pod_sees(agents, clock):
     assert "cannot tell" in agents.explain_unclear_check("n", "u")
     assert tell(None, missing={"visible": "The driver does not say."}) is AttestationResult.UNCLEAR
     assert agents.explain_unclear_check("n", "u") == "The driver does not say."
+    tell(None, missing={"devices": "The driver counts another device."})
+    assert agents.explain_unclear_check("n", "u") == "The driver counts another device."
     assert tell("GPU-1", uid="unknown") is AttestationResult.UNCHECKED, "whose devices are not known"
     clock.forward(61)
     assert agents.attestation("n", "u") is AttestationResult.UNWATCHED

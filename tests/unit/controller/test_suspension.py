@@ -6,13 +6,14 @@ import pytest
 import pytest_asyncio
 
 from jupyter_gq.backends.protocol import Outcome
+from jupyter_gq.client.models import JobChange
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.devices.share_state import SharePhase
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.audit import Action, AuditFilter
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.states import State
-from tests.fakes import SuspendsShares, a_node
+from tests.fakes import StopsTooLate, SuspendsShares, a_node
 
 from .world import ADMIN, ANN, BOB, World, story_settings
 
@@ -31,6 +32,16 @@ SHARED = {
 async def lab(tmp_path):
     """Ann's and Bob's notebooks hold one of the two devices each."""
     world = World(tmp_path, servers=SuspendsShares, settings=story_settings(**SHARED))
+    await world.start_server(ANN, "1")
+    await world.start_server(BOB, "1")
+    yield world
+    world.close()
+
+
+@pytest_asyncio.fixture
+async def stubborn(tmp_path):
+    """As `lab`, but jobs ignore that they are told to stop, and are killed after their grace."""
+    world = World(tmp_path, servers=SuspendsShares, backend=StopsTooLate, settings=story_settings(**SHARED))
     await world.start_server(ANN, "1")
     await world.start_server(BOB, "1")
     yield world
@@ -168,13 +179,52 @@ async def test_a_resume_that_lost_the_state_ends_the_suspension_and_is_not_repea
     assert resume["failure"] == "The GPU state of the kernel is lost."
 
 
-async def test_the_borrower_has_no_more_time_than_the_promise_allows(lab):
-    lab.settings.current = story_settings(**{**SHARED, "IdlePolicy": {**SHARED["IdlePolicy"], "return_within": 10}})
-    job = await suspended(lab)
-    assert lab.backend.launches[-1].environment["GQ_STOP_GRACE"] == "10"
-    await spend(lab, 20, ann=True)
-    (grace,) = [grace for workload, _, grace in lab.backend.stops if workload == job]
-    assert grace == 8  # of 10 s, 2 are for the way back
+def promise(lab, seconds, **sections):
+    """Let a share be back within these seconds once a cell waits, with these settings of other sections."""
+    changed = {**SHARED, "IdlePolicy": {**SHARED["IdlePolicy"], "return_within": seconds}}
+    lab.settings.current = story_settings(**{**changed, **sections})
+
+
+async def is_back_within(lab, seconds):
+    """Use Ann's notebook: its share is back in this time, which its owner reads."""
+    lab.report(ANN, busy=True)
+    await lab.step()
+    asked = lab.clock.now()
+    while lab.notebook(ANN).phase != "running":
+        assert lab.clock.now() - asked < seconds, lab.backend.stops
+        if lab.notebook(ANN).phase == "suspended":
+            assert lab.notebook(ANN).suspension.back_within == seconds
+        lab.report(ANN, busy=True)
+        await lab.step(seconds=1)
+
+
+async def test_the_share_is_back_in_time_from_a_borrower_that_does_not_stop_by_itself(stubborn):
+    promise(stubborn, 10)
+    job = await suspended(stubborn)
+    assert stubborn.backend.launches[-1].environment["GQ_STOP_GRACE"] == "5"
+    await is_back_within(stubborn, 10)
+    (grace,) = [grace for workload, _, grace in stubborn.backend.stops if workload == job]
+    assert grace == 5  # of 10 s, 2 are for the way back, and 3 to see the borrower's end
+
+
+@pytest.mark.parametrize("by_user", [True, False])
+async def test_the_share_is_back_in_time_from_a_borrower_that_was_told_to_stop_with_more_time(stubborn, by_user):
+    slow = {"grace": 900, "cancel_grace": 900}
+    promise(stubborn, 10, TrainingQueues={**SHARED["TrainingQueues"], **slow})
+    job = await suspended(stubborn)
+    if by_user:
+        stubborn.controller.jobs.cancel(ANN, job)
+    else:
+        stubborn.controller.job_changes.change(ANN, job, JobChange(held=True))
+    await spend(stubborn, 20)
+    assert [grace for _, _, grace in stubborn.backend.stops] == [900]
+    await is_back_within(stubborn, 10)
+
+
+async def test_a_promise_that_leaves_no_time_for_the_way_back_is_longer(stubborn):
+    promise(stubborn, 1)
+    await suspended(stubborn)
+    await is_back_within(stubborn, 6)  # 1 s for the borrower, 3 to see its end, and 2 for the way back
 
 
 async def test_a_suspended_server_that_ends_leaves_the_device_to_the_borrower(lab):

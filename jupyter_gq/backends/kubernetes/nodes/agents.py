@@ -135,7 +135,7 @@ class Agents:
         check = last.checks.get(uid) if last is not None else None
         why = check.why if check is not None else ""
         if not why and last is not None:
-            why = last.report.missing.get(_VISIBLE, "")
+            why = last.report.missing.get(_VISIBLE) or last.report.missing.get(_DEVICES, "")
         return why or f"The agent of the node {node} cannot tell which devices the container sees."
 
     def is_news(self, node: str, report: AgentReport) -> bool:

@@ -403,7 +403,11 @@ class TrainingRuns:
         if verdict is not None:
             return verdict.result if verdict.task is None else name_task(verdict.result, verdict.task, run.tasks)
         if pods := run.member_pods:
-            return combine_results({task: read_result(pod, stopped=stopped) for task, pod in pods.items()}, run.tasks)
+            results = {task: read_result(pod, stopped=stopped) for task, pod in pods.items()}
+            # The tasks that an elastic run has now may include one that never began.
+            unseen = run.missing_tasks() if run.membership is None else []
+            unknown = Result(outcome=Outcome.PAUSED) if stopped else read_result(None, stopped=False)
+            return combine_results({**results, **dict.fromkeys(unseen, unknown)}, run.tasks)
         if stopped and run.is_new:
             return Result(outcome=Outcome.PAUSED)  # the run was asked to end before any pod began
         return Result(outcome=Outcome.LOST, sentence="The pods of the job are gone.")

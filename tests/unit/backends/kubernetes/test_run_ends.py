@@ -68,13 +68,17 @@ async def test_a_run_of_several_tasks_ended_with_the_last_of_them(paper):
     assert (await paper.observed(job.id)).since == day - 50
 
 
-async def test_a_run_with_a_task_that_was_never_seen_ended_when_that_was_seen(paper):
-    """Its pod was removed while no service watched, and nobody knows when that task ended."""
+@pytest.mark.parametrize(("stopped", "outcome"), [(False, Outcome.LOST), (True, Outcome.PAUSED)])
+async def test_a_run_with_a_task_that_was_never_seen_has_not_succeeded(paper, stopped, outcome):
+    """Its pod was removed while no service watched, and nobody knows how and when that task ended."""
     day, job = paper.day.at, await paper.launch("job", "trains", "n1/0", State.RUNNING, tasks=2, min_members=2)
     ended = Ended(exit_code=0, message=DONE, finished_at=day - HOUR)
     paper.pod(job.id, "n1/0", tasks=2, phase="Succeeded", ended=ended)
+    if stopped:
+        await paper.runs.stop(job.id, job.run, 30)
     seen = await paper.observed(job.id)
-    assert (seen.phase, seen.since) == (Phase.ENDED, day)
+    assert (seen.phase, seen.outcome, seen.since) == (Phase.ENDED, outcome, day)
+    assert stopped or seen.sentence == "Task 1 of 2: The pod was deleted by somebody else."
 
 
 async def test_a_run_that_lost_a_pod_ended_when_that_was_seen(paper):
