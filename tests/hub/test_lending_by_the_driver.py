@@ -10,6 +10,7 @@ import pytest
 
 from jupyter_gq.demo.person import Person
 from jupyter_gq.demo.story import make_notebook
+from jupyter_gq.devices.processes import read_process
 from tests.driver_fakes import compiler
 from tests.patience import eventually
 
@@ -28,7 +29,11 @@ SETTINGS = (
     'c.TrainingQueues.queues = {{"nlp": {{"quota": "1", "groups": ["nlp"]}}}}',
     "c.IdlePolicy.after, c.IdlePolicy.warning, c.IdlePolicy.grace = 8, 3, 0",
     "c.IdlePolicy.suspend = True",
+    "c.IdlePolicy.return_within = 20",
+    "c.TrainingQueues.grace = 900",
 )
+#: Seconds of `c.IdlePolicy.return_within`.
+WITHIN = 20
 #: Holds memory of the GPU with a number in it.
 HOLD = """
 import ctypes, os
@@ -93,10 +98,35 @@ async def test_what_kernel_and_borrower_hold_on_the_gpu_comes_back_each_time():
         await comes_to("suspended", "done")
         document = await bob.ask_service("GET", f"jobs/{job}/notebook")
         assert "815\n" in str(document["cells"]).replace("\\n", "\n")
-        assert await ann.run_cell(kernel, READ) == "4711\n"
+
+        # The driver cannot lock this job, whose code never asks whether it should stop.
+        (folder / "enough").unlink()
+        job = (await bob.send(notebook, "digits.ipynb", bobs, "cell", queue="nlp", gpus="1"))["id"]
+        await comes_to("suspended", "running")
+        await eventually(lambda: held(folder) == [JOB], lambda: f"the memory of the job: {held(folder)}", seconds=60)
+        (of_job,) = [file for file in programs(folder) if file.read_text().startswith(f"0 {JOB << 20} ")]
+        of_job.with_suffix(".busy").touch()
+        cell = asyncio.create_task(ann.run_cell(kernel, READ))
+
+        async def is_told():
+            seen.update(notebook=await share_of(ann))
+            return cell.done() or f"within about {WITHIN} s" in seen["notebook"]["sentence"]
+
+        await eventually(is_told, lambda: f"the promise: {seen}")
+        await eventually(cell.done, lambda: f"the share: {seen}, {held(folder)}", seconds=10, promised=WITHIN)
+        assert await cell == "4711\n"
+        await comes_to("running", "paused")
+        assert (seen["job"]["pause"]["way"], held(folder)) == ("restart", [KERNEL])
 
 
 def held(folder):
     """Return the MiB that each program has on the fake GPU, without those that are suspended or have ended."""
-    states = [file.read_text().split() for file in (folder / "driver").glob("[0-9]*") if file.name.isdecimal()]
+    states = [file.read_text().split() for file in programs(folder)]
     return [int(size) >> 20 for state, size, _ in states if int(state) < 2]
+
+
+def programs(folder):
+    """Return the files of the programs that the fake driver knows and that have not ended."""
+    files = [file for file in (folder / "driver").glob("[0-9]*") if file.name.isdecimal()]
+    found = [(file, read_process(int(file.name))) for file in files]
+    return [file for file, process in found if process is not None and not process.dead]
