@@ -207,7 +207,8 @@ describe('a notebook that is opened again', () => {
   it('is written after it was renamed while the job ran, and a copy of it is not', async () => {
     const files = new Set(['renamed.ipynb']);
     const [first, job] = await bound();
-    first.contents.get = path => (files.has(path) ? Promise.resolve(fileAt(path)) : Promise.reject(new Error('404')));
+    first.contents.get = path =>
+      files.has(path) ? Promise.resolve(fileAt(path)) : Promise.reject(new Error('404'));
     first.notebook.context.path = 'renamed.ipynb';
     first.notebook.context.pathChanged.emit('renamed.ipynb');
     await first.print(job, 'epoch 1\n');

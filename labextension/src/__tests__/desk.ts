@@ -37,7 +37,9 @@ export class Desk {
   }
 
   readonly training = new FakeTraining();
-  readonly contents: { get: (path: string) => Promise<object> } = { get: path => Promise.resolve(fileAt(path)) };
+  readonly contents: { get: (path: string) => Promise<object> } = {
+    get: path => Promise.resolve(fileAt(path))
+  };
   readonly streams = new Map<string, JobStream>();
   /** Ids of jobs whose streams were given back. */
   readonly released: string[] = [];
