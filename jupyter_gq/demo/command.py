@@ -142,11 +142,12 @@ def _hold_folder(arguments: argparse.Namespace) -> Iterator[None]:
 def _name_hub(folder: Path) -> str:
     """Return the process of the Hub that works in the folder, in brackets; "" if none is seen.
 
-    After `kill -9` of a demo its Hub goes on, and nothing on the screen tells where.
+    After `kill -9` of a demo its Hub goes on, and nothing on the screen tells where. Other programs may work in the
+    folder as well, such as the user's shell.
     """
-    at_work = psutil.process_iter(["cwd", "pid"])
-    pids = [each.info["pid"] for each in at_work if each.info["cwd"] == str(folder) and each.pid != os.getpid()]
-    return f" (its Hub is process {min(pids)})" if pids else ""
+    at_work = (each.info for each in psutil.process_iter(["cwd", "cmdline", "pid"]))
+    hubs = [each for each in at_work if each["cwd"] == str(folder) and "jupyterhub" in (each["cmdline"] or ())]
+    return f" (its Hub is process {min(hub['pid'] for hub in hubs)})" if hubs else ""
 
 
 async def _serve(arguments: argparse.Namespace) -> int:

@@ -59,9 +59,17 @@ _SAID = (
 _SAID_OF_REPOSITORIES = (
     "uses git or dvc, and the job runs in a folder of its own, which is no repository: use the live folder"
 )
-#: A command of a repository, alone or behind others, and the beginning of full names of its packages.
-_REPOSITORY_COMMAND = re.compile(r"(?:^|[;&|(\n])\s{0,20}(?:git|dvc)(?:\s|$)")
+#: A command of a repository, alone or behind others. Some commands need no repository, or name another one.
+_REPOSITORY_COMMAND = re.compile(
+    r"(?:^|[;&|(`\n])\s{0,20}(?:git|dvc)[ \t]"
+    r"(?![ \t]{0,20}(?:(?:clone|get|help|init|ls-remote|version|lfs\s+install|config\s+--(?:global|system))\b"
+    r"|--version|-[Chv]\b))"
+)
+#: Beginnings of the full names of packages for repositories, and ends of names that need no repository.
 _REPOSITORY_PACKAGES = ("git.", "pygit2.", "dvc.")
+_NEED_NO_REPOSITORY = (".clone_from", ".clone_repository", ".init", ".init_repository")
+#: Beginnings of the full names of functions that run a command.
+_RUN_COMMANDS = ("subprocess.", "os.system", "os.popen")
 
 
 def find_ways_out(steps: Sequence[Step]) -> Iterator[CellWarning]:
@@ -112,19 +120,21 @@ def _is_search(call: ast.Call, names: Names) -> bool:
 
 
 def _uses_repository(call: ast.Call, names: Names) -> bool:
-    """Return whether a call is a command of git or dvc, or of a package for them."""
+    """Return whether a call is a command of git or dvc, or of a package for them, that needs a repository."""
     magic = read_magic(call)
     if magic is not None:
-        return _REPOSITORY_COMMAND.search(f"{magic.line}\n{magic.body}") is not None
-    if names.spell(call.func).startswith(_REPOSITORY_PACKAGES):
-        return True
+        return magic.kind == "shell" and _REPOSITORY_COMMAND.search(f"{magic.line}\n{magic.body}") is not None
+    full = names.spell(call.func)
+    if full.startswith(_REPOSITORY_PACKAGES) and full.partition(".")[0] not in names.own:
+        names_another = any(keyword.arg == "repo" for keyword in call.keywords)
+        return not names_another and not full.endswith(_NEED_NO_REPOSITORY)
     first = call.args[0] if call.args else None
     if isinstance(first, ast.List | ast.Tuple):
-        return bool(first.elts) and read_text(first.elts[0]) in {"git", "dvc"}
+        return _REPOSITORY_COMMAND.match(" ".join(map(read_text, first.elts))) is not None
     return (
         first is not None
-        and names.spell(call.func).startswith(("subprocess.", "os."))
-        and (_REPOSITORY_COMMAND.search(read_text(first)) is not None)
+        and full.startswith(_RUN_COMMANDS)
+        and _REPOSITORY_COMMAND.search(read_text(first)) is not None
     )
 
 

@@ -132,13 +132,15 @@ def test_the_folder_of_a_demo_that_runs_is_refused_and_kept(tmp_path, capsys, ho
 
 
 def test_the_hub_that_a_killed_demo_left_is_named(tmp_path, capsys):
-    hub = subprocess.Popen(["sleep", "600"], cwd=tmp_path)
+    shell = subprocess.Popen(["sleep", "600"], cwd=tmp_path)
+    hub = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", "jupyterhub"], cwd=tmp_path)
     try:
         with works_in(tmp_path):
             assert main(["demo", "--dir", str(tmp_path)]) == 1
     finally:
-        hub.kill()
-        hub.wait()
+        for process in (shell, hub):
+            process.kill()
+            process.wait()
     assert f"another demo runs in it (its Hub is process {hub.pid})" in capsys.readouterr().err
 
 

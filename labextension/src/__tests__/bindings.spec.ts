@@ -1,6 +1,6 @@
 import { METADATA_KEY } from '../attach/metadata';
 import type { JobView } from '../wire';
-import { closeDesks, Desk, FILE, SECOND } from './desk';
+import { closeDesks, Desk, fileAt, SECOND } from './desk';
 import { ListenerCount, setVisibility, sumConnections } from './fakes';
 
 async function bound(given: Partial<JobView> = {}, save = false): Promise<[Desk, JobView]> {
@@ -149,10 +149,14 @@ describe('a cell that no longer belongs to its job', () => {
 });
 
 describe('a notebook that is opened again', () => {
-  /** Open the notebook again; with `isRenamed`, no other notebook has the path that the job was sent from. */
+  /**
+   * Open the notebook again; with `isRenamed`, no other notebook has the path that the job was sent from, and with
+   * `isLinked`, both paths lead to one file.
+   */
   async function reopened(
     prepare: (desk: Desk, job: JobView) => Promise<void>,
-    isRenamed = false
+    isRenamed = false,
+    isLinked = false
   ): Promise<[Desk, JobView]> {
     const [first, job] = await bound();
     await prepare(first, job);
@@ -160,6 +164,9 @@ describe('a notebook that is opened again', () => {
     const second = new Desk(first.notebook);
     if (isRenamed) {
       second.contents.get = () => Promise.reject(new Error('404'));
+    }
+    if (isLinked) {
+      second.contents.get = () => Promise.resolve(fileAt('digits.ipynb'));
     }
     second.printed.push(...first.printed);
     second.training.recordJob(first.training.state.jobs[0]);
@@ -187,10 +194,21 @@ describe('a notebook that is opened again', () => {
     expect(renamed.text()).toBe('epoch 1\n');
   });
 
+  it('is written if it was opened under another path of the same file', async () => {
+    const link = (first: Desk): Promise<void> => {
+      first.notebook.context.path = 'link/digits.ipynb';
+      return Promise.resolve();
+    };
+    const [linked, job] = await reopened(link, false, true);
+    await linked.print(job, 'epoch 1\n');
+    expect([linked.phase(), linked.text()]).toEqual(['running', 'epoch 1\n']);
+  });
+
   it('is written after it was renamed while the job ran, and a copy of it is not', async () => {
     const files = new Set(['renamed.ipynb']);
     const [first, job] = await bound();
-    first.contents.get = path => (files.has(path) ? Promise.resolve(FILE) : Promise.reject(new Error('404')));
+    first.contents.get = path =>
+      files.has(path) ? Promise.resolve(fileAt(path)) : Promise.reject(new Error('404'));
     first.notebook.context.path = 'renamed.ipynb';
     first.notebook.context.pathChanged.emit('renamed.ipynb');
     await first.print(job, 'epoch 1\n');

@@ -13,7 +13,11 @@ import { ConnectionCount, FakeTraining } from './fakes';
 import { FakePanel } from './notebooks';
 
 export const SECOND = 1000;
-export const FILE = { last_modified: new Date(0).toISOString() };
+
+/** Return what is known of the file at a path, which no other path leads to. */
+export function fileAt(path: string): object {
+  return { last_modified: new Date(0).toISOString(), created: new Date(0).toISOString(), size: path.length };
+}
 
 /** An open notebook with its bindings, and a service that has output for its jobs. */
 export class Desk {
@@ -33,7 +37,9 @@ export class Desk {
   }
 
   readonly training = new FakeTraining();
-  readonly contents: { get: (path: string) => Promise<object> } = { get: () => Promise.resolve(FILE) };
+  readonly contents: { get: (path: string) => Promise<object> } = {
+    get: path => Promise.resolve(fileAt(path))
+  };
   readonly streams = new Map<string, JobStream>();
   /** Ids of jobs whose streams were given back. */
   readonly released: string[] = [];

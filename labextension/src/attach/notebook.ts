@@ -287,19 +287,24 @@ export class NotebookBindings implements IDisposable {
   }
 
   /**
-   * Return whether this notebook is a copy of the one that shows the job, and not the same one renamed or moved.
+   * Return whether this notebook is a copy of the one that shows the job, and not the same one renamed, moved, or opened
+   * under another path, such as one through a link to its folder.
    *
    * The metadata name the notebook that shows the job: a copy names the other one, and that one exists.
    */
   private async _isCopy(cell: BoundCell, job: JobView): Promise<boolean> {
+    const { path } = this.panel.context;
     const home = cell.path || job.notebook_path;
-    if (home === this.panel.context.path) {
+    if (home === path) {
       return false;
     }
-    return this._services.contents.get(home, { content: false }).then(
-      () => true,
-      () => false
-    );
+    const [there, here] = await Promise.all([this._readFile(home), this._readFile(path)]);
+    return there !== null && !(here !== null && isSameFile(there, here));
+  }
+
+  /** Return what is known of a file, without its content; null if it cannot be read. */
+  private _readFile(path: string): Promise<Contents.IModel | null> {
+    return this._services.contents.get(path, { content: false }).catch(() => null);
   }
 
   /** Let the metadata of a cell name this notebook as the one that shows the job. */
@@ -463,4 +468,11 @@ export class NotebookBindings implements IDisposable {
 
 function isCode(model: ICellModel): model is ICodeCellModel {
   return model.type === 'code';
+}
+
+/** Return whether two paths lead to one file: no copy was made in the same microsecond as its original was changed. */
+function isSameFile(one: Contents.IModel, other: Contents.IModel): boolean {
+  return (
+    one.created === other.created && one.last_modified === other.last_modified && one.size === other.size
+  );
 }

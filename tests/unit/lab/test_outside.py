@@ -71,9 +71,33 @@ def test_each_use_of_a_repository_is_told_beside_its_cell(source):
 
 @pytest.mark.parametrize(
     "source",
-    ["# git add\nx = 1", "!pip install git+https://example.org/a.git", "print('git add')", "%%bash\necho a git"],
+    [
+        "# git add\nx = 1",
+        "!pip install git+https://example.org/a.git",
+        "print('git add')",
+        "%%bash\necho a git",
+        "%cd git",
+        "%%writefile notes.md\ngit add stores files",
+        "import os\nos.path.join('git', 'a')",
+        "git = connect()\ngit.push()",
+    ],
 )
 def test_a_word_is_no_use_of_a_repository(source):
+    assert told(source) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "!git clone https://example.org/a.git && cd a && pip install .",
+        "!git  config --global user.name ann; git -C /srv/a pull",
+        "!dvc get https://example.org/a data",
+        "import subprocess\nsubprocess.run(['git', 'clone', 'https://example.org/a.git'])",
+        "from git import Repo\nRepo.clone_from('https://example.org/a.git', 'a')",
+        "import dvc.api\ndvc.api.read('a', repo='https://example.org/a')",
+    ],
+)
+def test_what_needs_no_repository_is_not_told(source):
     assert told(source) == []
 
 
