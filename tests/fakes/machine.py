@@ -261,6 +261,8 @@ class SuspendingDriver:
         self.shares: dict[str, ShareState] = {}
         #: Why a suspension fails; "" = it succeeds. Likewise for a resume, which then loses the GPU state.
         self.refuses, self.loses = "", ""
+        #: Seconds that a suspension takes, by workload; 2 if it is not there.
+        self.takes: dict[str, Seconds] = {}
         #: Shares that were seen on their way.
         self._under_way: set[str] = set()
         #: Each call, as (what, workload).
@@ -301,7 +303,8 @@ class SuspendingDriver:
         if share.phase is SharePhase.SUSPENDING and self.refuses:
             share = ShareState(phase=SharePhase.IN_USE, failure=self.refuses, failed_at=self._clock.now())
         elif share.phase is SharePhase.SUSPENDING:
-            share = ShareState(phase=SharePhase.SUSPENDED, memory=MiB(1000), seconds=Seconds(2))
+            took = self.takes.get(run.workload, Seconds(2))
+            share = ShareState(phase=SharePhase.SUSPENDED, memory=MiB(1000), seconds=took)
         elif share.phase is SharePhase.RESUMING:
             share = ShareState(
                 phase=SharePhase.IN_USE,

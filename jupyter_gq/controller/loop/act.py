@@ -361,12 +361,18 @@ class Executor:
             times.note_told(stop, first, awake)
 
     def _hasten(self, workload: Workload, stop: Stop) -> Stop:
-        """Return the stop of a run, for a suspended notebook that wants its devices back from it if there is one.
+        """Return the stop of a run, for the suspended notebook that leaves it least time to give devices back, if any.
 
         Such a notebook may be used again only after the decision to stop, which left the run more time.
         """
-        wanted = [each.workload.id for each in self._lenders(workload) if is_wanted_back(each.workload)]
-        return stop if not wanted or stop.by in wanted else replace(stop, by=wanted[0])
+        grace = self._context.settings.grace
+        wanted = {
+            each.workload.id: self._bound_grace(grace, each)
+            for each in self._lenders(workload)
+            if is_wanted_back(each.workload)
+        }
+        first = min(wanted, key=lambda name: (wanted[name], name != stop.by, name), default=stop.by)
+        return stop if first == stop.by else replace(stop, by=first)
 
     def _grace(self, stop: Stop) -> Seconds:
         """Return the seconds from the stop to the kill of a run: `cancel_grace` if a user stops it, else `grace`.

@@ -81,14 +81,11 @@ def consolidate(
     reserved = sum(map(gang.smallest, reservations.owners()))
 
     def promising(workload: Workload) -> bool:
-        """Return False if the workload needs more than is free or being freed, even with all reserved devices.
-
-        The same holds if `whom` is false.
-        """
+        """Return False if the workload needs more than is free or being freed, even with all reserved devices."""
         pool = allocations.account(workload).queue.pool
-        is_enough = allocations.ledger.total(pool, View.FUTURE) + reserved >= gang.smallest(workload)
-        return is_enough and whom(workload)
+        return allocations.ledger.total(pool, View.FUTURE) + reserved >= gang.smallest(workload)
 
+    # `whom` depends on the queue, so it cannot be asked once for the classes of a whole pool.
     order = job_order(inputs.index, allocations, evictions, promising, by_pool=True)
     while (workload := order.next()) is not None:
         if _was_just_stopped(inputs, allocations, workload) or (whom(workload) and search.help(workload)):

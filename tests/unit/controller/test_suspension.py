@@ -221,6 +221,19 @@ async def test_the_share_is_back_in_time_from_a_borrower_that_was_told_to_stop_w
     await is_back_within(stubborn, 10)
 
 
+async def test_the_notebook_with_the_longest_way_back_sets_the_time_of_a_borrower_of_two(stubborn):
+    promise(stubborn, 10)
+    stubborn.servers.takes[stubborn.notebook(BOB).id] = 5
+    stubborn.send(ANN, "vision", "2")
+    for busy in (False, True):
+        for _ in range(30):
+            stubborn.report(ANN, busy=busy)
+            stubborn.report(BOB, busy=busy)
+            await stubborn.step(seconds=5)
+        assert {stubborn.notebook(each).phase for each in (ANN, BOB)} == {"running" if busy else "suspended"}
+    assert min(grace for _, _, grace in stubborn.backend.stops) == 2  # of 10 s, without 5 for Bob's way back, and 3
+
+
 async def test_a_promise_that_leaves_no_time_for_the_way_back_is_longer(stubborn):
     promise(stubborn, 1)
     await suspended(stubborn)

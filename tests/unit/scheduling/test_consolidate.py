@@ -407,3 +407,11 @@ def test_work_moves_for_a_borrower_where_no_deserved_work_waits():
     cluster = mover_within_its_quota().add(of_model(a_job("borrows", "also-none", submitted=1), "A"))
     decision = decide(cluster.snapshot())
     assert told(decision) == {"within": (EvictReason.CONSOLIDATED, "borrows")}
+
+
+def test_deserved_work_gets_a_move_also_if_like_work_of_another_queue_is_not_deserved():
+    """`borrows` has the same request, and its queue comes first by name."""
+    cluster = Cluster().node("m", 2).node("n", 2).queue("a", 1).queue("deserving", 2).queue("none")
+    cluster.add(running(a_job("left", "a"), "m-0"), running(a_job("right", "none", submitted=1), "n-0"))
+    cluster.add(a_job("borrows", "a", 2, submitted=2), a_job("wants", "deserving", 2, submitted=3))
+    assert told(decide(cluster.snapshot())) == {"right": (EvictReason.CONSOLIDATED, "wants")}

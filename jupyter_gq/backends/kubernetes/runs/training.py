@@ -86,7 +86,8 @@ class TrainingRuns:
         run.launch, run.examined = launch, None
         if not run.is_new:
             run.begun_at = workload.started_at or self._day()
-        elif run.phase is RunPhase.KNOWN:
+        elif run.phase is RunPhase.KNOWN and not (run.pods and all(map(run.is_over, run.pods))):
+            # The others of tasks that are over were lost without a service, and are not created again.
             run.apply(RunEvent.LAUNCHED, self._now())
         self._read_pods(run)
         if not run.is_ending:
@@ -154,10 +155,13 @@ class TrainingRuns:
             self._attempt(key, "found by its pods", partial(self._adopt, key))
         for run in list(self._removing.values()):
             self._attempt(run.key, "removed", partial(self._remove_again, run))
-        reports = [(run, run.ended or self._examine_alone(run)) for run in list(self.runs.values())]
-        # After a restart the controller soon launches all that it knows. Only the rest is reported as found.
+        # After a restart the controller soon launches all that it knows. Only the rest is reported as found. Until then
+        # no run ends by itself: which tasks it has is not known from its pods alone.
         hidden = self._now() - _SILENT_AT_FIRST
-        return [report for run, report in reports if run.launch is not None or run.known_at <= hidden]
+        told = {key for key, run in self.runs.items() if run.launch is not None or run.known_at <= hidden}
+        due = [run for run in self.runs.values() if run.key in told or run.is_ending]
+        reports = [(run, run.ended or self._examine_alone(run)) for run in due]
+        return [report for run, report in reports if run.key in told]
 
     def _examine_alone(self, run: Run) -> Observation:
         """Return the observation of a run; if it cannot be examined, its last one, so that others are not affected."""
@@ -404,8 +408,9 @@ class TrainingRuns:
             return verdict.result if verdict.task is None else name_task(verdict.result, verdict.task, run.tasks)
         if pods := run.member_pods:
             results = {task: read_result(pod, stopped=stopped) for task, pod in pods.items()}
-            # The tasks that an elastic run has now may include one that never began.
-            unseen = run.missing_tasks() if run.membership is None else []
+            # The tasks that an elastic run has now may include one that never began. Whether a run is elastic is known
+            # from its launch only.
+            unseen = run.missing_tasks() if run.workload is not None and run.membership is None else []
             unknown = Result(outcome=Outcome.PAUSED) if stopped else read_result(None, stopped=False)
             return combine_results({**results, **dict.fromkeys(unseen, unknown)}, run.tasks)
         if stopped and run.is_new:

@@ -81,6 +81,25 @@ async def test_a_run_with_a_task_that_was_never_seen_has_not_succeeded(paper, st
     assert stopped or seen.sentence == "Task 1 of 2: The pod was deleted by somebody else."
 
 
+@pytest.mark.parametrize(("least", "outcome"), [(1, Outcome.SUCCEEDED), (3, Outcome.LOST)])
+@pytest.mark.parametrize("state", [State.STARTING, State.RUNNING])
+async def test_a_run_that_ended_without_a_service_is_judged_by_the_tasks_it_was_to_have(paper, least, outcome, state):
+    """The new service sees the pods before the controller tells it of the run, which was smaller than it may be."""
+    ended = Ended(exit_code=0, message=DONE, finished_at=paper.day.at - HOUR)
+    paper.pod("job-trains", "n1/0", tasks=3, phase="Succeeded", ended=ended)
+    assert await paper.observed("job-trains") is None
+    await paper.launch("job", "trains", "n1/0", state, tasks=3, min_members=least)
+    assert (await paper.observed("job-trains")).outcome is outcome
+
+
+async def test_a_run_of_which_nobody_tells_ends_after_a_while(paper):
+    ended = Ended(exit_code=0, message=DONE, finished_at=paper.day.at - HOUR)
+    paper.pod("job-trains", "n1/0", tasks=3, phase="Succeeded", ended=ended)
+    assert await paper.observed("job-trains") is None
+    paper.clock.at += 11
+    assert (await paper.observed("job-trains")).outcome is Outcome.SUCCEEDED
+
+
 async def test_a_run_that_lost_a_pod_ended_when_that_was_seen(paper):
     job = await launched(paper)
     await paper.runs.observe()
