@@ -1,10 +1,13 @@
 """The choice of variables of a notebook server's environment that a job gets. Pure, standard library only."""
 
+import re
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
 from jupyter_gq.domain.json_types import JsonObject
 
+#: A character that no name of a variable of a job has; control characters are refused in all names.
+NO_VARIABLE = re.compile(r"[=\s]")
 #: Variables that only we set, whatever a manifest says.
 RESERVED = (
     *("JUPYTERHUB_*", "JPY_*", "GQ_*", "JUPYTER_GQ_*"),

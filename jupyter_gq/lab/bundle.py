@@ -184,10 +184,11 @@ def read_cells(notebook: JsonMapping) -> tuple[dict[str, CodeCell], dict[str, st
         )
     code: dict[str, CodeCell] = {}
     other: dict[str, str] = {}
+    ids = {str(cell.get("id")) for cell in listed}
     for number, cell in enumerate(listed, 1):
         cell_id = str(cell.get("id") or f"cell-{number}")
         if cell_id in code or cell_id in other:
-            cell_id = f"{cell_id}-{number}"
+            cell_id = _choose_free_id(f"{cell_id}-{number}", ids)
         if cell.get("cell_type") != "code":
             other[cell_id] = str(cell.get("cell_type"))
             continue

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jupyter_gq.client.models import Kernel
 from jupyter_gq.client.secret_names import holds_secret
-from jupyter_gq.client.variables import RESERVED, matches
+from jupyter_gq.client.variables import NO_VARIABLE, RESERVED, matches
 
 from .jupyter_parts import KernelSpec
 
@@ -24,8 +24,11 @@ def select_environment(environ: Mapping[str, str], patterns: Iterable[str]) -> d
 
 
 def can_send(name: str, value: str) -> bool:
-    """Return whether a variable may travel with a job: it is no secret, and none that the Hub or the service sets."""
-    return not matches(name, RESERVED) and not holds_secret(name, value)
+    """Return whether a variable may travel with a job.
+
+    It is no secret, none that the Hub or the service sets, and none with a name that no job may have, such as "A B".
+    """
+    return not matches(name, RESERVED) and not holds_secret(name, value) and NO_VARIABLE.search(name) is None
 
 
 def describe_kernel(name: str, spec: KernelSpec, environment: Mapping[str, str]) -> Kernel:

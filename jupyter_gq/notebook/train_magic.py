@@ -7,6 +7,7 @@ import contextlib
 import shlex
 import threading
 import uuid
+import warnings
 from collections.abc import Mapping
 from typing import NoReturn, Protocol, cast
 
@@ -272,8 +273,9 @@ def _wait(shell: Shell, job: Job, line: Line, returns: str) -> None:
 
 def _tell_files(job: Job) -> None:
     """Print which files the job wrote into its own folder, where nobody would look for them."""
-    with contextlib.suppress(JobError):
-        paths = [str(file["path"]) for file in job.files()]
+    with contextlib.suppress(JobError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about files that are not listed
+        paths = [str(file["path"]) for file in job.files() if not file.get("reason")]
         if paths:
             shown = ", ".join(paths[:_MOST_FILES])
             more = f" and {len(paths) - _MOST_FILES} more" if len(paths) > _MOST_FILES else ""

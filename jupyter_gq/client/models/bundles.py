@@ -1,6 +1,5 @@
 """The manifest and the notebook that a job brings along."""
 
-import re
 from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -22,14 +21,11 @@ from jupyter_gq.client.frozen_files import MOST_FILES, find_clash
 from jupyter_gq.client.secret_names import explain_secret, holds_secret
 from jupyter_gq.client.strict_model import REFUSED, StrictModel
 from jupyter_gq.client.user_secrets import is_valid_name
-from jupyter_gq.client.variables import RESERVED, matches
+from jupyter_gq.client.variables import NO_VARIABLE, RESERVED, matches
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.plain_text import quoted
 
 from .files import Carried, FrozenFile
-
-#: A character that no name of a variable has; control characters are refused in all names.
-_NO_VARIABLE = re.compile(r"[=\s]")
 
 
 class Kernel(StrictModel):
@@ -167,7 +163,7 @@ class Manifest(StrictModel):
     def _check_environment(cls, environment: dict[str, str]) -> dict[str, str]:
         """Refuse values that may be secrets, which the service never stores, and names that no variable can have."""
         for name, value in environment.items():
-            if _NO_VARIABLE.search(name):
+            if NO_VARIABLE.search(name):
                 why = f"{quoted(name)} is no name of a variable: letters, digits and _ were expected"
                 raise PydanticCustomError(REFUSED, "{why}", {"why": why})
             if holds_secret(name, value):

@@ -64,11 +64,18 @@ async def sends(lab: LabPage, cell: Locator, name: str, *, gpus: str, queue: str
 def settings(hub: DemoHub, line: str) -> Iterator[None]:
     """Add a line to the Hub's configuration, which the running service reads, and take it away again."""
     before = hub.config.read_text()
-    hub.config.write_text(f"{before}\n{line}\n")
+    write_at_once(hub.config, f"{before}\n{line}\n")
     try:
         yield
     finally:
-        hub.config.write_text(before)
+        write_at_once(hub.config, before)
+
+
+def write_at_once(file: Path, text: str) -> None:
+    """Replace the file, so that the service never reads half of it."""
+    beside = file.with_suffix(".new")
+    beside.write_text(text)
+    beside.replace(file)
 
 
 async def says_that_no_gpu_is_used(lab: LabPage, cell: Locator, pictures: Path) -> None:

@@ -175,6 +175,9 @@ def test_no_cell_of_a_notebook_is_lost_because_another_one_has_its_id():
     cells = [code("a", "x = 1"), {"cell_type": "markdown", "id": "a", "source": ""}, code("a", "print(x)")]
     request = a_request(*cells, mode="notebook", targets=[])
     assert planned(request) == [("a", "x = 1", "target"), ("a-3", "print(x)", "target")]
+    request = a_request(code("a", "x"), code("a", "y"), code("a-2", "z"), mode="notebook", targets=[])
+    assert [source for _, source, _ in planned(request)] == ["x", "y", "z"]
+    assert len({cell for cell, _, _ in planned(request)}) == 3
 
 
 @pytest.mark.parametrize("source", [5, None, [5], {"text": "x"}])

@@ -59,6 +59,7 @@ def test_tokens_are_never_sent_even_if_they_are_listed():
         "CUDA_VISIBLE_DEVICES": "0",
         "AWS_ACCESS_KEY_ID": "k",
         "STORE": "s3://ann:hunter2@store/",
+        "NO NAME": "1",
     }
     assert select_environment(environ, ["PATH", "LC_*"]) == {"PATH": "/bin", "LC_TIME": "C"}
     assert select_environment(environ, ["*"]) == {"LC_TIME": "C", "OTHER": "x", "PATH": "/bin"}
