@@ -26,7 +26,7 @@ def select_environment(environ: Mapping[str, str], patterns: Iterable[str]) -> d
 def can_send(name: str, value: str) -> bool:
     """Return whether a variable may travel with a job.
 
-    It is no secret, none that the Hub or the service sets, and none with a name that no job may have, such as "A B".
+    Secrets, variables that the Hub or the service sets, and those with a name such as "A B" may not.
     """
     return not matches(name, RESERVED) and not holds_secret(name, value) and NO_VARIABLE.search(name) is None
 
