@@ -454,7 +454,7 @@ async def test_patterns_that_take_no_file_along_are_told_before_the_job_is_sent(
     [
         {"metadata": [1]},
         {"metadata": {"kernelspec": "python3", "language_info": "python"}},
-        {"cells": [{"id": "train", "cell_type": "code", "source": ["x", 3], "metadata": []}]},
+        {"cells": [{"id": "train", "cell_type": "code", "source": ["x"], "metadata": []}]},
         {"cells": [{"id": "train", "cell_type": "code", "source": "x", "metadata": {"tags": 1}}]},
     ],
 )
