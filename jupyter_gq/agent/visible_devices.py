@@ -35,7 +35,8 @@ def find_visible_devices(
     """Return the UUIDs of the devices that these processes have in their /dev, sorted; None if that is unknown.
 
     `uuids` has the UUID of each device by its minor number (see `map_minors_to_uuids`); `proc` is the node's /proc.
-    `are_all_named` is False if the node has devices that are not in `uuids`.
+    If `are_all_named` is false, the node has devices that are not in `uuids`: a device node with another number then
+    makes the answer None.
     """
     if uuids is None:
         return None

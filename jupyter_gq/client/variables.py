@@ -78,10 +78,10 @@ def add_share_variables(theirs: Mapping[str, str], share: Mapping[str, str]) -> 
 
 
 def keep_one_fraction(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a program with at most one of the two names of JAX's fraction of the memory.
+    """Return the variables of a program; of those of a share, with only one name of JAX's fraction of the memory.
 
-    JAX refuses to start with both. If `variables` are those of a share and have both, the smaller value stays, under
-    the older name, which every JAX knows. All other variables are returned as they are.
+    JAX refuses to start with both. The smaller value stays, under the older name, which every JAX knows. Outside a
+    share nothing changes.
     """
     if MEMORY_FRACTION not in variables or not all(variables.get(name) for name in JAX_FRACTIONS):
         return dict(variables)

@@ -18,7 +18,8 @@ class LentDevices:
 
     def __init__(self, records: Records) -> None:
         self._records = records
-        #: The ids of the suspended notebooks of each device, and the revision of the records of which they are.
+        #: The ids of the suspended notebooks of each lent device without room for all of its work at once, and the
+        #: revision of the records of which they are.
         self._found: Mapping[str, tuple[str, ...]] = {}
         self._revision = -1
 

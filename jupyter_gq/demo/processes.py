@@ -34,7 +34,7 @@ _READY_SECONDS = 180.0
 #: Example notebook that a new server opens.
 FIRST_NOTEBOOK = "digits.ipynb"
 _STOP_SECONDS = 15.0
-#: Most times that processes which came meanwhile are ended, too. What is left then cannot be killed.
+#: Rounds in which descendants are ended: some may come while the others end. What is left then cannot be killed.
 _MOST_SWEEPS = 5
 #: Ports for servers: below those that Linux uses for outgoing connections (32768 and up), above well-known ones.
 _PORTS = range(20_000, 32_000)
@@ -226,7 +226,7 @@ def reap_orphans(spare: frozenset[int]) -> None:
 
 
 def end_descendants(spare: frozenset[int] = frozenset()) -> None:
-    """Terminate all descendants of this process; kill what is left after 5 s.
+    """Terminate all descendants of this process, and kill those that are left after 5 s, in `_MOST_SWEEPS` rounds.
 
     Children with an id in `spare`, and their descendants, are left alone. A Hub that is ending may start its proxy
     anew, so this looks again a few times.

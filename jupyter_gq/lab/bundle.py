@@ -173,9 +173,10 @@ def _leaves_nothing(source: str) -> bool:
 
 
 def read_cells(notebook: JsonMapping) -> tuple[dict[str, CodeCell], dict[str, str]]:
-    """Return the code cells by id, and the types of all other cells by id. A second cell of an id gets one of its own.
+    """Return the code cells by id, and the types of all other cells by id.
 
-    Raises `RefusedRequest` if the document is no nbformat 4 notebook.
+    A second cell of an id gets a new id, and so does a cell without one. Raises `RefusedRequest` if the document has no
+    list of cells, or a code cell has a source that is neither text nor lines.
     """
     listed = notebook.get("cells")
     if not isinstance(listed, list) or not all(isinstance(cell, dict) for cell in listed):
@@ -189,6 +190,7 @@ def read_cells(notebook: JsonMapping) -> tuple[dict[str, CodeCell], dict[str, st
         cell_id = str(cell.get("id") or f"cell-{number}")
         if cell_id in code or cell_id in other:
             cell_id = _choose_free_id(f"{cell_id}-{number}", ids)
+            ids.add(cell_id)
         if cell.get("cell_type") != "code":
             other[cell_id] = str(cell.get("cell_type"))
             continue

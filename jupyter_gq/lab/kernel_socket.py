@@ -121,8 +121,9 @@ async def _copy_files(connection: ServiceConnection, job: str, request: RequestH
 
 
 async def _find_name(connection: ServiceConnection, name: str, _: RequestHandler) -> str:
-    """Return the newest finished job that was asked to bring back this name, with the reason if it could not do so.
+    """Return the newest finished job that was asked to bring back this name, as JSON: `job`, `title` and `reason`.
 
+    The reason says why the job could not bring it back; "" if it has.
     Only the newest jobs are searched, as the jobs panel shows them at first. Raises `RefusedRequest` if there is none.
     """
     jobs = (await connection.service.jobs()).jobs

@@ -162,7 +162,7 @@ def find_executed_script(call: ast.Call) -> Script | None:
 
 
 def find_command_script(words: Sequence[str], folder: str = "") -> Script | None:
-    """Return the Python script that a command runs in a process of its own, or None if it runs none.
+    """Return the Python script that a command runs in a process of its own; None if it runs none that can be read.
 
     `words` are the command's words, the program first. `folder` is where it runs, as a path from the kernel's folder.
     """

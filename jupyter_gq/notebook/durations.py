@@ -20,7 +20,7 @@ _MOST_CHARACTERS = 60
 
 
 def parse_duration(text: str) -> float:
-    """Return a length of time in seconds, from text such as "90m", "1h30m", "2 days" or "3600".
+    """Return a length of time in seconds, from text such as "90m", "1h30m", "2 days" or "3600", which is in seconds.
 
     Raises `ArgumentTypeError` if the text has another form, or is a time of less than a second or more than 10 years.
     """

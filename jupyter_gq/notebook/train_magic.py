@@ -272,7 +272,7 @@ def _wait(shell: Shell, job: Job, line: Line, returns: str) -> None:
 
 
 def _tell_files(job: Job) -> None:
-    """Print which files the job wrote into its own folder, where nobody would look for them."""
+    """Print some of the files that the job wrote into its own folder, where nobody would look; nothing without any."""
     with contextlib.suppress(JobError), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about files that are not listed
         paths = [str(file["path"]) for file in job.files() if not file.get("reason")]

@@ -361,7 +361,7 @@ class Executor:
             times.note_told(stop, first, awake)
 
     def _hasten(self, workload: Workload, stop: Stop) -> Stop:
-        """Return the stop of a run, for the suspended notebook that leaves it least time to give devices back, if any.
+        """Return the stop with `by` set to the lender that is wanted back and leaves the run the least time, if any.
 
         Such a notebook may be used again only after the decision to stop, which left the run more time.
         """
@@ -385,7 +385,7 @@ class Executor:
         return grace if by is None else self._bound_grace(grace, by)
 
     def _bound_grace(self, grace: Seconds, lender: Record) -> Seconds:
-        """Return the grace of a run that makes room for this workload: less than `grace` if that is suspended."""
+        """Return the seconds of a run that makes room for `lender`: `grace`, or less if the lender is suspended."""
         suspension = lender.detail.suspension
         if suspension is None:
             return grace

@@ -84,14 +84,15 @@ class SuspensionRule:
         return self.allows(devices) if self.jobs is None else self.jobs
 
     def borrower_grace(self, grace: Seconds, restore: Seconds | None = None) -> Seconds:
-        """Return the time that borrowers have to save their state, at most `grace` and at least one second.
+        """Return the seconds that borrowers have to save their state, from `LEAST_GRACE` up to `grace`.
 
-        `restore` is how long the state of the notebook takes to return; None = unknown.
+        They are what `return_within` leaves beside `KILL_TIME` and `restore`, the seconds in which the state of the
+        notebook returns; None = unknown, which counts as 0.
         """
         return Seconds(min(grace, max(LEAST_GRACE, self.return_within - KILL_TIME - (restore or 0.0))))
 
     def promised_return(self, restore: Seconds | None = None) -> Seconds:
-        """Return the time within which a share is back once a cell waits for it, whatever the borrowers do.
+        """Return the seconds within which a share is back once a cell waits for it, whatever the borrowers do.
 
         `restore` is as in `borrower_grace`. The time is `return_within`, or more if the restore needs more.
         """

@@ -178,6 +178,8 @@ def test_no_cell_of_a_notebook_is_lost_because_another_one_has_its_id():
     request = a_request(code("a", "x"), code("a", "y"), code("a-2", "z"), mode="notebook", targets=[])
     assert [source for _, source, _ in planned(request)] == ["x", "y", "z"]
     assert len({cell for cell, _, _ in planned(request)}) == 3
+    longest = [code("a" * 64, source) for source in "xyz"]
+    assert len(planned(a_request(*longest, mode="notebook", targets=[]))) == 3
 
 
 @pytest.mark.parametrize("source", [5, None, [5], {"text": "x"}])
