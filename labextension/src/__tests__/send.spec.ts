@@ -182,7 +182,7 @@ describe('the dialog', () => {
 
   it('finds a wrong duration before anybody is asked', async () => {
     await choose();
-    await press('MoreGPU memory, tasks, CPU, memory, expected duration, priority');
+    await press('MoreGPU memory, tasks, CPU, memory, duration, maximum time, priority');
     await enter(field('expected_seconds'), 'soon');
     await submit();
     expect(alerts()).toEqual([
@@ -325,7 +325,7 @@ describe('the dialog', () => {
     const { result } = await choose();
     const enterOn = (element: Element): Promise<void> =>
       perform(() => element.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true })));
-    await enterOn(button('MoreGPU memory, tasks, CPU, memory, expected duration, priority'));
+    await enterOn(button('MoreGPU memory, tasks, CPU, memory, duration, maximum time, priority'));
     expect(training.server.asked).not.toContain('POST send');
     field('name').focus();
     await enterOn(field('name'));

@@ -57,7 +57,7 @@ export function More(props: IMoreProps): React.JSX.Element {
         {trans.__('More')}
         {!open && (
           <span className="jp-gq-hint">
-            {short || trans.__('GPU memory, tasks, CPU, memory, expected duration, priority')}
+            {short || trans.__('GPU memory, tasks, CPU, memory, duration, maximum time, priority')}
           </span>
         )}
       </button>
