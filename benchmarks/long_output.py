@@ -16,6 +16,7 @@ from pathlib import Path
 from jupyter_gq.demo.processes import end_descendants
 from jupyter_gq.domain.json_types import JsonObject
 from tests.browser.page import LabPage
+from tests.browser.tasks import watched_tasks
 from tests.browser.world import show_extension_of_checkout
 from tests.patience import eventually
 
@@ -80,20 +81,11 @@ class Span:
 @contextlib.asynccontextmanager
 async def _watched(lab: LabPage, spans: dict[str, Span], name: str) -> AsyncIterator[None]:
     """Put what the page does within the block into `spans`. A reload forgets the tasks by the clock before it."""
-    browser = lab.page.context.browser
-    assert browser is not None
-    await browser.start_tracing(categories=["toplevel"])
-    await lab.page.evaluate("window.gqTasks.splice(0)")
-    yield
-    tasks = await lab.page.evaluate("window.gqTasks.splice(0)")
-    events = json.loads(await browser.stop_tracing())["traceEvents"]
-    pages = {
-        (event["pid"], event["tid"])
-        for event in events
-        if event["name"] == "thread_name" and event["args"]["name"] == "CrRendererMain"
-    }
-    cpu = [event.get("tdur", 0) / 1000 for event in events if (event["pid"], event["tid"]) in pages]
-    spans[name] = Span(tasks=[0.0, *tasks], cpu=[0.0, *cpu])
+    async with watched_tasks(lab.page) as watched:
+        await lab.page.evaluate("window.gqTasks.splice(0)")
+        yield
+        tasks = await lab.page.evaluate("window.gqTasks.splice(0)")
+    spans[name] = Span(tasks=[0.0, *tasks], cpu=[0.0, *watched.cpu])
 
 
 async def measure() -> list[table.Row]:

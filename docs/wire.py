@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from jupyter_gq.api.openapi import SchemaOfWire
 from jupyter_gq.api.routes import describe_api
-from jupyter_gq.lab.answers import ConnectionNotice, CopyConflict, CopyNews, ResultPath, ServerStatus
+from jupyter_gq.lab.answers import ConnectionNotice, CopyConflict, CopyNews, ResultPath, SameFile, ServerStatus
 from jupyter_gq.lab.carrying.models import Captured, CaptureRequest
 from jupyter_gq.lab.history import KernelHistory
 from jupyter_gq.lab.requests import Announcement, CellsRequest, CopyRequest, Plan, SendRequest, SentSweep, SweepRequest
@@ -50,6 +50,7 @@ SENT_BY_SERVER = (
     KernelHistory,
     Plan,
     ResultPath,
+    SameFile,
     SentSweep,
     ServerStatus,
 )

@@ -3,6 +3,7 @@
 
 from jupyter_gq.hub.config import configure
 
+# Administrators see and change everybody's jobs: configure(c, admins={"ann"}).
 configure(c)
 
 # --- Users: any password is accepted, so the Hub listens on this machine only --------------------------------------

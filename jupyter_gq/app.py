@@ -2,17 +2,18 @@
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from importlib import import_module
 from typing import Protocol, cast
 
 from jupyter_gq.client.early_answer import begin_early_answer
+from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.commands.refusal import CommandRefused, ExitCode
 from jupyter_gq.commands.streams import prepare_streams, run_with_output
 from jupyter_gq.domain.bounded_json import make_whole
 from jupyter_gq.domain.errors import AdminError
-from jupyter_gq.domain.plain_text import quoted, shorten
+from jupyter_gq.domain.plain_text import quoted, shorten, strip_controls
 
 from . import __version__
 from .command_table import COMMANDS, GROUPS
@@ -33,7 +34,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _run_line(argv: list[str]) -> int:
     """Run the subcommand that `argv` names, and return its exit code."""
-    parser = build_parser()
+    parser = build_parser(_find_commands_with_options(argv))
     for text in argv:
         if make_whole(text) != text:
             parser.error(f"{quoted(text)} is not text in UTF-8")
@@ -53,8 +54,17 @@ def _run_line(argv: list[str]) -> int:
         getattr(module, name).launch_instance(rest)
         return 0
     if rest and not _take_late_names(arguments, rest):
-        arguments.own_parser.error(f"unknown arguments: {shorten(' '.join(rest))}")
+        arguments.own_parser.error(f"unknown arguments: {strip_controls(shorten(' '.join(rest)))}")
     return _run_command(command, cast(_CommandModule, module).run, arguments)
+
+
+def _find_commands_with_options(argv: list[str]) -> Collection[str]:
+    """Return the commands whose options are needed to read a command line: the one that it names.
+
+    The modules of all commands take a second to import. Only the script for a shell lists the options of all.
+    """
+    named = [text for text in argv if text in COMMANDS][:1]
+    return COMMANDS if named == ["completion"] else named
 
 
 def _take_late_names(arguments: argparse.Namespace, rest: list[str]) -> bool:
@@ -79,7 +89,7 @@ def _run_command(command: str, run: Callable[[argparse.Namespace], int], argumen
     except ModuleNotFoundError as error:
         return _report_missing_module(command, error)
     except AdminError as error:
-        print(f"jupyter-gq {command}: {error}", file=sys.stderr)
+        print_plain(f"jupyter-gq {command}: {error}", sys.stderr)
         return error.exit_code if isinstance(error, CommandRefused) else ExitCode.USAGE
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -109,8 +119,11 @@ class _GroupedHelp(argparse.ArgumentParser):
         return formatter.format_help()
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command; a subcommand whose modules are not installed has no options."""
+def build_parser(with_options: Collection[str] = COMMANDS) -> argparse.ArgumentParser:
+    """Return the parser of the whole command, with the options of these subcommands.
+
+    A subcommand whose modules are not installed has no options either.
+    """
     parser = _GroupedHelp(
         prog="jupyter-gq", description="Fixed GPU quotas for notebooks and a training queue for cells."
     )
@@ -124,6 +137,8 @@ def build_parser() -> argparse.ArgumentParser:
             continue
         parser_of_command = commands.add_parser(name, help=command.help, description=_sentence(command.help))
         parser_of_command.set_defaults(own_parser=parser_of_command)
+        if name not in with_options:
+            continue
         with suppress(ModuleNotFoundError):  # told when it is called
             cast(_CommandModule, import_module(command.module)).add_arguments(parser_of_command)
     commands.choices["completion"].set_defaults(parser=parser)

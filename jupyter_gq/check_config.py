@@ -1,19 +1,16 @@
 """`jupyter-gq check-config`: whether the Hub's configuration file is good, and what it would change."""
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
-from traitlets import TraitError
 from traitlets.config import Config, Configurable
 from traitlets.utils.importstring import import_item
 
-from jupyter_gq.api.connection_settings import ServiceConnections
 from jupyter_gq.backends.local import LocalBackend
-from jupyter_gq.backends.notifications.settings import Notifications
 from jupyter_gq.backends.servers import ServersBackend
 from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.plain_output import print_plain
@@ -27,9 +24,9 @@ from jupyter_gq.controller.settings.next_evictions import find_next_evictions
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.controller.settings.queue_access import find_access_changes
 from jupyter_gq.devices.simulated import SimulatedDevices
-from jupyter_gq.domain.errors import AdminError
 from jupyter_gq.planning.files import load_state
-from jupyter_gq.service import SchedulerService, names_by_section
+from jupyter_gq.service import SchedulerService
+from jupyter_gq.start_sections import find_start_sections
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,10 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
     state = _live_state(arguments)
     stored = None if state is None else LastGood(sections=state.settings, files={})
     nodes = None if state is None else state.offered_nodes
-    backends = _backends()
     try:
-        file = PolicyFile(arguments.file, lambda: nodes, names_by_section(*backends), stored)
-        problem: object = file.error or _describe_refusal(file.config or Config(), backends)
+        file = PolicyFile(arguments.file, lambda: nodes, find_start_sections(SchedulerService, *_backends()), stored)
+        problem: object = file.error or _describe_missing_spawner(file.config or Config())
     except ConfigFileError as error:
         problem = error
     if problem:
@@ -79,10 +75,27 @@ def _find_doubts(file: PolicyFile) -> Iterator[str]:
     """Yield a sentence for each thing about a file that can be used, and that is probably not meant."""
     if file.last_good is not None and not file.last_good.sections:
         yield "the file sets nothing of jupyter-gq: all settings have their defaults, and there is no training queue"
+    yield from file.missing
     unwritable = SchedulerService(config=file.config).describe_unwritable_folder()
     if unwritable:
         yield unwritable
     yield from _describe_unknown_traits(file.config or Config())
+    yield from _try_places(file.config or Config())
+
+
+def _try_places(config: Config) -> Iterator[str]:
+    """Yield a sentence if the service on a cluster could not keep large files at their URL, as far as is known here.
+
+    A store without an answer takes some seconds.
+    """
+    try:
+        from jupyter_gq.backends.kubernetes import KubernetesBackend
+    except ModuleNotFoundError:
+        return
+    if SchedulerService(config=config).backend != "kubernetes":
+        return
+    if failure := KubernetesBackend(config=config).try_bundle_url():
+        yield f"{failure} This was tried from here; the service may have other packages, credentials and ways"
 
 
 def _describe_unknown_traits(config: Config) -> Iterator[str]:
@@ -122,20 +135,6 @@ def _backends() -> tuple[type[Configurable], ...]:
     except ModuleNotFoundError:
         return local
     return (*local, KubernetesBackend)
-
-
-def _describe_refusal(config: Config, backends: Sequence[type[Configurable]]) -> str:
-    """Return why the service, a backend or the Hub would refuse to start with a config; "" if none refuses."""
-    try:
-        service = SchedulerService(config=config)
-        ServiceConnections(config=config)
-        Notifications(config=config).rule()
-        for backend in backends:
-            backend(config=config)
-        service.check_places()
-    except (TraitError, AdminError) as error:
-        return str(error)
-    return _describe_missing_spawner(config)
 
 
 def _describe_missing_spawner(config: Config) -> str:

@@ -11,7 +11,7 @@ from traitlets import TraitError
 from jupyter_gq.backends.kubernetes import KubernetesBackend
 from jupyter_gq.backends.kubernetes.shares.device_check import DeviceCheck, Report, describe_finding
 from jupyter_gq.commands.refusal import CommandRefused
-from jupyter_gq.controller.settings.config_file import ConfigFileError, load_config
+from jupyter_gq.controller.settings.config_file import ConfigFileError, ExecutedFiles, load_config
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.json_types import JsonMapping
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     except ConfigFileError as error:
         raise CommandRefused(str(error)) from None
     pool = _pool(pools, arguments.pool)
-    config = load_config(path.absolute(), {})
+    config = load_config(path.absolute(), ExecutedFiles())
     try:
         backend = KubernetesBackend(config=config)
     except TraitError as error:

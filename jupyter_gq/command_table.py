@@ -33,6 +33,7 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
             "jupyter_gq.commands.change", "cli", "change the priority, GPUs, tasks or maximum running time of jobs"
         ),
         "cancel": Command("jupyter_gq.commands.cancel", "cli", "cancel jobs"),
+        "delete": Command("jupyter_gq.commands.delete", "cli", "delete ended jobs with all that is kept of them"),
         "queues": Command("jupyter_gq.commands.queues", "cli", "list the queues with their quotas and use"),
         "top": Command(
             "jupyter_gq.commands.top", "cli", "show devices, queues and jobs, again and again on a terminal"

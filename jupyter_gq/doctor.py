@@ -8,6 +8,7 @@ import argparse
 
 from pydantic import BaseModel
 
+from jupyter_gq.backends.local.tasks import check_enter
 from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.commands.answers import add_output_argument, print_json, print_lines, terminal_width
 from jupyter_gq.commands.connection import add_service_arguments, ask_service
@@ -19,6 +20,7 @@ from jupyter_gq.devices.choose import choose_checkpointer
 from jupyter_gq.devices.processes import boot_id
 from jupyter_gq.devices.simulated import SimulatedProbe
 from jupyter_gq.devices.suspension_journal import FileJournal
+from jupyter_gq.domain.errors import AdminError
 from jupyter_gq.machine_devices import add_config_argument, find_journal, find_limits, open_probe, read_settings
 
 
@@ -40,17 +42,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_service_arguments(parser, admin=True)
     parser.epilog = (
-        "Nothing is changed. The exit code is 1 if this machine cannot suspend GPU state, and with --nodes if a node "
-        "takes no new shares, or if its agent does not tell what it can do. `unverified`: all that is needed is there, "
-        f"but no release has been tried with it on hardware. {parser.epilog}"
+        "Nothing is changed. The exit code is 1 if this machine cannot start jobs or suspend GPU state, and with "
+        "--nodes if a node takes no new shares, or if its agent does not tell what it can do. `unverified`: all that "
+        f"is needed is there, but no release has been tried with it on hardware. {parser.epilog}"
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the abilities of this machine, or of all nodes; return 1 if something is wrong, else 0.
 
-    Wrong is a machine that cannot suspend GPU state, or a node that takes no new shares or is not known. Raises
-    `CommandRefused` if the configuration file cannot be read, or if the service cannot be asked or refuses.
+    Wrong is a machine that cannot start jobs or suspend GPU state, or a node that takes no new shares or is not known.
+    Raises `CommandRefused` if the configuration file cannot be read, or if the service cannot be asked or refuses.
     """
     if arguments.nodes:
         return _run_for_nodes(arguments)
@@ -66,12 +68,24 @@ def run(arguments: argparse.Namespace) -> int:
         simulated=isinstance(probe, SimulatedProbe),
         limits=find_limits(settings, probe),
     )
+    starts = judge_starts()
+    abilities += (starts,)
     abilities += judge_journal(FileJournal(find_journal(settings), boot=boot_id()).trouble)
     if arguments.output == "json":
         print_json(Findings(abilities=list(abilities)))
     else:
         print_lines(format_abilities(abilities))
-    return ExitCode.OK if support.available else ExitCode.FAILED
+    return ExitCode.OK if support.available and starts.state is AbilityState.WORKS else ExitCode.FAILED
+
+
+def judge_starts() -> Ability:
+    """Return the ability of a service on this machine to start jobs, which is tried."""
+    name = "start of jobs"
+    try:
+        check_enter()
+    except AdminError as error:
+        return Ability(name=name, state=AbilityState.MISSING, found=str(error))
+    return Ability(name=name, state=AbilityState.WORKS, found="A process can enter the working folder of its job.")
 
 
 def _run_for_nodes(arguments: argparse.Namespace) -> int:

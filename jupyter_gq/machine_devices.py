@@ -16,7 +16,7 @@ from jupyter_gq.commands.answers import add_output_argument, print_json, print_l
 from jupyter_gq.commands.clock import now
 from jupyter_gq.commands.refusal import CommandRefused
 from jupyter_gq.commands.tables import format_table
-from jupyter_gq.controller.settings.config_file import ConfigFileError, load_config
+from jupyter_gq.controller.settings.config_file import ConfigFileError, ExecutedFiles, load_config
 from jupyter_gq.devices.abilities import LimitFindings
 from jupyter_gq.devices.checkpointer import Checkpointer, CheckpointError, CheckpointState
 from jupyter_gq.devices.choose import choose_checkpointer, choose_limiter, choose_probe
@@ -109,7 +109,7 @@ def read_settings(config: Path | None) -> Config:
     try:
         # What the file prints is not part of the answer, which a script may read.
         with redirect_stdout(sys.stderr):
-            return load_config(config.absolute(), {})
+            return load_config(config.absolute(), ExecutedFiles())
     except ConfigFileError as error:
         raise CommandRefused(str(error)) from None
 

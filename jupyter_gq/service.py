@@ -12,40 +12,41 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from traitlets import Bool, Enum, HasTraits, List, TraitError, Unicode, default
-from traitlets.config import Application, Config
-from traitlets.utils.nested_update import nested_update
+from traitlets import Bool, Enum, List, TraitError, Unicode, default, observe
+from traitlets.config import Config, Configurable
+from traitlets.utils.bunch import Bunch
 
-from jupyter_gq import __version__
 from jupyter_gq.api.auth import HubAuthenticator
 from jupyter_gq.api.connection_settings import ServiceConnections
 from jupyter_gq.api.listener import Listener
 from jupyter_gq.api.pods import PodAuthenticator
-from jupyter_gq.api.standby import Standby
 from jupyter_gq.backends.hub_directory import HubDirectory
-from jupyter_gq.backends.kubernetes.bundles import StoredBundles
-from jupyter_gq.backends.kubernetes.leader.lease import Lease, LeaseLost
+from jupyter_gq.backends.kubernetes.leader.lease import LeaseLost
 from jupyter_gq.backends.local import LocalBackend, check_folder, describe_unwritable, jobs_with_files
+from jupyter_gq.backends.notifications.secret_traits import SecretText
 from jupyter_gq.backends.notifications.settings import Notifications
 from jupyter_gq.backends.server_stopper import HubServerStopper
 from jupyter_gq.backends.servers import ServersBackend
-from jupyter_gq.client.log_styles import describe_log
 from jupyter_gq.client.plain_output import log_plainly
 from jupyter_gq.client.service_address import SOCKET_VARIABLE, SocketPlace
 from jupyter_gq.controller.clock import SystemClock
-from jupyter_gq.controller.controller import Controller, is_only_replica
+from jupyter_gq.controller.controller import Controller
 from jupyter_gq.controller.loop.interpreter import set_the_interpreter
 from jupyter_gq.controller.loop.store_outage import StoreOutage
 from jupyter_gq.controller.settings.config_file import ConfigFileError
 from jupyter_gq.controller.settings.early_execution import EarlyExecution
 from jupyter_gq.controller.settings.last_good import GUARDED, LAST_GOOD, LastGood, explain_loss
+from jupyter_gq.controller.settings.loaded_policy import find_policy
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.controller.settings.reading import Reading
-from jupyter_gq.controller.settings.sections import SECTIONS
+from jupyter_gq.controller.settings.start_sections import StartSections
+from jupyter_gq.controller.settings.told_errors import as_trait_error
+from jupyter_gq.controller.settings.traits import SettingsError, withdraw_config
+from jupyter_gq.controller.signal import LateCallback
 from jupyter_gq.controller.views.mentions import ShowNames
 from jupyter_gq.devices.choose import choose_probe, choose_suspender
 from jupyter_gq.devices.meter import ReportedMeter
@@ -54,28 +55,15 @@ from jupyter_gq.devices.run_shares import RunShares
 from jupyter_gq.devices.simulated import SimulatedDevices
 from jupyter_gq.devices.suspension_journal import JOURNAL_NAME
 from jupyter_gq.domain.cluster import Node
-from jupyter_gq.domain.errors import BackendError, JupyterGQError, StoreAway, StoreUnavailable, Superseded
-from jupyter_gq.hub.share_settings import GPU_SHARE_TRAITS
+from jupyter_gq.domain.errors import BackendError, JupyterGQError, StoreAway, Superseded
+from jupyter_gq.service_log import LoggedApplication
+from jupyter_gq.service_waits import Ended, lead, wait_for_store
+from jupyter_gq.start_sections import find_start_sections
 from jupyter_gq.store.engine import SERVICE, make_sqlite_url, parse_url
 from jupyter_gq.store.folder_lock import lock_folder
-from jupyter_gq.store.reachability import check_reachable, expect_database, peek_setting
+from jupyter_gq.store.reachability import expect_database, peek_setting
 from jupyter_gq.store.reserve import RESERVE
 from jupyter_gq.store.sql import SqlStore
-
-#: Seconds until a database that did not answer at the start is tried again.
-_TRY_AGAIN = 2.0
-
-
-def names_by_section(*backends: type[HasTraits]) -> dict[str, Collection[str]]:
-    """Return the names of our traits outside the policy, by section, so that misspelt names can be refused.
-
-    `backends` are the classes of the backend in use, whose traits are included.
-    """
-    classes: tuple[type[HasTraits], ...] = (SchedulerService, ServiceConnections, Notifications, *backends)
-    return {
-        **{each.__name__: each.class_trait_names(config=True) for each in classes},
-        "GPUShareMixin": GPU_SHARE_TRAITS,
-    }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,11 +75,7 @@ class _Parts:
     pods: PodAuthenticator | None = None
 
 
-class _Ended(Exception):
-    """A signal to end came before the service had its listener."""
-
-
-class SchedulerService(Application):
+class SchedulerService(LoggedApplication):
     """The application `jupyter-gq service`: it decides who gets which GPU, and serves the API."""
 
     name = "jupyter-gq service"
@@ -116,7 +100,7 @@ class SchedulerService(Application):
         help="Folder of the Unix socket at which the service answers servers, jobs and the Hub on one machine. Only "
         "the service's account may write in it. Set it before `configure(c)`. Default: `socket` in the state folder."
     ).tag(config=True)
-    database_url = Unicode("", help="SQLAlchemy URL of the database. Default: a SQLite file in the state folder.").tag(
+    database_url = SecretText(help="SQLAlchemy URL of the database. Default: a SQLite file in the state folder.").tag(
         config=True
     )
     allow_empty = List(
@@ -149,6 +133,11 @@ class SchedulerService(Application):
         "Default: False.",
     ).tag(config=True)
 
+    @observe("config")
+    def _config_changed(self, change: Bunch) -> None:
+        """Set the traits, without the line of the log with which an application shows all values, also secret ones."""
+        Configurable._config_changed(self, change)
+
     @default("log_level")
     def _default_log_level(self) -> int:
         return logging.INFO
@@ -167,6 +156,8 @@ class SchedulerService(Application):
 
     #: The last good policy of an earlier service, which is in force while the file cannot be used.
     _stored: LastGood | None = None
+    #: Sentences about what of the Hub's file is not in force until the service starts again.
+    _lacking: tuple[str, ...] = ()
     #: The first execution of the Hub's file.
     _early: EarlyExecution | None = None
     #: Why the service cannot start; raised by `start`.
@@ -185,15 +176,19 @@ class SchedulerService(Application):
             return
         self._stored = LastGood.from_document(document)
         if found is None or explain_loss(self._stored, found) is not None:
-            self._trouble = None
-            self._apply(self._stored.to_config())
+            self._trouble, self._lacking = None, self._stored.describe_missing()
+            self._replace_config(self._stored.to_config())
 
-    def check_places(self) -> None:
-        """Raise `AdminError` if the state folder or the database cannot be where the settings put them; opens neither.
+    def check_start(self) -> None:
+        """Raise `AdminError` if the log, the place of the state folder or the URL of the database cannot be used.
 
-        A database server is not asked.
+        On one machine, the path of the socket is checked too. No handler is made, and no database server is asked.
         """
+        super().check_start()
         check_folder(self.state_dir)
+        if self.backend == "local":
+            given = "" if self.socket_dir else os.environ.get(SOCKET_VARIABLE, "")
+            SocketPlace.own(given, self.socket_dir, self._state()).url("")
         parse_url(self._url())
 
     def describe_unwritable_folder(self) -> str:
@@ -209,26 +204,36 @@ class SchedulerService(Application):
         if not early.reading.wait_in_time():
             return None  # `PolicyFile` reports that the file hangs
         try:
-            self._apply(early.reading.result())
-        except ConfigFileError:
-            return None  # `PolicyFile` finds the error again and says it
-        except TraitError as error:
-            self._trouble = error
+            config = early.reading.result()
+            self.update_config(self._with_command_line(config))
+            return find_policy(config, early.executed, self._sections())
+        except BaseException as error:  # noqa: BLE001 - the code of a value's class may raise anything
+            if not isinstance(error, ConfigFileError | SettingsError):  # which `PolicyFile` finds again and says
+                self._trouble = as_trait_error(error, self.config_file)
             return None
-        names = {"SchedulerService", *(section.__name__ for section in SECTIONS)}
-        return LastGood.of(early.reading.result(), names, early.executed)
 
-    def _apply(self, config: Config) -> None:
-        """Set the traits from a config; values of the command line take precedence."""
-        applied = copy.deepcopy(config)  # the policy is made from the same config, without the command line
-        applied.merge(self.cli_config)
-        self.update_config(applied)
+    def _replace_config(self, stored: Config) -> None:
+        """Put a stored config in force instead of the file, of which only the place of the stored settings remains."""
+        own = self.config.get("SchedulerService", {})
+        place = {name: getattr(self, name) for name in ("database_url", "state_dir") if name in own}
+        withdraw_config(self)
+        self.update_config(self._with_command_line(stored))
+        for name, value in place.items():
+            setattr(self, name, value)  # the stored place is another one if the database was moved since then
+
+    def _with_command_line(self, config: Config) -> Config:
+        """Return a copy of a config, in which values of the command line take precedence."""
+        merged = copy.deepcopy(config)  # the policy is made from the same config, without the command line
+        merged.merge(self.cli_config)
+        return merged
 
     def start(self) -> None:
         """Serve until a signal comes; exit with code 1 and a message if the service cannot start or must not go on."""
         os.umask(0o077)
         log_plainly()
-        self.configure_log()
+        fault = self.configure_log()
+        if fault:
+            self._lacking = (*self._lacking, fault)
         set_the_interpreter()
         try:
             if self._trouble is not None:
@@ -240,13 +245,6 @@ class SchedulerService(Application):
         except (JupyterGQError, TraitError) as error:
             self.log.critical("The scheduler service cannot start. %s", error)
             sys.exit(1)
-
-    def configure_log(self) -> None:
-        """Set `logging_config` so that the whole process logs in the style `log_style`.
-
-        Values that the setting has already take precedence.
-        """
-        self.logging_config = nested_update(describe_log(self.log_style, self.log_level), self.logging_config)
 
     async def _serve(self) -> None:
         """Connect the parts and serve until a signal comes; connect them anew after the store was away for too long."""
@@ -260,7 +258,7 @@ class SchedulerService(Application):
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, listener.ended.set)
         put_together = self._on_a_cluster if self.backend == "kubernetes" else self._on_this_machine
-        with contextlib.suppress(_Ended), contextlib.closing(listener.authenticator):
+        with contextlib.suppress(Ended), contextlib.closing(listener.authenticator):
             while not listener.ended.is_set():
                 try:
                     async with put_together(listener) as parts:
@@ -284,41 +282,9 @@ class SchedulerService(Application):
             await listener.run_until_ended(controller.run())
 
     @contextlib.asynccontextmanager
-    async def _leading(self, listener: Listener, lease: Lease | None) -> AsyncIterator[Callable[[], bool]]:
-        """Wait until this service is the leader; then yield a function that returns whether it still is.
-
-        Meanwhile the API answers as `Standby`. The lease is renewed in the block, and released after it. Without a
-        lease, this service leads at once. Raises `_Ended` if a signal comes first.
-        """
-        if lease is None:
-            yield is_only_replica
-            return
-        async with listener.serve(Standby(__version__, lambda: lease.waiting)):
-            await listener.run_until_ended(lease.acquire(self._why_unfit))
-        try:
-            if listener.ended.is_set():
-                raise _Ended
-            listener.keeping = asyncio.create_task(lease.keep(), name="jupyter-gq lease")
-            yield lambda: lease.leads
-        finally:
-            if listener.keeping is not None:
-                listener.keeping.cancel()
-                await asyncio.gather(listener.keeping, return_exceptions=True)
-                listener.keeping = None
-            await lease.release()
-
-    async def _why_unfit(self) -> str:
-        """Return why this service must not become the leader now; "" = it may, because it reaches the database."""
-        try:
-            await asyncio.to_thread(check_reachable, self._url())
-        except StoreUnavailable as error:
-            return str(error)
-        return ""
-
-    @contextlib.asynccontextmanager
     async def _on_this_machine(self, listener: Listener) -> AsyncIterator[_Parts]:
         """Yield the parts of a service that runs notebooks and jobs as processes; close the store after the block."""
-        clock, state, wake = SystemClock(), self._state(), _LateCallback()
+        clock, state, wake = SystemClock(), self._state(), LateCallback()
         listener.socket = SocketPlace.own(os.environ.get(SOCKET_VARIABLE, ""), self.socket_dir, state)
         # Locked before the ledger and the journal are read: an earlier service writes to them until it has ended.
         with lock_folder(state), contextlib.ExitStack() as opened:
@@ -340,8 +306,7 @@ class SchedulerService(Application):
             servers = ServersBackend(parent=self).backend(
                 stopper=HubServerStopper(*_hub_api()), clock=clock, shares=shares, enforcers=enforcers
             )
-            names = names_by_section(LocalBackend, ServersBackend, SimulatedDevices)
-            settings = await self._read_policy(listener, jobs.nodes, names)
+            settings = await self._read_policy(listener, jobs.nodes)
             expect_database(self._url(), state, jobs_with_files(state))
             store = opened.enter_context(contextlib.closing(self._open_store()))
             controller = Controller(
@@ -368,18 +333,21 @@ class SchedulerService(Application):
         from jupyter_gq.backends.kubernetes import Clocks, KubernetesBackend  # one machine has no use for it
 
         clock = SystemClock()
-        # Which nodes there are is not asked before the settings are in force: they come and go.
-        settings = await self._read_policy(listener, tuple, names_by_section(KubernetesBackend))
-        wake, backend = _LateCallback(), KubernetesBackend(parent=self)
+        # Which nodes there are is not asked before the settings are in force.
+        settings = await self._read_policy(listener, tuple)
+        wake, backend = LateCallback(), KubernetesBackend(parent=self)
+        backend.check_bundle_url()
         lease = backend.lease(elapsed=clock.elapsed, now=clock.now) if self.leader_election else None
         outage = StoreOutage() if lease is None else StoreOutage(lease.times.without_store, clock.elapsed)
         async with contextlib.AsyncExitStack() as opened:
             if lease is not None:
                 opened.callback(lease.close)
-            leads = await opened.enter_async_context(self._leading(listener, lease))
+            leads = await opened.enter_async_context(lead(listener, lease, self._url()))
             # Only now: who waits must not change the schema.
-            store = await self._wait_for_store(listener, outage)
+            store = await wait_for_store(listener, outage, self._open_store)
             opened.callback(store.close)
+            bundles = await wait_for_store(listener, outage, lambda: backend.bundles(store))
+            opened.callback(bundles.close)
             runs = backend.backend(
                 pools=lambda: settings.current.pod_pools,
                 stopper=HubServerStopper(*_hub_api()),
@@ -394,7 +362,7 @@ class SchedulerService(Application):
                 backends=(runs,),
                 settings=settings,
                 clock=clock,
-                bundles=StoredBundles(store, store),
+                bundles=bundles,
                 meter=ReportedMeter(runs.find_uses),
                 leads=leads,
                 outage=outage,
@@ -413,48 +381,35 @@ class SchedulerService(Application):
                 await runs.observe()  # before the first request asks what is there
             yield _Parts(controller=controller, pods=pods)
 
-    async def _read_policy(
-        self, listener: Listener, nodes: Callable[[], Sequence[Node] | None], names: Mapping[str, Collection[str]]
-    ) -> PolicyFile:
-        """Return the settings of the Hub's file, or the last good ones; the arguments are those of `PolicyFile`.
+    def _sections(self) -> StartSections:
+        """Return the sections that this service reads at its start, beneath the values of its command line."""
+        if self.backend == "local":
+            found = find_start_sections(SchedulerService, LocalBackend, ServersBackend, SimulatedDevices)
+            return replace(found, check=lambda config: found.check(self._with_command_line(config)))
+        from jupyter_gq.backends.kubernetes import KubernetesBackend  # one machine has no use for it
 
-        Raises `_Ended` if a signal comes first: a file that hangs must not hold up the end of the service.
+        on_pods = find_start_sections(SchedulerService, KubernetesBackend)
+
+        def check(config: Config) -> None:
+            tried = self._with_command_line(config)
+            on_pods.check(tried)
+            KubernetesBackend(config=tried).check_bundle_url()  # here only: elsewhere its packages may be missing
+
+        return replace(on_pods, check=check)
+
+    async def _read_policy(self, listener: Listener, nodes: Callable[[], Sequence[Node] | None]) -> PolicyFile:
+        """Return the settings of the Hub's file, or the last good ones; `nodes` is that of `PolicyFile`.
+
+        Raises `Ended` if a signal comes first: a file that hangs must not hold up the end of the service.
         """
-        reading = Reading(lambda: PolicyFile.at_start(Path(self.config_file), nodes, names, self._stored, self._early))
+        path, sections = Path(self.config_file), self._sections()
+        reading = Reading(lambda: PolicyFile.at_start(path, nodes, sections, self._stored, self._early))
         await listener.run_until_ended(reading.wait())
         if not reading.has_ended():
-            raise _Ended
-        return reading.result()
-
-    async def _wait_for_store(self, listener: Listener, outage: StoreOutage) -> SqlStore:
-        """Open the store, and try again until its database answers; the API answers as `Standby` meanwhile.
-
-        Raises `_Ended` if a signal comes first, and `StoreAway` if the outage lasts too long. The process stays: a pod
-        that ends is restarted after a longer and longer time.
-        """
-        found: list[SqlStore] = []
-        why = "The service opens its database."
-
-        async def reach() -> None:
-            """Try to open the store until it succeeds; raise `StoreAway` if the outage lasts too long."""
-            nonlocal why
-            while not found:
-                try:
-                    # In a thread, for the lease is renewed meanwhile.
-                    found.append(await asyncio.to_thread(self._open_store))
-                except StoreUnavailable as error:
-                    if str(error) != why:
-                        why = str(error)
-                        self.log.warning("%s", why)
-                    outage.record_failure(error)
-                    await asyncio.sleep(_TRY_AGAIN)
-
-        async with listener.serve(Standby(__version__, lambda: why)):
-            await listener.run_until_ended(reach())
-        if not found:
-            raise _Ended
-        outage.end()
-        return found[0]
+            raise Ended
+        policy = reading.result()
+        policy.warn_of_missing(self._lacking)
+        return policy
 
     def _url(self) -> str:
         """Return the SQLAlchemy URL of the database."""
@@ -478,16 +433,6 @@ class SchedulerService(Application):
             store.close()
             raise
         return store
-
-
-class _LateCallback:
-    """A callback whose target is set later; calls before that do nothing."""
-
-    target: Callable[[], None] | None = None
-
-    def __call__(self) -> None:
-        if self.target is not None:
-            self.target()
 
 
 def _hub_api() -> tuple[str, str]:

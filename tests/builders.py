@@ -225,12 +225,13 @@ def _apply(workload: Workload, instruction: object, now: Instant) -> Workload:
             return replace(workload, state=State.SUSPENDED)
         case Resume(placement=placement):
             return replace(workload, state=State.RUNNING, placement=placement)
-        case Warn(expire_at=expire_at):
+        case Warn(expire_at=expire_at, lends=lends):
             assert workload.activity is not None
-            return replace(workload, activity=replace(workload.activity, expire_at=expire_at))
+            return replace(workload, activity=replace(workload.activity, expire_at=expire_at, told_lent=lends))
         case Unwarn():
             assert workload.activity is not None
-            return replace(workload, activity=replace(workload.activity, expire_at=None))
+            activity = workload.activity
+            return replace(workload, activity=replace(activity, expire_at=None, promised_until=activity.expire_at))
     raise AssertionError(f"unknown instruction {instruction}")
 
 
@@ -284,6 +285,7 @@ def _sampled_later(activity: Activity, seconds: float) -> Activity:
         last_active=activity.last_active if activity.busy else _earlier(activity.last_active, seconds),
         kept_until=_earlier(activity.kept_until, seconds),
         expire_at=_earlier(activity.expire_at, seconds),
+        promised_until=_earlier(activity.promised_until, seconds),
     )
 
 

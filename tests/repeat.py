@@ -56,7 +56,7 @@ def repeat(command: Sequence[str], folder: Path, times: int, busy: int) -> int:
 def main() -> int:
     """Read the command line, and return 1 if a round failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.repeat", description=__doc__)
-    parser.add_argument("tier", help="unit, lab, server, hub, demo, browser or kubernetes")
+    parser.add_argument("tier", help="unit, processes, lab, server, hub, second-hub, demo, browser or kubernetes")
     parser.add_argument("--times", type=int, default=10, help="rounds")
     parser.add_argument("--busy", type=int, default=0, help="busy processes beside the tests")
     wanted = parser.parse_args()

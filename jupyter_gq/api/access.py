@@ -3,8 +3,9 @@
 Rules
 -----
 - Two scopes: a Hub token must carry the access scope of this service and the custom scope of the route.
-- Wider scopes: admin implies submit, submit implies change, and change implies read. The Hub expands this itself. The
-  rule is repeated here so that a Hub whose scopes were declared without their subscopes does not lock its admins out.
+- Wider scopes: admin implies submit, submit implies change and delete, and each of these implies read. The Hub expands
+  this itself. The rule is repeated here so that a Hub whose scopes were declared without their subscopes does not lock
+  its admins out.
 - Filters: a scope with a filter grants nothing beyond it. A filter that names the caller (`custom:gq:read!user=ann` for
   ann) grants the caller's own objects, which is all that reading and submitting is about, and never those of others:
   a filtered admin scope makes no admin, and a filtered change scope no manager of others' jobs. Other filters
@@ -22,12 +23,15 @@ READ_SCOPE = "custom:gq:read"
 SUBMIT_SCOPE = "custom:gq:submit"
 #: Holding, changing and cancelling jobs, without the right to send code.
 CHANGE_SCOPE = "custom:gq:change"
+#: Deleting jobs that have ended, without the right to change others or to send code.
+DELETE_SCOPE = "custom:gq:delete"
 ADMIN_SCOPE = "custom:gq:admin"
 
 #: The scopes that grant a scope: the scope itself and every wider one.
 GRANTED_BY: dict[str, tuple[str, ...]] = {
-    READ_SCOPE: (READ_SCOPE, CHANGE_SCOPE, SUBMIT_SCOPE, ADMIN_SCOPE),
+    READ_SCOPE: (READ_SCOPE, CHANGE_SCOPE, DELETE_SCOPE, SUBMIT_SCOPE, ADMIN_SCOPE),
     CHANGE_SCOPE: (CHANGE_SCOPE, SUBMIT_SCOPE, ADMIN_SCOPE),
+    DELETE_SCOPE: (DELETE_SCOPE, SUBMIT_SCOPE, ADMIN_SCOPE),
     SUBMIT_SCOPE: (SUBMIT_SCOPE, ADMIN_SCOPE),
     ADMIN_SCOPE: (ADMIN_SCOPE,),
 }
@@ -40,6 +44,7 @@ class Access(StrEnum):
     OPEN = "open"  # everybody; admins, who show their token, are told more
     READ = "read"
     CHANGE = "change"
+    DELETE = "delete"
     SUBMIT = "submit"
     MONITOR = "monitor"  # an admin, or any service of the Hub that may access this service
     ADMIN = "admin"
@@ -56,6 +61,7 @@ class Access(StrEnum):
 _SCOPES = {
     Access.READ: READ_SCOPE,
     Access.CHANGE: CHANGE_SCOPE,
+    Access.DELETE: DELETE_SCOPE,
     Access.SUBMIT: SUBMIT_SCOPE,
     Access.MONITOR: ADMIN_SCOPE,
     Access.ADMIN: ADMIN_SCOPE,

@@ -11,7 +11,7 @@ from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest, HT
 from jupyter_gq.domain.json_types import JsonObject
 
 from .access import Identity
-from .errors import hub_unreachable, invalid_token
+from .errors import hub_unreachable, invalid_token, refused_by_hub
 from .token_cache import CachePolicy, TokenCache, has_token_form
 
 log = logging.getLogger(__name__)
@@ -24,15 +24,15 @@ MOST_CACHED = 10_000
 
 
 class Authenticator(Protocol):
-    """The source of the holders of Hub tokens."""
+    """The interface through which requests learn which user or service holds a Hub token."""
 
     #: The name of this service in the Hub's scopes.
     service: str
 
-    async def identify(self, token: str) -> Identity:
-        """Return the holder of a Hub token.
+    async def identify(self, token: str, peer: str) -> Identity:
+        """Return the holder of a Hub token, which came from the address `peer`.
 
-        Raises an `ApiRefusal` of 401 if the token is invalid, and of 503 if the Hub cannot be asked.
+        Raises an `ApiRefusal` of 401 if the token is invalid, and of 503 if the Hub cannot be asked now.
         """
         ...
 
@@ -66,14 +66,15 @@ class HubAuthenticator:
         policy = CachePolicy(lifetime=min(cache_seconds, MAX_CACHE), renew_after=RENEW_AFTER)
         self._cache = TokenCache(self._ask, policy, most=MOST_CACHED, clock=clock)
 
-    async def identify(self, token: str) -> Identity:
+    async def identify(self, token: str, peer: str) -> Identity:
         """Return the holder of the token, from the cache or from the Hub.
 
-        Raises an `ApiRefusal` of 401 if the token is invalid, and of 503 if the Hub cannot be asked.
+        New tokens from one address `peer` are looked up in turns. Raises an `ApiRefusal` of 401 if the token is
+        invalid, and of 503 if the Hub cannot be asked, or if no turn comes in time.
         """
         if not has_token_form(token):
             raise invalid_token()
-        return await self._cache.find_holder(token)
+        return await self._cache.find_holder(token, peer)
 
     def close(self) -> None:
         """Close the connections to the Hub; the next question opens new ones."""
@@ -88,7 +89,7 @@ class HubAuthenticator:
         """
         response = await self._get("/user", token)
         if response.code in {401, 403}:
-            raise invalid_token()
+            raise refused_by_hub()
         model = _document(response)
         is_service = model.get("kind") == "service"
         groups = model.get("groups")

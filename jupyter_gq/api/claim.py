@@ -37,6 +37,12 @@ def begin_stream(request: HTTPServerRequest) -> None:
         connection.registry.begin_stream(connection)
 
 
+def peer_of(request: HTTPServerRequest) -> str:
+    """Return the name of the other end of a request's connection, see `connections.connection.find_peer`."""
+    connection = _connection_of(request)
+    return str(request.remote_ip) if connection is None else connection.peer
+
+
 def count_as(requester: Requester, path: Mapping[str, str]) -> str | None:
     """Return the name under which a request is counted: that of a user, a pod, or a task of the job in the path.
 

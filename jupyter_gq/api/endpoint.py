@@ -18,7 +18,7 @@ from . import errors
 from .access import Access
 from .auth import Authenticator
 from .call import Call, Reply, Requester
-from .claim import begin_stream, claim_connection
+from .claim import begin_stream, claim_connection, peer_of
 from .errors import ApiRefusal, refusal
 from .incident import LogsIncidents
 from .parse import parse_count, parse_model, parse_parameter
@@ -202,10 +202,12 @@ class Endpoint(LogsIncidents):
         if route.access in {Access.POD, Access.AGENT}:
             if self._wiring.pods is None:
                 raise no_pods()
-            return Requester(
-                pod=await self._wiring.pods.permitted_pod(token, route.access, self.path_kwargs.get("node"))
-            )
-        return Requester(caller=await permitted_caller(self._wiring.authenticator, token, route.access))
+            node, peer = self.path_kwargs.get("node"), peer_of(self.request)
+            return Requester(pod=await self._wiring.pods.permitted_pod(token, route.access, node, peer=peer))
+        return Requester(caller=await self._find_caller(token, route.access))
+
+    async def _find_caller(self, token: str, access: Access) -> Caller:
+        return await permitted_caller(self._wiring.authenticator, token, access, peer_of(self.request))
 
     async def _recognise(self) -> Requester:
         """Return the holder of the request's Hub token.
@@ -213,7 +215,7 @@ class Endpoint(LogsIncidents):
         The result is nobody if there is no token, if the token may not read, or if the Hub cannot be asked.
         """
         try:
-            return Requester(caller=await permitted_caller(self._wiring.authenticator, self._token(), Access.READ))
+            return Requester(caller=await self._find_caller(self._token(), Access.READ))
         except ApiRefusal:
             return Requester()
 
@@ -378,12 +380,14 @@ class Endpoint(LogsIncidents):
         return document if services is None else services.mentions.render(document, self._requester.caller)
 
 
-async def permitted_caller(authenticator: Authenticator, token: str, access: Access) -> Caller:
+async def permitted_caller(authenticator: Authenticator, token: str, access: Access, peer: str) -> Caller:
     """Return the holder of a Hub token as a caller, if the token opens this service and this kind of route.
+
+    `peer` is the address from which the token comes.
 
     Raises an `ApiRefusal`: 401 for an invalid token, 403 for a missing scope, 503 if the Hub cannot be asked.
     """
-    identity = await authenticator.identify(token)
+    identity = await authenticator.identify(token, peer)
     if not identity.may_access(authenticator.service):
         raise errors.missing_scope(f"access:services!service={authenticator.service}")
     missing = identity.missing_scope(access)

@@ -33,6 +33,7 @@ STATUS: tuple[tuple[type[errors.JupyterGQError], int, str | None], ...] = (
     (errors.TooLarge, 413, None),
     (errors.StorageFull, 507, None),
     (errors.StoreUnavailable, 503, None),
+    (errors.ContentsUnavailable, 503, None),
     (errors.StatementCancelled, 503, None),
     (errors.Superseded, 503, None),
     (errors.NotLeading, 503, None),
@@ -127,6 +128,20 @@ def invalid_token() -> ApiRefusal:
     )
 
 
+def refused_by_hub() -> ApiRefusal:
+    """Return the refusal of 401 for a token that the Hub refuses.
+
+    The Hub refuses an invalid token in the same way as any token while its database fails.
+    """
+    return refusal(
+        401,
+        "invalid_token",
+        "The Hub refuses this token. Most often it is not valid any more: the token of a stopped server has expired. "
+        "A Hub whose database fails, such as on a full disk, refuses every token; the log of the Hub says so.",
+        WWW_Authenticate='token realm="jupyter-gq", error="invalid_token"',
+    )
+
+
 def missing_scope(scope: str) -> ApiRefusal:
     """Return the refusal of 403 for a valid token that lacks this scope."""
     return refusal(
@@ -143,6 +158,16 @@ def hub_unreachable(why: str) -> ApiRefusal:
         503,
         "hub_unreachable",
         f"JupyterHub cannot be asked who you are: {why}. Try again in a moment.",
+        Retry_After="2",
+    )
+
+
+def too_many_new_tokens() -> ApiRefusal:
+    """Return the refusal of 503 for a new token whose turn did not come in time, after others of its address."""
+    return refusal(
+        503,
+        "too_many_new_tokens",
+        "Too many new tokens came from your address, so nobody was asked about this one. Try again in a moment.",
         Retry_After="2",
     )
 

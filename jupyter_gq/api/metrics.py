@@ -54,6 +54,13 @@ def metrics(status: Status, services: Services | None, counts: ConnectionCounts)
     count, memory = services.tickets.count_suspended()
     yield _gauge("jupyter_gq_share_suspended_notebooks", "Notebooks whose devices are lent.", count)
     yield _gauge("jupyter_gq_share_suspended_bytes", "Host memory of the GPU state of these notebooks.", memory << 20)
+    kept, fullest = services.job_lists.count_kept()
+    yield _gauge("jupyter_gq_database_kept_bytes", "Outputs and files of jobs that the database keeps.", kept)
+    yield _gauge(
+        "jupyter_gq_database_filled_ratio",
+        "Part of the limit of one user that the user takes of whom most is kept.",
+        fullest,
+    )
     queues = services.overview.list_queues(_EVERYTHING).queues
     for name, help_text, attribute in (
         ("jupyter_gq_queue_granted_gpus", "Guaranteed quota of the queue.", "quota"),

@@ -11,7 +11,7 @@ from jupyter_gq import __version__
 from jupyter_gq.client import models
 from jupyter_gq.domain.json_types import JsonObject
 
-from .access import ADMIN_SCOPE, CHANGE_SCOPE, READ_SCOPE, SUBMIT_SCOPE, Access
+from .access import ADMIN_SCOPE, CHANGE_SCOPE, DELETE_SCOPE, READ_SCOPE, SUBMIT_SCOPE, Access
 from .route import PATH_PARTS, QUERY_TEXT, Media, Parameter, Route
 
 _PODS = frozenset({Access.POD, Access.AGENT})
@@ -155,7 +155,7 @@ def _security_schemes() -> JsonObject:
             "in": "header",
             "name": "Authorization",
             "description": "`token <JupyterHub token>`, with the access scope of this service and one of "
-            f"`{READ_SCOPE}` < `{CHANGE_SCOPE}` < `{SUBMIT_SCOPE}` < `{ADMIN_SCOPE}`.",
+            f"`{READ_SCOPE}` < `{CHANGE_SCOPE}`, `{DELETE_SCOPE}` < `{SUBMIT_SCOPE}` < `{ADMIN_SCOPE}`.",
         },
         "jobToken": {
             "type": "apiKey",

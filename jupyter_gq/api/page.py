@@ -24,7 +24,7 @@ from jupyter_gq.domain.errors import NotLeading
 from . import errors
 from .access import Access
 from .call import Requester
-from .claim import claim_connection
+from .claim import claim_connection, peer_of
 from .endpoint import SECURITY_HEADERS, permitted_caller
 from .errors import ApiRefusal
 from .incident import LogsIncidents
@@ -51,6 +51,8 @@ class PageContent(BaseModel):
     more_jobs: bool
     #: Disk space of the files of the jobs; see `JobList.disk`.
     disk: str
+    #: What the database keeps of the jobs; see `JobList.database`.
+    database: str
     policy: str
     runs: str
     #: A sentence for admins about each workload that was set aside.
@@ -96,7 +98,8 @@ class _Browser(HubOAuthenticated, LogsIncidents):  # type: ignore[misc]  # jupyt
             return None
         token = self.hub_auth.get_token(self)
         try:
-            caller = await permitted_caller(self._wiring.authenticator, token or "", Access.READ)
+            peer = peer_of(self.request)
+            caller = await permitted_caller(self._wiring.authenticator, token or "", Access.READ, peer)
         except ApiRefusal as refused:
             if refused.status == 401:  # the login was revoked a moment ago
                 return None
@@ -167,6 +170,7 @@ class PageData(_Browser):
             jobs=jobs.jobs,
             more_jobs=jobs.next is not None,
             disk=jobs.disk,
+            database=jobs.database,
             policy=health.policy if caller.admin else "ok",
             runs=health.runs,
             set_aside=health.set_aside if caller.admin else [],

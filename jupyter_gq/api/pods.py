@@ -73,15 +73,18 @@ class PodAuthenticator:
         #: The last question to the cluster failed.
         self._is_away = False
 
-    async def permitted_pod(self, token: str, access: Access, node: str | None = None) -> PodIdentity:
+    async def permitted_pod(
+        self, token: str, access: Access, node: str | None = None, *, peer: str = ""
+    ) -> PodIdentity:
         """Return the pod of the token, if the pod may call routes of this access and report for the node `node`.
 
-        Raises an `ApiRefusal`: 401 for an invalid token, 403 for another service account or node, and 503 if the
-        cluster cannot be asked. Refusals of 403 are logged.
+        With `node` None, the pod may be on any node. New tokens from one address `peer` are looked up in turns. Raises
+        an `ApiRefusal`: 401 for an invalid token, 403 for another service account or node, and 503 if the cluster
+        cannot be asked, or if no turn comes in time. Refusals of 403 are logged.
         """
         if not has_token_form(token):
             raise invalid_pod_token()
-        pod = await self._caches[access].find_holder(token)
+        pod = await self._caches[access].find_holder(token, peer)
         namespace, account = self._allowed[access]
         if (pod.namespace, pod.service_account) != (namespace, account):
             raise self._log_once(pod, _wrong_account(pod, namespace, account))

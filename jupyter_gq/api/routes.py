@@ -302,6 +302,16 @@ ROUTES: tuple[Route, ...] = (
         refusals=(409,),
     ),
     Route(
+        method="DELETE",
+        path="jobs/{job}/record",
+        access=Access.DELETE,
+        summary="Delete an ended job with all that is kept of it, as its owner or an admin. 409 before its end.",
+        run=jobs.delete,
+        response=models.JobView,
+        statuses={202: "The job is hidden now and deleted soon."},
+        refusals=(409,),
+    ),
+    Route(
         method="GET",
         path="jobs/{job}/outputs",
         access=Access.READ,

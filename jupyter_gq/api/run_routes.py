@@ -6,10 +6,17 @@ from jupyter_gq.client.bounds import MAX_COUNT
 from .access import Access
 from .handlers import runs
 from .route import DONE, Media, Parameter, Route, Size
+from .wiring import LOG_BODY
 
 PART = Parameter(name="start", type="integer", maximum=MAX_COUNT, default=0, help="Number of the first part.")
 CHECKED = Parameter(name="wait", type="integer", maximum=25, default=0, help="Seconds to wait for the result.")
-LOG_START = Parameter(name="start", type="integer", help="Number of the first byte of this text in the whole log.")
+#: The numbers of all bytes of a text of the log stay below 2**53, up to which every reader of JSON can count.
+LOG_START = Parameter(
+    name="start",
+    type="integer",
+    maximum=2**53 - LOG_BODY,
+    help="Number of the first byte of this text in the whole log.",
+)
 
 RUN_ROUTES: tuple[Route, ...] = (
     Route(

@@ -11,6 +11,7 @@ from jupyter_gq.controller.events import Broker
 from jupyter_gq.controller.requests.audit import AuditReader
 from jupyter_gq.controller.requests.drains import Drains
 from jupyter_gq.controller.requests.job_changes import JobChanges
+from jupyter_gq.controller.requests.job_deletions import JobDeletions
 from jupyter_gq.controller.requests.job_lists import JobLists
 from jupyter_gq.controller.requests.jobs import Jobs
 from jupyter_gq.controller.requests.logs import JobLogs
@@ -46,6 +47,11 @@ class Services(Protocol):
     @property
     def job_changes(self) -> JobChanges:
         """Changes of jobs that have not ended."""
+        ...
+
+    @property
+    def job_deletions(self) -> JobDeletions:
+        """The deletion of jobs that have ended."""
         ...
 
     @property

@@ -4,6 +4,8 @@ Rules
 -----
 - No token is stored: an answer is found by the hash of its token.
 - One question: many simultaneous requests with one token ask once.
+- Turns: an asker has few questions about new tokens under way, so that tokens which nobody knows keep nobody else
+  waiting. Renewals wait for no turn. See docs/decisions/0380-ask-about-the-new-tokens-of-an-address-in-turns.md.
 - No failure is remembered. An answer outlives its lifetime while nobody can be asked only if the policy has an
   `outage_lifetime`.
 - Early renewal: with a policy that renews early, a frequent requester never waits, and a token that has lost its right
@@ -15,17 +17,22 @@ import asyncio
 import hashlib
 import math
 import re
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from jupyter_gq.controller.clock import SystemClock
 
-from .errors import ApiRefusal
+from .errors import ApiRefusal, too_many_new_tokens
 
 Holder = TypeVar("Holder")
 
 _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
+#: Questions about new tokens of one asker that are under way at one time at most.
+MOST_QUESTIONS = 8
+#: For how many seconds the question about a new token waits for its turn.
+_TURN_TIMEOUT = 5.0
 
 
 def has_token_form(token: str) -> bool:
@@ -66,6 +73,42 @@ class CachePolicy:
     retry_pause: float = 2.0
 
 
+@dataclass(slots=True)
+class _Asker:
+    """The questions of one address, of which at most `MOST_QUESTIONS` are under way at a time."""
+
+    #: Number of questions that wait or are under way.
+    questions: int = 0
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_QUESTIONS))
+
+
+class _Turns:
+    """The turns of all askers. The questions of one asker are asked in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._askers: dict[str, _Asker] = {}
+
+    @asynccontextmanager
+    async def take(self, asker: str) -> AsyncIterator[None]:
+        """Wait for a turn of the asker, which lasts as long as the block; raise a refusal of 503 after the time-out."""
+        state = self._askers.setdefault(asker, _Asker())
+        state.questions += 1
+        try:
+            try:
+                async with asyncio.timeout(_TURN_TIMEOUT):
+                    await state.turns.acquire()
+            except TimeoutError as error:
+                raise too_many_new_tokens() from error
+            try:
+                yield
+            finally:
+                state.turns.release()
+        finally:
+            state.questions -= 1
+            if not state.questions:
+                del self._askers[asker]
+
+
 class TokenCache(Generic[Holder]):
     """The holders of tokens, as `ask` finds them; `ask` raises an `ApiRefusal` for an invalid token."""
 
@@ -84,21 +127,23 @@ class TokenCache(Generic[Holder]):
         """
         self._ask, self._policy, self._most, self._seconds_left = ask, policy, most, seconds_left
         self._clock = clock or SystemClock().elapsed
+        self._turns = _Turns()
         #: By the hash of the token.
         self._entries: dict[bytes, _Entry[Holder]] = {}
 
-    async def find_holder(self, token: str) -> Holder:
+    async def find_holder(self, token: str, asker: str) -> Holder:
         """Return the holder of the token, from the cache or from `ask`; concurrent requests share one question.
 
-        An answer that is due for renewal is still returned, and its renewal starts in the background. Raises the
-        `ApiRefusal` of `ask`.
+        The question about a new token waits for a turn of `asker`, the address from which the token comes. An answer
+        that is due for renewal is still returned, and its renewal starts in the background. Raises the `ApiRefusal` of
+        `ask`, or one of 503 if no turn comes in time.
         """
         key = hashlib.sha256(token.encode()).digest()
         now = self._clock()
         entry = self._entries.get(key)
         if entry is None or now >= entry.expires_at:
             self._make_room(now)
-            question = asyncio.create_task(self._ask(token))
+            question = asyncio.create_task(self._ask_in_turn(token, asker))
             entry = self._entries[key] = _Entry(
                 answer=question, expires_at=now + self._policy.lifetime, renew_at=math.inf, outage_ends_at=now
             )
@@ -106,6 +151,10 @@ class TokenCache(Generic[Holder]):
         elif now >= entry.renew_at and entry.renewal is None:
             entry.renewal = asyncio.create_task(self._renew(key, token, entry))
         return await asyncio.shield(entry.answer)
+
+    async def _ask_in_turn(self, token: str, asker: str) -> Holder:
+        async with self._turns.take(asker):
+            return await self._ask(token)
 
     def _store(self, key: bytes, answer: asyncio.Future[Holder], asked_at: float) -> None:
         """Cache an answer that was asked for at `asked_at`, and compute when it expires and when it is renewed.

@@ -16,6 +16,8 @@ from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import TooLarge, UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
 
+from .contents import Contents
+
 _MIB = 1024 * 1024
 
 
@@ -84,24 +86,50 @@ class BundleStore(Protocol):
         ...
 
     def result_part(self, job: str, owner: str, path: str, start: int, size: int) -> bytes:
-        """Return at most `size` bytes of one of the job's results from byte `start` on; empty if there are none.
+        """Return at most `size` bytes of one of the job's results from byte `start` on; empty after its end.
 
-        `path` is that of a file below the folder of results. Raises `UnusableFile` for a path that leads out of that
-        folder, and for anything but a regular file of the owner.
+        Fewer bytes may come before the end. Empty also for a result that does not exist. `path` is that of a file below
+        the folder of results. Raises `UnusableFile` for a path that leads out of that folder, and for anything but a
+        regular file of the owner.
+        """
+        ...
+
+    def is_outside(self, job: str, owner: str, path: str | None, start: int) -> bool:
+        """Return whether a content is at a place outside the database, without asking that place.
+
+        The content is the part of the result `path` that has byte `start`, and without a path the bundle. Raises
+        `UnusableFile` as `result_part` does.
         """
         ...
 
     def left_outputs(self, job: str, owner: str, run: int, start: int) -> "LeftOutputs":
-        """Return some of the outputs that an ended run has left in its files, from position `start` on.
+        """Return the next portion of the outputs that an ended run has left in its files.
 
-        Raises `UnusableFile` if the job has put something else into their place.
+        `start` is 0 for the first portion, then the `following` of the portion before. Raises `UnusableFile` if the job
+        has put something else into their place, and `UnansweredFile` if the file system gives no answer. Several
+        threads may call this.
+        """
+        ...
+
+    def shortage(self) -> str:
+        """Return a sentence that says that the disk of the jobs is full; "" if the disk has room.
+
+        Returns "" as well if the files of jobs are in the database, which tells this itself. The disk may not answer:
+        call this in a thread.
+        """
+        ...
+
+    def trouble(self) -> str:
+        """Return why large contents cannot be stored outside the database now, as a sentence; "" if nothing is known.
+
+        Returns at once what the last use of that place has shown. "" also if there is no such place.
         """
         ...
 
     def disk_use(self, job: str) -> MiB | None:
         """Return the space that all files of a job take; None if they are not on a disk of this machine.
 
-        Several threads may call this.
+        Returns None also if the file system gives no answer in time. Several threads may call this.
         """
         ...
 
@@ -113,7 +141,17 @@ class BundleStore(Protocol):
         ...
 
     def delete(self, job: str, owner: str) -> None:
-        """Delete all files of the job; do nothing if there are none. What cannot be deleted is logged."""
+        """Delete all files of the job; do nothing if there are none. What cannot be deleted is logged.
+
+        What is outside the database is deleted later: an older backup of the database may name it.
+        """
+        ...
+
+    def withdraw(self, job: str, owner: str) -> None:
+        """Do what `delete` does for a job that was refused, so that nothing can name its bundle any more.
+
+        A bundle outside the database is deleted too, without waiting for that.
+        """
         ...
 
 
@@ -157,7 +195,27 @@ class PodFiles(Protocol):
     """The files of jobs as runners in pods fetch them, and the logs that they send."""
 
     def bundle(self, job: str) -> JsonObject | None:
-        """Return the bundle as it was written; None if there is none."""
+        """Return the bundle as it was written; None if there is none.
+
+        Raises `ContentsUnavailable` or `NotFound` for a bundle outside the database that cannot be fetched or is gone.
+        """
+        ...
+
+    @property
+    def contents(self) -> Contents | None:
+        """The place of large contents outside the database; None if they are in the database too."""
+        ...
+
+    def stage(self, bundle: JsonObject, max_bytes: int) -> str | None:
+        """Upload a large bundle to the place outside the database, and return its name there: `write` stores only that.
+
+        Returns None for a small bundle, or if there is no such place. A bundle that is never written is deleted later.
+        Raises `TooLarge` as `write` does, and `ContentsUnavailable`.
+        """
+        ...
+
+    def unstage(self, name: str) -> None:
+        """Begin to delete a bundle that was staged, unless `write` has used it; do not wait for that."""
         ...
 
     def put_results(self, job: str, report: JsonObject) -> None:

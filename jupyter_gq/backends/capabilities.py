@@ -423,6 +423,8 @@ class Capabilities:
     #: Returns why the jobs of a user cannot work in a folder, as the end of a clause, or "" if they can; it may block.
     #: None: that is known only where a job runs.
     find_folder_fault: Callable[[str, str], str] | None = None
+    #: Most tasks that request no GPU, CPU or memory and run at the same time; None: any number.
+    max_uncounted_tasks: int | None = None
     #: Folders of the notebooks' machines that jobs find at the same path; "/" = all of them.
     reached_folders: tuple[str, ...] = ()
     #: What keeps jobs within the CPU and memory that they request, as one sentence for administrators; "" = their pods.

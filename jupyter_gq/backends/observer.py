@@ -42,6 +42,10 @@ class RunObserver:
         self._last[key] = seen
         return seen
 
+    def last(self, key: tuple[str, int]) -> Observation | None:
+        """Return the last observation of a run; None before the first one."""
+        return self._last.get(key)
+
     def forget(self, key: tuple[str, int]) -> None:
         """Drop the remembered observation and failure of a run."""
         self._last.pop(key, None)

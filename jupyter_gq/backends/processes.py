@@ -130,8 +130,9 @@ def environment_of(pid: int) -> dict[str, str] | None:
 def user_of(pid: int) -> int | None:
     """Return the real user id of a process; None if the process is gone."""
     with suppress(OSError, StopIteration, ValueError):
-        lines = (_PROC / str(pid) / "status").read_text(encoding="utf-8", errors="replace").splitlines()
-        return int(next(line for line in lines if line.startswith("Uid:")).split()[1])
+        # Split at line feeds only: the name of the process comes first, and may have every other character.
+        lines = (_PROC / str(pid) / "status").read_bytes().split(b"\n")
+        return int(next(line for line in lines if line.startswith(b"Uid:")).split()[1])
     return None
 
 

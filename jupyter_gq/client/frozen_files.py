@@ -14,6 +14,8 @@ from collections.abc import Collection
 PART_SIZE = 4 * 1024 * 1024
 #: Name of the file, in the job's folder, with the contents of all files, one after the other.
 PACK = "files.pack"
+#: Most MiB of one file, unless the notebook server has another limit.
+MAX_FILE_MIB = 16.0
 #: Most files of one job.
 MOST_FILES = 10_000
 #: Most links from a folder of the job's own into the notebook's folder.

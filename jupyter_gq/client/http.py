@@ -161,6 +161,11 @@ class ServiceClient:
         """Cancel a job, and return it; a running job gets a moment to end. Status 409 if the job has ended."""
         return await self._read(models.JobView, await self._transport.request("DELETE", join_path("jobs", job)))
 
+    async def delete(self, job: str) -> models.JobView:
+        """Delete a job that has ended, with all that is kept of it, and return it. Status 409 if it has not ended."""
+        answer = await self._transport.request("DELETE", join_path("jobs", job, "record"))
+        return await self._read(models.JobView, answer)
+
     async def cancel_many(self, jobs: Sequence[str]) -> models.CancelledJobs:
         """Cancel at most `models.MOST_JOBS` jobs; return them, and the refused ones with their reasons."""
         selection = models.JobSelection(jobs=list(jobs))

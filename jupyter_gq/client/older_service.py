@@ -21,7 +21,17 @@ from .models.bundles import Manifest
 from .problems import PlainProblem, ServiceError
 
 #: Fields that only bring the job closer to the notebook.
-HINTS = frozenset({"Manifest.own_folder", "Manifest.written", "Manifest.folders", "FrozenFile.modified_at"})
+HINTS = frozenset(
+    {
+        "Manifest.own_folder",
+        "Manifest.written",
+        "Manifest.folders",
+        "Manifest.left_out_cells",
+        "FrozenFile.modified_at",
+    }
+)
+#: Hints about which no service is asked only for their sake: one that has told nothing gets none of them.
+_ONLY_IF_TOLD = frozenset({"Manifest.left_out_cells"})
 
 
 def list_known_fields() -> list[str]:
@@ -58,7 +68,7 @@ def _list_unknown(manifest: Manifest, known: Collection[str] | None) -> Iterator
 
 def _is_unknown(label: str, known: Collection[str] | None) -> bool:
     if known is None:
-        return False
+        return label in _ONLY_IF_TOLD
     return label not in known if known else label in HINTS
 
 

@@ -29,7 +29,7 @@ from jupyter_gq.domain.errors import AdminError
 from .problems import PlainProblem, ServiceUnavailable
 
 #: Variable of the service with the path of its socket, which the Hub gives it.
-SOCKET_VARIABLE = "JUPYTER_GQ_SOCKET"
+SOCKET_VARIABLE = "JUPYTER_GQ_SERVICE_SOCKET"
 #: The scheme with which JupyterHub writes addresses of Unix sockets.
 _SCHEME = "http+unix"
 #: The maximum length in bytes of the path of a Unix socket on Linux.

@@ -1,6 +1,7 @@
 """The two forms in which commands print an answer of the service: a table or sentences for people, and JSON."""
 
 import argparse
+import json
 import shutil
 import sys
 from collections.abc import Iterable
@@ -21,9 +22,10 @@ def add_output_argument(parser: argparse.ArgumentParser, form: str) -> None:
     )
 
 
-def print_json(answer: BaseModel) -> None:
-    """Print the answer as one JSON object."""
-    print(answer.model_dump_json(indent=2))
+def print_json(answer: BaseModel, **beside: BaseModel) -> None:
+    """Print the answer as one JSON object, with more fields `beside` its own."""
+    fields = {name: more.model_dump(mode="json") for name, more in beside.items()}
+    print(json.dumps({**answer.model_dump(mode="json"), **fields}, indent=2, ensure_ascii=False))
 
 
 def print_lines(lines: Iterable[str]) -> None:

@@ -3,6 +3,7 @@
 import argparse
 
 from jupyter_gq.client.models import JobChange, JobView
+from jupyter_gq.domain.plain_text import BLANKS
 from jupyter_gq.notebook.durations import parse_duration
 from jupyter_gq.notebook.job_options import parse_whole
 
@@ -83,4 +84,4 @@ def _describe_limit(job: JobView) -> str:
 
 def _parse_limit(text: str) -> float:
     """Return the limit in seconds, 0 for "none" and "0"; raise `ArgumentTypeError` for text in another form."""
-    return 0.0 if text in {_NO_LIMIT, "0"} else parse_duration(text)
+    return 0.0 if text.strip(BLANKS) in {_NO_LIMIT, "0"} else parse_duration(text)

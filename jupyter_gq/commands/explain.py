@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 
 from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.models import ExpectedStart, JobView, QueueView
-from jupyter_gq.domain.phases import ENDED, describe_phase
+from jupyter_gq.domain.phases import ENDED, describe_phase, omit_state
 
 from .answers import add_output_argument, print_json, print_lines
 from .clock import now
 from .connection import add_service_arguments, ask_service
 from .gpu_use import describe_memory
-from .job_lists import find_job
-from .tables import format_duration
+from .job_lists import HELD, find_job, is_held
+from .tables import format_duration, format_estimate, format_percent
 
 #: The argument that names a job, in help and for completion.
 JOB_METAVAR = "JOB"
@@ -44,16 +44,13 @@ async def _look_up(client: ServiceClient, text: str) -> tuple[JobView, Sequence[
 
 
 def explain(job: JobView, queues: Sequence[QueueView], now: float) -> Iterator[str]:
-    """Yield sentences: the state and its reason, the GPU use of a running job, what it says of itself, and its queue.
+    """Yield sentences about a job: its state and the reason, and what applies of the following.
 
-    A waiting job has its place and its start; a job that was paused has its last pause. A job that runs or is paused
-    has what its pause costs.
+    A running job has its time, its progress and its GPU use. A job that has started and not ended has what its pause
+    costs. A waiting job has its place and its expected start. A job that was paused has the sentence of its last pause,
+    a job that has not ended its queue, and a failed job the command that prints its output.
     """
-    at = now if job.finished_at is None else job.finished_at
-    since = format_duration(max(0.0, at - job.submitted_at))
-    yield f"{describe_job(job)} {describe_phase(job.phase)}, {since} after it was sent."
-    if job.sentence:
-        yield job.sentence
+    yield from _describe_state(job, now)
     if job.phase == "running":
         yield from _describe_run(job, now)
     if job.pause is not None:
@@ -67,9 +64,24 @@ def explain(job: JobView, queues: Sequence[QueueView], now: float) -> Iterator[s
     if job.phase not in ENDED:
         yield from (_describe_queue(queue) for queue in queues if queue.name == job.queue)
     if job.eviction is not None and job.phase != "pausing" and job.eviction.sentence != job.sentence:
-        yield f"Its last pause: {job.eviction.sentence}"
+        yield f"Its last pause: {omit_state(job.eviction.sentence, 'paused')}"
     if job.phase == "failed":
         yield f"`jupyter-gq logs {job.id}` prints its output."
+
+
+def _describe_state(job: JobView, now: float) -> Iterator[str]:
+    """Yield the state of a job with its time, and the sentence of the job; the word of the state is said once."""
+    at = now if job.finished_at is None else job.finished_at
+    since = format_duration(max(0.0, at - job.submitted_at))
+    rest = omit_state(job.sentence, HELD if is_held(job) else job.phase)
+    if rest in {"", job.sentence}:
+        yield f"{describe_job(job)} {describe_phase(job.phase)}, {since} after it was sent."
+    elif job.phase in ENDED:
+        yield f"{describe_job(job)} ended {since} after it was sent."
+    else:
+        yield f"{describe_job(job)} was sent {since} ago."
+    if rest:
+        yield job.sentence
 
 
 def _describe_run(job: JobView, now: float) -> Iterator[str]:
@@ -79,7 +91,7 @@ def _describe_run(job: JobView, now: float) -> Iterator[str]:
         expected = "" if job.expected_seconds is None else f" of {format_duration(job.expected_seconds)} expected"
         yield f"It has run for {ran}{expected}."
     if job.progress is not None:
-        done = "" if job.progress.fraction is None else f"{job.progress.fraction:.0%}"
+        done = "" if job.progress.fraction is None else format_percent(job.progress.fraction)
         if told := ", ".join(filter(None, [done, job.progress.text])):
             yield f"Progress: {told}."
     if job.utilisation is not None:
@@ -96,10 +108,11 @@ def describe_job(job: JobView) -> str:
 
 
 def describe_start(start: ExpectedStart, now: float) -> str:
-    """Return the forecast as a sentence with times from now on."""
-    half, most = (format_duration(max(0.0, at - now)) for at in (start.p50, start.p90))
+    """Return the forecast as a sentence with times from now on, as JupyterLab words it."""
     known = f"from {start.outcomes} earlier forecasts" if start.outcomes else "a guess"
-    return f"Half of such jobs start within {half}, nine of ten within {most} ({known})."
+    likely, surely = (format_estimate(at - now) for at in (start.p50, start.p90))
+    bound = "" if likely == surely else f", almost surely within {surely}"
+    return f"Probably starts within {likely}{bound} ({known})."
 
 
 def _describe_queue(queue: QueueView) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import JobList, JobView
-from jupyter_gq.domain.plain_text import shorten
+from jupyter_gq.domain.plain_text import shorten, strip_controls
 
 from .answers import add_output_argument, print_json, print_lines
 from .connection import add_service_arguments, ask_service
@@ -31,24 +31,35 @@ def run_on_jobs(arguments: argparse.Namespace, act: Act, add: Callable[[JobView]
     What `add` returns for a job follows the sentence of the job. A refused job is named on standard error, and the
     others are still acted on. Raises `CommandRefused` if the service cannot be asked.
     """
-    changed = ask_service(arguments, lambda client: _act_on_all(client, arguments, act))
+    changed, refused = ask_service(arguments, lambda client: _act_on_all(client, arguments, act))
     if arguments.output == "json":
         print_json(JobList(jobs=list(changed)))
     else:
         print_lines(f"{describe_job(job)}: {job.sentence or job.phase} {add(job)}".rstrip() for job in changed)
-    return ExitCode.OK if len(changed) == len(arguments.jobs) else ExitCode.REFUSED
+    return ExitCode.REFUSED if refused else ExitCode.OK
 
 
-async def _act_on_all(client: ServiceClient, arguments: argparse.Namespace, act: Act) -> list[JobView]:
-    """Return the jobs that were acted on; print why the others were not."""
-    changed = []
-    for text in arguments.jobs:
-        try:
-            job = await find_job(client, text)
-            changed.append(await act(client, job.id))
-        except (ServiceError, JobNotFound) as error:
-            if isinstance(error, ServiceUnavailable) or getattr(error, "status", None) == 401:
-                raise
-            said = error.problem.message if isinstance(error, ServiceError) else error
-            print(f"jupyter-gq {arguments.command}: {shorten(text)}: {said}", file=sys.stderr)
-    return changed
+async def _act_on_all(client: ServiceClient, arguments: argparse.Namespace, act: Act) -> tuple[list[JobView], bool]:
+    """Return the jobs that were acted on, each once, and whether a text or a job was refused; print why.
+
+    All jobs are found before the first act, since an act may change which job is the last one.
+    """
+    found = [await _try(arguments.command, text, find_job(client, text)) for text in arguments.jobs]
+    texts = {job.id: text for text, job in zip(arguments.jobs, found, strict=True) if job is not None}
+    changed = [await _try(arguments.command, text, act(client, job)) for job, text in texts.items()]
+    return [job for job in changed if job is not None], None in found or None in changed
+
+
+async def _try(command: str, text: str, asked: Awaitable[JobView]) -> JobView | None:
+    """Return the job that the service answers with; print why and return None if the service refuses it.
+
+    `text` is what the user wrote for the job. Raises `ServiceError` if nothing else can be asked either.
+    """
+    try:
+        return await asked
+    except (ServiceError, JobNotFound) as error:
+        if isinstance(error, ServiceUnavailable) or getattr(error, "status", None) == 401:
+            raise
+        said = error.problem.message if isinstance(error, ServiceError) else error
+        print(f"jupyter-gq {command}: {strip_controls(shorten(text))}: {said}", file=sys.stderr)
+        return None

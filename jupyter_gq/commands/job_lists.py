@@ -1,16 +1,18 @@
 """The user's jobs: all pages of the list, one job by its id or a part of it, and the table for people."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from jupyter_gq.client.http import ServiceClient, ServiceError
+from jupyter_gq.client.job_pages import read_all_jobs
 from jupyter_gq.client.models import JobList, JobSummary, JobView
 from jupyter_gq.domain.job_names import LAST
+from jupyter_gq.domain.phases import omit_state
 from jupyter_gq.domain.plain_text import quoted
 
 from .gpu_use import describe_use
 from .refusal import CommandRefused, ExitCode
-from .tables import format_duration, format_table
+from .tables import format_duration, format_percent, format_table
 
 _PREFIX = "job-"
 _PAGE = 200
@@ -35,24 +37,14 @@ async def list_jobs(client: ServiceClient, owner: str | None = None, group: str 
 
     `owner` is for administrators, as in `ServiceClient.jobs`.
     """
-    return await _read_all(lambda before: client.jobs(limit=_PAGE, before=before, owner=owner, group=group))
+    return await read_all_jobs(lambda before: client.jobs(limit=_PAGE, before=before, owner=owner, group=group))
 
 
 async def list_jobs_of_queues(client: ServiceClient, queues: Sequence[str]) -> JobList:
     """Return the jobs of all users in these queues that have not ended, newest first; for managers of the queues."""
-    found = [await _read_all(partial(client.jobs_of_queue, queue, _PAGE)) for queue in queues]
+    found = [await read_all_jobs(partial(client.jobs_of_queue, queue, _PAGE)) for queue in queues]
     jobs = {job.id: job for listed in found for job in listed.jobs}
     return JobList(jobs=sorted(jobs.values(), key=lambda job: job.submitted_at, reverse=True))
-
-
-async def _read_all(read: Callable[[str | None], Awaitable[JobList]]) -> JobList:
-    """Return the jobs of all pages; `read` returns the page after this job, and for None the first one."""
-    found = page = await read(None)
-    jobs = list(found.jobs)
-    while page.next is not None:
-        page = await read(page.next)
-        jobs += page.jobs
-    return JobList(jobs=jobs, next=None, disk=found.disk)
 
 
 async def find_job(client: ServiceClient, text: str) -> JobView:
@@ -66,12 +58,14 @@ async def find_job(client: ServiceClient, text: str) -> JobView:
             raise JobNotFound("You have no jobs.")
         return await client.job(newest.id)
     if not text:
-        raise CommandRefused("An empty text is no id of a job. `jupyter-gq jobs --all` lists your jobs.")
+        raise JobNotFound("An empty text is no id of a job. `jupyter-gq jobs --all` lists your jobs.")
     try:
         return await client.job(text)
     except ServiceError as error:
         if error.status not in {404, 405}:  # 405: the text is another route, such as "preview"
             raise
+    if _PREFIX.startswith(text):  # a job that nobody named must not be deleted
+        raise JobNotFound(f"The ids of all jobs begin with {quoted(_PREFIX)}. Give some of what follows.")
     ids = [job.id for job in (await list_jobs(client)).jobs if job.id.startswith((text, _PREFIX + text))]
     if not ids:
         raise JobNotFound(
@@ -103,7 +97,7 @@ def format_jobs(
                 _describe_gpus(job),
                 format_duration(max(0.0, now - job.submitted_at)),
                 *([describe_use(job) or "-"] if use else []),
-                job.sentence,
+                omit_state(job.sentence, HELD if is_held(job) else job.phase),
             ]
         )
     first = 4 + owners
@@ -137,5 +131,5 @@ def describe_phase(job: JobSummary) -> str:
     if job.phase == "waiting" and job.position is not None:
         return f"waiting, place {job.position}"
     if job.phase == "running" and job.progress is not None and job.progress.fraction is not None:
-        return f"running, {job.progress.fraction:.0%}"
+        return f"running, {format_percent(job.progress.fraction)}"
     return job.phase

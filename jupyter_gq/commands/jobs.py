@@ -57,7 +57,15 @@ def run(arguments: argparse.Namespace) -> int:
         print_lines(format_jobs(jobs, now(), width=terminal_width(), owners=owners))
     else:
         print(_describe_none(arguments, len(found.jobs)))
+    if arguments.output != "json" and (arguments.all or arguments.owner is not None):
+        print_lines(_describe_space(found))
     return 0
+
+
+def _describe_space(found: JobList) -> list[str]:
+    """Return the lines on what the jobs of the owners take beside their limits; none if nothing was measured."""
+    spaces = {"Files on disk": found.disk, "In the database": found.database}
+    return [f"{name}: {said}" for name, said in spaces.items() if said]
 
 
 def _is_in(job: JobSummary, states: Sequence[str]) -> bool:

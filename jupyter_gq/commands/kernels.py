@@ -15,7 +15,7 @@ from traitlets import TraitError
 from jupyter_gq.client.models import Kernel
 from jupyter_gq.domain.plain_text import quoted
 from jupyter_gq.lab.jupyter_parts import KernelSpec
-from jupyter_gq.lab.kernelspec import describe_kernel
+from jupyter_gq.lab.kernelspec import describe_kernel, names_command
 
 from .refusal import CommandRefused
 
@@ -48,7 +48,7 @@ def describe_installed_kernel(name: str, environment: Mapping[str, str]) -> Kern
         ) from None
     except (OSError, ValueError, TypeError, TraitError, RecursionError):
         raise _refuse(name, "it is no kernelspec in JSON") from None
-    if not spec.argv:
+    if not names_command(spec.argv):
         raise _refuse(name, "it names no command")
     return describe_kernel(name, spec, environment)
 

@@ -5,6 +5,7 @@ import argparse
 from jupyter_gq.client.models import JobView
 from jupyter_gq.client.models.logs import LONGEST_TEXT
 from jupyter_gq.client.plain_output import print_plain
+from jupyter_gq.domain.phases import tell_state
 from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.notebook.job_options import parse_whole
 
@@ -111,5 +112,5 @@ async def follow_to_end(client: PatientClient, job: JobView, printer: StatePrint
     """Print the news of a job until it has ended, and how it ended; return 0 if it succeeded, else 1."""
     job = await follow(client, job, printer)
     printer.end()
-    printer.tell(f"{describe_job(job)}: {job.phase}. {job.sentence}".rstrip())
+    printer.tell(f"{describe_job(job)}: {tell_state(job.sentence, job.phase, job.phase)}")
     return ExitCode.OK if job.phase == "done" else ExitCode.FAILED

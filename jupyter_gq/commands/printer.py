@@ -20,15 +20,17 @@ class StatePrinter:
     """A watcher that prints changes of the job's state and of the connection on standard error, and no outputs."""
 
     def __init__(self) -> None:
-        self._state: tuple[object, ...] = ()
+        self._told = ""
 
     def show_job(self, job: JobView) -> None:
         """Print the state of the job if its phase has changed, or its reason or place while it waits."""
         waits = job.phase in {"waiting", "paused"}
-        state = (job.phase, job.position, job.sentence) if waits else (job.phase,)
-        if state != self._state and job.phase not in ENDED:
-            self._state = state
-            self.tell(job.sentence or job.phase)
+        place = "" if job.position is None else f" Place in the queue: {job.position}."
+        told = (job.sentence or job.phase) + place
+        key = told if waits else job.phase
+        if key != self._told and job.phase not in ENDED:
+            self._told = key
+            self.tell(told)
 
     def show_pieces(self, pieces: list[JsonObject]) -> None:
         """Print nothing."""

@@ -7,17 +7,18 @@ import uuid
 from dataclasses import replace
 from pathlib import Path
 
-from jupyter_gq.client.models import MAX_NAME, Alternative, Bundle, JobFields, JobRequest, JobSubmission, Preview
+from jupyter_gq.client.models import MAX_NAME, Alternative, JobFields, JobRequest, JobSubmission, Preview
 from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.domain.plain_text import quoted
-from jupyter_gq.notebook.job_options import add_job_options, read_job_options
+from jupyter_gq.notebook.job_options import add_also_option, add_job_options, add_returns_option, read_job_options
 
 from .address import is_on_this_machine
 from .answers import print_json
 from .clock import now
 from .connection import add_service_arguments, ask_as, ask_service, find_login
 from .explain import describe_job, describe_start
-from .files_to_send import FileToSend, make_file_bundle
+from .file_lines import describe_files, list_files
+from .files_to_send import FileToSend, JobFromFile, read_file
 from .logs import follow_to_end
 from .patience import PatientClient
 from .printer import JsonPrinter, StatePrinter, TextPrinter
@@ -32,6 +33,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "script_arguments", nargs="*", default=[], metavar="ARGUMENT", help="arguments of a script, after --"
     )
     add_job_options(parser, named_after="file")
+    add_returns_option(parser)
+    files = parser.add_mutually_exclusive_group()
+    add_also_option(files)
+    files.add_argument(
+        "--live",
+        action="store_true",
+        help="run in the live folder: no file goes along, and the job sees each later change of a file",
+    )
     software = parser.add_mutually_exclusive_group()
     software.add_argument("--kernel", help="name of the kernel (default: that of the notebook; python3 for a script)")
     software.add_argument(
@@ -43,8 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--folder",
-        help="working folder on another machine or in the pod of the job, to which only the code is sent "
-        "(default: the folder of the file, on this machine)",
+        help="working folder on another machine or in the pod of the job, to which no variables are sent but those of "
+        "--env (default: the folder of the file, on this machine)",
     )
     parser.add_argument(
         "--env",
@@ -71,8 +80,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         choices=["text", "json"],
         default="text",
-        help="json: the object JobView of the API, after --wait the last one, with --dry-run Preview, with --follow "
-        "pieces of output as of `logs` (default: sentences)",
+        help="json: the object JobView of the API, after --wait the last one, with --dry-run Preview, and with the "
+        "field `files_plan` for the files that go along; with --follow pieces of output as of `logs` "
+        "(default: sentences)",
     )
     add_service_arguments(parser)
 
@@ -90,26 +100,35 @@ def run(arguments: argparse.Namespace) -> int:
         software=arguments.software,
         variables=tuple(arguments.env),
         secrets=tuple(arguments.secret),
+        returns=tuple(arguments.returns),
+        also=tuple(arguments.also),
+        live=arguments.live,
     )
+    if file.folder is not None and not file.folder.startswith("/"):
+        raise CommandRefused(
+            f"--folder: {quoted(file.folder)} is not the full path of a folder. Write one such as /home/ann/work, or "
+            "leave the option out."
+        )
     if file.needs_image:
         return ask_service(arguments, lambda client: _submit_in_image(client, arguments, file))
-    bundle = make_file_bundle(file)
+    read = read_file(file)
+    read.make_bundle()  # what no bundle can hold is refused before the service is asked
     login = find_login(arguments.url)
     if file.folder is not None and is_on_this_machine(login.url) and not Path(file.folder).is_dir():
         raise CommandRefused(
             f"--folder: there is no folder {quoted(file.folder)} on this machine, and jobs of {login.url} run on it. "
             "Write the path of a folder that you can open, or leave the option out."
         )
-    return ask_as(login, lambda client: _submit(client, arguments, bundle), no_wait=arguments.no_wait)
+    return ask_as(login, lambda client: _submit(client, arguments, read), no_wait=arguments.no_wait)
 
 
 async def _submit_in_image(client: PatientClient, arguments: argparse.Namespace, file: FileToSend) -> int:
     """Submit a file whose software must be an image of the service, as `run` does."""
     images = (await client.me()).images
-    return await _submit(client, arguments, make_file_bundle(replace(file, images=tuple(images))))
+    return await _submit(client, arguments, read_file(replace(file, images=tuple(images))))
 
 
-async def _submit(client: PatientClient, arguments: argparse.Namespace, bundle: Bundle) -> int:
+async def _submit(client: PatientClient, arguments: argparse.Namespace, read: JobFromFile) -> int:
     request = JobFields.model_validate(
         {
             **read_job_options(arguments),
@@ -118,29 +137,36 @@ async def _submit(client: PatientClient, arguments: argparse.Namespace, bundle: 
             "software": arguments.software,
         }
     )
-    manifest = bundle.manifest
-    home, kernel = manifest.environment.get("HOME", ""), manifest.kernel.name
-    asked = JobRequest(**request.model_dump(), secrets=manifest.secrets, home=home, kernel=kernel)
+    runtime = read.runtime
+    home, kernel = runtime.environment.get("HOME", ""), runtime.kernel.name
+    asked = JobRequest(**request.model_dump(), secrets=list(runtime.secrets), home=home, kernel=kernel)
     preview = await client.preview(asked)
     json = arguments.output == "json"
+    project = await read.find_project(client)
+    files, notes = project.describe(), read.list_notes()
+    files.notes += read.describe_missed()
     if arguments.dry_run:
         lines = [_describe_preview(preview), *_describe_software(arguments.software), *_describe_folder(arguments)]
-        lines += _list_offers(preview)
-        print_json(preview) if json else print_plain("\n".join(lines))
+        lines += [*_list_offers(preview), *list_files(files), *notes]
+        print_json(preview, files_plan=files) if json else print_plain("\n".join(lines))
+        if json and notes:
+            print_plain("\n".join(notes), sys.stderr)
         return ExitCode.OK
-    submission = JobSubmission(**request.model_dump(), bundle=bundle)
+    submission = JobSubmission(**request.model_dump(), bundle=await read.send_files(project, client))
     job, _ = await client.submit(submission, key=uuid.uuid4().hex)
-    if json and not arguments.follow and not arguments.wait:
-        print_json(job)
-        return ExitCode.OK
     stream = sys.stderr if json or arguments.follow else sys.stdout
-    print_plain(f"{describe_job(job)} was sent to {job.queue}.\n{_describe_preview(preview)}", stream)
+    print_plain("\n".join([*describe_files(files), *notes]), stream)
+    if json and not arguments.follow and not arguments.wait:
+        print_json(job, files_plan=files)
+        return ExitCode.OK
+    told = preview.model_copy(update={"sentence": preview.sentence.replace("Would wait: ", "Waiting: ", 1)})
+    print_plain(f"{describe_job(job)} was sent to {job.queue}.\n{_describe_preview(told)}", stream)
     if arguments.follow:
         return await follow_to_end(client, job, JsonPrinter() if json else TextPrinter())
     if arguments.wait:
         code = await follow_to_end(client, job, StatePrinter())
         if json:
-            print_json(await client.job(job.id))
+            print_json(await client.job(job.id), files_plan=files)
         return code
     print_plain(f"`jupyter-gq logs -f {job.id}` follows it.")
     return ExitCode.OK

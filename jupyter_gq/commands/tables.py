@@ -1,10 +1,19 @@
 """Tables and durations in the text that commands print."""
 
 from collections.abc import Collection, Iterable, Sequence
+from math import ceil, inf
 
 from jupyter_gq.domain.plain_text import strip_controls
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+#: Seconds to which an estimate of at most so many seconds is rounded up.
+_STEPS = (
+    (10 * _MINUTE, _MINUTE),
+    (_HOUR, 5 * _MINUTE),
+    (4 * _HOUR, 30 * _MINUTE),
+    (_DAY, _HOUR),
+    (inf, _DAY),
+)
 
 
 def format_table(rows: Sequence[Sequence[str]], right: Collection[int] = (), *, width: int | None = None) -> list[str]:
@@ -29,8 +38,13 @@ def cut_lines(lines: Iterable[str], width: int) -> list[str]:
     return [line if len(line) <= width else line[: max(0, width - 1)] + "…" for line in lines]
 
 
+def format_percent(fraction: float) -> str:
+    """Return a part of a whole in percent, such as "37 %"."""
+    return f"{100 * fraction:.0f} %"
+
+
 def format_duration(seconds: float) -> str:
-    """Return a duration in words, such as "90 s", "2.5 h", "3.0 days".
+    """Return a duration in words, such as "90 s", "150 min", "3.5 h", "3.0 days".
 
     The unit is seconds below 5 minutes, minutes below 3 hours, hours below 2 days, and days from there on.
     """
@@ -38,3 +52,14 @@ def format_duration(seconds: float) -> str:
         if seconds < most:
             return f"{seconds / unit:.{1 if unit > 1 and seconds < 10 * unit else 0}f} {name}"
     return f"{seconds / _DAY:.1f} days"
+
+
+def format_estimate(seconds: float) -> str:
+    """Return an estimated duration, rounded up so that it does not promise too much: "1 min", "15 min", "2 h 30 min".
+
+    The lab rounds in the same steps.
+    """
+    step = next(step for most, step in _STEPS if seconds <= most)
+    minutes = max(1, ceil(seconds / step)) * step // _MINUTE
+    parts = ((minutes // 1440, "d"), (minutes // 60 % 24, "h"), (minutes % 60, "min"))
+    return " ".join(f"{count} {unit}" for count, unit in parts if count)

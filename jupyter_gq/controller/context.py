@@ -25,11 +25,13 @@ from jupyter_gq.store.protocol import Record, Store
 from .caller import Caller
 from .clock import Clock
 from .core_view import CoreView, without
+from .deletions import Deletions
 from .disk_uses import DiskUses
 from .drains import Drain, load_drains, mark_drained
 from .events import Broker
 from .gpu_use import UnusedGpu, UseSeries
 from .group_limits import hold_beyond_limits
+from .kept_sizes import KeptSizes
 from .lent_devices import LentDevices
 from .memory_excess import MemoryExcess
 from .offered_nodes import merge_offers, without_devices
@@ -38,6 +40,7 @@ from .records.set_aside import SetAside
 from .settings.config import Settings, SettingsSource
 from .settings.topology import make_topologies, with_levels
 from .suspended_runs import bind_request, sum_kept_memory, waits_suspended, without_memory
+from .task_limit import hold_beyond_task_limit
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +70,10 @@ class Context:
     lent: LentDevices = field(init=False)
     #: Why each pending workload waits, by id, from the last decision.
     pending: dict[str, Pending] = field(default_factory=dict)
+    #: Why the disk of the jobs takes no new job, at the last look; "" if it does.
+    disk_shortage: str = ""
+    #: What is wrong with contents outside the database, at the last sweep, although new ones are stored; "" = nothing.
+    contents_warning: str = ""
     #: Groups of each user who has made a request since the start, by name.
     groups: dict[str, frozenset[str]] = field(default_factory=dict)
     #: When each ticket was last polled, by id, by the clock of the time awake.
@@ -81,6 +88,8 @@ class Context:
     disk_use: dict[str, MiB] = field(default_factory=dict)
     #: Disk space of the files of all jobs on this machine, from the last measurements.
     disk_uses: DiskUses = field(default_factory=DiskUses)
+    #: What the database keeps of each job, from the last measurements.
+    kept_sizes: KeptSizes = field(default_factory=KeptSizes)
     #: Ended runs that their backends must not forget yet, because some of their outputs may not be stored.
     ended_runs: set[tuple[str, int]] = field(default_factory=set)
     #: Runs to which no task can be added, from the last observation.
@@ -99,8 +108,8 @@ class Context:
     durations: Durations = field(default_factory=Durations)
     #: When each pending job will probably start, by id.
     expected_starts: dict[str, ExpectedStart] = field(default_factory=dict)
-    #: Jobs that are being deleted: requests do not see them, so that no user gets a part of the output.
-    deleting: set[str] = field(default_factory=set)
+    #: Work that is being deleted, which requests do not see.
+    deletions: Deletions = field(init=False)
     #: Last sample of the use of each share, by id of its workload, and the time of that sample.
     usage: dict[str, ShareUse] = field(default_factory=dict)
     usage_at: Instant | None = None
@@ -125,8 +134,9 @@ class Context:
     _excluded: dict[str, Workload] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Index the backends by the kinds of workload that they run, and load the stored drains."""
+        """Index the backends by the kinds of workload that they run, and load the stored drains and deletions."""
         self.drains = load_drains(self.store)
+        self.deletions = Deletions(self.store)
         self._by_kind = {kind: backend for backend in reversed(self.backends) for kind in backend.kinds}
         self._core_view = CoreView(self.durations, self._by_kind, self._can_suspend, self._is_closed, self._bind)
 
@@ -237,14 +247,21 @@ class Context:
         users.update({caller.user: caller.groups for caller in also})
         return self.settings.queues(users)
 
+    @property
+    def max_uncounted_tasks(self) -> int | None:
+        """Most tasks that request no GPU, CPU or memory and run at the same time; None = any number."""
+        return self.backend_of(Kind.TRAINING).capabilities.max_uncounted_tasks
+
     def snapshot(self, also: Iterable[Caller] = ()) -> Snapshot:
         """Return the input of a scheduling cycle at this moment, with leaf queues for the callers in `also`.
 
         Workloads about which no decision can be made are left out, and their devices take nothing new.
         """
         records = tuple(self.records.unfinished())
-        workloads = hold_beyond_limits(records, self._core_view.views_of(records))
+        views = hold_beyond_limits(records, self._core_view.views_of(records))
         queues = self.queues(also)
+        known = frozenset(queue.name for queue in queues)
+        workloads = hold_beyond_task_limit(views, self.max_uncounted_tasks, self.clock.now(), known)
         named = {workload.queue for workload in workloads}
         kept = self.kept_memory()
         snapshot = Snapshot(
@@ -254,7 +271,7 @@ class Context:
             usage=self.past_usage,
             topologies=make_topologies(self.settings.topology),
             new_nodes=self.new_nodes(),
-            vanished=tuple(sorted(named.difference(queue.name for queue in queues))),
+            vanished=tuple(sorted(named - known)),
             unobserved=tuple(sorted(self.unobserved)),
             launch_capacity=self.launch_capacity(),
         )

@@ -43,6 +43,7 @@ from .events import Broker
 from .lent_devices import LentDevices
 from .loop.act import Executor
 from .loop.clock_jumps import ClockJumps
+from .loop.database_limit import DatabaseLimit
 from .loop.decide import Decider
 from .loop.deferred_launches import DeferredLaunches
 from .loop.disk_limit import DiskLimit
@@ -50,6 +51,7 @@ from .loop.forecasts import Forecasts
 from .loop.gpu_use_watch import GpuUseWatch
 from .loop.invariants import check_capabilities, check_limits, check_placements, check_runs
 from .loop.job_notices import JobNotices
+from .loop.job_room import JobRoom
 from .loop.leadership import Leadership
 from .loop.left_outputs import LeftOutputReader
 from .loop.log_limits import LogLimits
@@ -70,6 +72,7 @@ from .requests.audit import AuditReader
 from .requests.device_checks import DeviceChecks
 from .requests.drains import Drains
 from .requests.job_changes import JobChanges
+from .requests.job_deletions import JobDeletions
 from .requests.job_lists import JobLists
 from .requests.jobs import Jobs
 from .requests.logs import JobLogs
@@ -156,6 +159,7 @@ class Controller:
     logs: JobLogs = field(init=False)
     job_lists: JobLists = field(init=False)
     job_changes: JobChanges = field(init=False)
+    job_deletions: JobDeletions = field(init=False)
     previews: Previews = field(init=False)
     pods: JobPods = field(init=False)
     agents: NodeAgents = field(init=False)
@@ -171,6 +175,8 @@ class Controller:
     forecasts: Forecasts = field(init=False)
     names: NameCheck = field(init=False)
     disk_limit: DiskLimit = field(init=False)
+    job_room: JobRoom = field(init=False)
+    database_limit: DatabaseLimit = field(init=False)
     log_limits: LogLimits = field(init=False)
     job_notices: JobNotices = field(init=False)
 
@@ -194,7 +200,11 @@ class Controller:
 
     def __post_init__(self) -> None:
         """Make the parts, and load the unfinished records. No backend is called before `run` or `step`."""
-        self.events = Broker(self.store, lambda: self.settings.current.max_streams_per_user)
+        self.events = Broker(
+            self.store,
+            lambda: self.settings.current.max_streams_per_user,
+            lambda workload: workload in self._context.deletions,
+        )
         context = self._context = Context(
             store=self.store,
             backends=tuple(self.backends),
@@ -214,9 +224,8 @@ class Controller:
         self._deferred = DeferredLaunches(context)
         self._presenter = Presenter(context)
         context.records = Records(self.store, self.clock, self._presenter.describe, self.events.publish)
-        context.lent = LentDevices(context.records)
+        context.lent = LentDevices(context.records, lambda: context.settings.training_tree())
         self._activity = ActivityLog(context, self._presenter.announce)
-        self._clock_jumps = ClockJumps(self.clock, context.records, self._activity.move)
         self._memory_watch = MemoryWatch(context)
         self._gpu_use_watch = GpuUseWatch(context, self._presenter.announce)
         checks = DeviceChecks(context=context, changed=self._changed)
@@ -227,6 +236,7 @@ class Controller:
         self.logs = JobLogs(context)
         self.job_lists = JobLists(context, self._presenter)
         self.job_changes = JobChanges(context, self._presenter)
+        self.job_deletions = JobDeletions(context, self._presenter)
         self.tickets = Tickets(context, self._presenter, self._activity, checks)
         self.drains = Drains(context)
         self.audit = AuditReader(self.store, self.settings)
@@ -235,6 +245,8 @@ class Controller:
         self.job_notices = JobNotices(context, self.notices, self.mentions.render)
         self.names = NameCheck(context, self.directory)
         self.disk_limit = DiskLimit(context)
+        self.job_room = JobRoom(context)
+        self.database_limit = DatabaseLimit(context)
         self.log_limits = LogLimits(context)
         self.status = ServiceStatus(context=context, leadership=self._leadership, names=self.names)
         self._observer = Observer(context, LeftOutputReader(context, self.jobs.append_outputs))
@@ -242,6 +254,7 @@ class Controller:
         self._past_usage = PastUsage(context)
         self.retention = Retention(context)
         self.forecasts = Forecasts(context, self._presenter.announce)
+        self._clock_jumps = ClockJumps(self.clock, context.records, [self._activity.move, self.forecasts.move])
         self.previews = Previews(context, self._decider, self.forecasts)
 
     async def run(self) -> None:
@@ -258,6 +271,8 @@ class Controller:
             asyncio.create_task(self.forecasts.run(), name="jupyter-gq forecasts"),
             asyncio.create_task(self.names.run(), name="jupyter-gq names"),
             asyncio.create_task(self.disk_limit.run(), name="jupyter-gq disk limit"),
+            asyncio.create_task(self.job_room.run(), name="jupyter-gq job room"),
+            asyncio.create_task(self.database_limit.run(), name="jupyter-gq database limit"),
             asyncio.create_task(self.log_limits.run(), name="jupyter-gq log limits"),
             asyncio.create_task(self.job_notices.run(), name="jupyter-gq notices"),
         ]

@@ -1,13 +1,10 @@
 """The disk space that the files of jobs take on this machine, as it was measured last: of each job and of each user."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Container, Mapping
 from dataclasses import dataclass, field
 
-from jupyter_gq.domain.amount import Instant, MiB, format_memory
-
-#: Users that are named in the description of all users.
-_MOST_NAMED = 10
+from jupyter_gq.domain.amount import Instant, MiB
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,6 +27,10 @@ class DiskUses:
         """Store a measurement in place of the earlier one of that job."""
         self._jobs[job] = use
 
+    def forget(self, job: str) -> None:
+        """Delete the measurement of a job, if there is one."""
+        self._jobs.pop(job, None)
+
     def forget_others(self, jobs: Collection[str]) -> None:
         """Delete the measurements of all jobs but these."""
         self._jobs = {job: use for job, use in self._jobs.items() if job in jobs}
@@ -42,30 +43,21 @@ class DiskUses:
         """Return the space of all measured files of a user's jobs."""
         return MiB(sum(use.used for use in self._jobs.values() if use.owner == user))
 
-    def largest_job(self, user: str) -> tuple[str, MiB]:
+    def largest_job(self, user: str, besides: Container[str]) -> tuple[str, MiB] | None:
         """Return the id of the user's job whose files take most space, and that space.
 
-        Raises `ValueError` if no job of the user was measured.
+        The jobs in `besides` are left out. Returns None if no other job of the user was measured.
         """
-        own = [(use.used, job) for job, use in self._jobs.items() if use.owner == user]
+        own = [(use.used, job) for job, use in self._jobs.items() if use.owner == user and job not in besides]
+        if not own:
+            return None
         used, job = max(own)
         return job, used
 
-    def describe_user(self, user: str, limit: MiB) -> str:
-        """Return a phrase such as "12 GiB of at most 500 GiB"; "" below 1 MiB. A `limit` of 0 is none."""
-        used = self.of_user(user)
-        if not used:
-            return ""
-        return format_memory(used) + (f" of at most {format_memory(limit)}" if limit else "")
-
-    def describe_users(self, limit: MiB) -> str:
-        """Return a phrase with the users whose jobs take most, for admins; "" below 1 MiB."""
+    def of_users(self) -> Mapping[str, int]:
+        """Return the bytes that all measured files of each user's jobs take."""
         totals: Counter[str] = Counter()
         for use in self._jobs.values():
-            if use.owner and use.used:
-                totals[use.owner] += use.used
-        ranked = sorted(totals, key=lambda user: (-totals[user], user))
-        named = [f"{user} {format_memory(MiB(totals[user]))}" for user in ranked[:_MOST_NAMED]]
-        if len(ranked) > _MOST_NAMED:
-            named.append(f"{len(ranked) - _MOST_NAMED} others with less")
-        return ", ".join(named) + (f"; at most {format_memory(limit)} each" if named and limit else "")
+            if use.owner:
+                totals[use.owner] += use.used * 2**20
+        return totals

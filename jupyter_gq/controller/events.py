@@ -2,7 +2,8 @@
 
 Guarantees
 ----------
-Complete: a listener gets every stored event that it may see, in the order of the ids, after the id that it names.
+Complete: a listener gets every stored event that it may see, in the order of the ids, after the id that it names. Only
+earlier events of work that was deleted since then are left out: nothing is shown of that work any more.
 
 Reset: events that are too old, or that a listener reads too slowly, are replaced by one `reset`. The listener then
 fetches the lists again.
@@ -95,9 +96,13 @@ class Subscription(AsyncIterator[ServiceEvent]):
 class Broker:
     """The distribution of events to all listeners."""
 
-    def __init__(self, store: Store, most_per_user: Callable[[], int]) -> None:
-        """Start without listeners; `most_per_user` returns how many subscriptions one user may have at one time."""
-        self._store, self._most_per_user = store, most_per_user
+    def __init__(self, store: Store, most_per_user: Callable[[], int], is_hidden: Callable[[str], bool]) -> None:
+        """Start without listeners.
+
+        `most_per_user` returns how many subscriptions one user may have at one time; `is_hidden` tells whether the
+        workload of that id is being deleted.
+        """
+        self._store, self._most_per_user, self._is_hidden = store, most_per_user, is_hidden
         self._listeners: set[Subscription] = set()
 
     def subscribe(self, caller: Caller, after: int | None) -> Subscription:
@@ -140,14 +145,19 @@ class Broker:
             listener.close()
 
     def _replay(self, subscription: Subscription, after: int) -> None:
-        """Queue the stored events after the id `after`, or one `reset` if they are not all known or are too many."""
+        """Queue the stored events after the id `after`, or one `reset` if they are not all known or are too many.
+
+        Events of workloads that were deleted, or are being deleted, are left out.
+        """
         oldest, newest = self._store.event_range()
         missed = self._store.events_after(after, MOST_UNREAD) if after <= newest else ()
         if after > newest or after < oldest - 1 or len(missed) >= MOST_UNREAD:
             subscription.offer(None, "", ServiceEvent(id=newest, kind="reset", data={}))
             return
+        known = self._store.known_ids(sorted({stored.object for stored in missed}))
         for stored in missed:
-            subscription.offer(stored.owner, stored.object, _wire(stored))
+            if stored.object in known and not self._is_hidden(stored.object):
+                subscription.offer(stored.owner, stored.object, _wire(stored))
 
 
 def _wire(stored: StoredEvent) -> ServiceEvent:

@@ -11,14 +11,17 @@ from jupyter_gq.domain.json_types import JsonObject
 RESULT_PART = 4 * 1024 * 1024
 
 
-def find_size(document: JsonObject | None, path: str) -> int | None:
-    """Return the bytes of the result at `path` by the list of a job's results; None if the list does not have it.
+def is_missing(document: JsonObject | None, path: str, start: int) -> bool:
+    """Return whether a result of which nothing was found from byte `start` on is missing, rather than at its end.
 
-    Raises `UnusableFile` if `document` is no such list.
+    `document` is the list of the job's results, and None if the job has no list. A listed result is missing if its
+    listed size is more than `start`. A result at a `path` that is not listed is missing only if `start` is 0. Raises
+    `UnusableFile` if `document` is another document.
     """
     results = JobResults() if document is None else parse_results(document)
     sizes = {variable.path: variable.bytes for variable in results.variables}
-    return (sizes | {FILES + file.path: file.bytes for file in results.files}).get(path)
+    size = (sizes | {FILES + file.path: file.bytes for file in results.files}).get(path)
+    return start == 0 if size is None else start < size
 
 
 def parse_results(document: JsonObject) -> JobResults:

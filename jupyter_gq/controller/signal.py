@@ -1,6 +1,7 @@
-"""A signal that wakes all coroutines that wait for it."""
+"""A signal that wakes all coroutines that wait for it, and a callback whose target is set later."""
 
 import asyncio
+from collections.abc import Callable
 
 
 class Signal:
@@ -23,3 +24,13 @@ class Signal:
             await asyncio.wait({waiter}, timeout=seconds)
         finally:
             self._waiting.discard(waiter)
+
+
+class LateCallback:
+    """A callback whose target is set later; calls before that do nothing."""
+
+    target: Callable[[], None] | None = None
+
+    def __call__(self) -> None:
+        if self.target is not None:
+            self.target()

@@ -40,9 +40,10 @@ _WELCOME = """
                           bob (group nlp, up to 0.25 GPU); any password
   Try                     1. Log in as ann, choose 0.5 GPU, and open digits.ipynb.
                           2. Run its cells down to the training cell, then click "Send to training" on that cell.
-                          3. Watch the loss curve grow under the cell; stop the server: the job goes on.
+                          3. Watch the loss curve grow under the cell.
                           4. In a private window log in as bob, send a cell to the queue nlp with 0.5 GPU,
-                             and see ann's job give way and come back by itself.
+                             and see under ann's cell that the job gives way and comes back by itself.
+                          5. Stop ann's server: the job goes on.
   Devices and their use   {url}/services/jupyter-gq/
   Settings                {config}
                           (edit the quotas: a change takes effect within seconds)

@@ -105,6 +105,10 @@ class Person:
         answer.raise_for_status()
         return str(answer.json()["kernel"]["id"])
 
+    async def interrupt_kernel(self, kernel: str) -> None:
+        """Interrupt the cell that runs in a kernel."""
+        (await self._lab("POST", f"api/kernels/{kernel}/interrupt")).raise_for_status()
+
     async def run_cell(self, kernel: str, code: str) -> str:
         """Execute code in a kernel; return the text that it printed. Raise `DemoCellFailed` if the code fails."""
         session = uuid.uuid4().hex

@@ -21,14 +21,16 @@ from .processes import DemoHub
 T = TypeVar("T")
 
 #: Epochs of the training: enough to be paused in between, and few enough to watch.
-EPOCHS = 240
+EPOCHS = 100
 #: Idle rule of the story: seconds instead of half an hour.
 IDLE_RULE = {"after": 14, "warning": 8, "grace": 4}
 #: Cell of the job that borrows an idle share: it leaves as soon as it has to.
 BORROWER = "import time, jupyter_gq\nwhile not jupyter_gq.should_stop():\n    time.sleep(0.2)"
+#: Cell that uses a notebook until its kernel is interrupted.
+BUSY = "import time\ntry:\n    time.sleep(3600)\nexcept KeyboardInterrupt:\n    pass"
 #: Timeout of a step in seconds. A wait ends as soon as its condition holds, so a long timeout costs time only if a step
 #: fails. It must be long enough for a machine with two slow cores.
-STEP_TIMEOUT = 300.0
+STEP_TIMEOUT = 600.0
 
 
 class StepFailed(DefectError):
@@ -190,7 +192,8 @@ class Story:
         await wait_for_end_of_use(
             carol, carol.run_cell(kernel, "import jupyter_gq; jupyter_gq.simulate_memory(4_000); answer = 41")
         )
-        borrower = await ann.send(make_notebook(BORROWER), NOTEBOOK, anns, "cell", **options)
+        async with keep_in_use(carol, kernel):
+            borrower = await ann.send(make_notebook(BORROWER), NOTEBOOK, anns, "cell", **options)
         warned = await poll_until(lambda: get_notebook(carol), lambda found: found["warning"] is not None)
         self._record_step("carol", f"Carol's lab counts down: {warned['warning']['sentence']}")
         lent = await poll_until(lambda: get_notebook(carol), lambda found: found["phase"] == "suspended")
@@ -250,23 +253,21 @@ async def run_alongside(work: Coroutine[object, None, T]) -> AsyncIterator["asyn
         await asyncio.gather(task, return_exceptions=True)  # an error of the story itself matters more
 
 
-async def poll_until(
-    fetch: Callable[[], Awaitable[T]], is_expected: Callable[[T], bool], seconds: float = STEP_TIMEOUT
-) -> T:
+async def poll_until(fetch: Callable[[], Awaitable[T]], is_expected: Callable[[T], bool]) -> T:
     """Fetch a value again and again until it is as expected; return it.
 
-    Raise `StepFailed` with the last value after `seconds`.
+    Raise `StepFailed` with the last value after `STEP_TIMEOUT` seconds.
     """
     found: T | None = None
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(STEP_TIMEOUT):
             while True:
                 found = await fetch()
                 if is_expected(found):
                     return found
                 await asyncio.sleep(0.2)
     except TimeoutError as error:
-        raise StepFailed(f"Waited {seconds:.0f} s; the last value was: {str(found)[:1500]}") from error
+        raise StepFailed(f"Waited {STEP_TIMEOUT:.0f} s; the last value was: {str(found)[:1500]}") from error
 
 
 async def get_notebook(person: Person) -> JsonObject:
@@ -285,6 +286,20 @@ async def wait_for_end_of_use(person: Person, use: Awaitable[object]) -> None:
     before = (await get_notebook(person))["idle_since"]
     await use
     await poll_until(lambda: get_notebook(person), lambda found: found["idle_since"] not in {None, before})
+
+
+@asynccontextmanager
+async def keep_in_use(person: Person, kernel: str) -> AsyncIterator[None]:
+    """Keep a cell running in an idle notebook's kernel while the block lasts.
+
+    What is sent in the block finds the notebook in use. So its owner is always warned before the share is lent: the
+    share of a notebook that has been idle for the whole time of the rule would be lent at once.
+    """
+    async with run_alongside(person.run_cell(kernel, BUSY)) as cell:
+        await poll_until(lambda: get_notebook(person), lambda found: found["idle_since"] is None)
+        yield
+        await person.interrupt_kernel(kernel)
+        await cell
 
 
 def code_cells(notebook: JsonObject) -> list[JsonObject]:

@@ -9,12 +9,15 @@ Rules
 See docs/decisions/0230-tell-who-was-short-of-memory.md.
 """
 
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.memory_kill import MemoryKill
+
+from .mounts import read_mounts
 
 _MEBIBYTE = 2**20
 #: The beginning of the names of the groups that are made for runs on one machine.
@@ -24,12 +27,11 @@ RUN_GROUP = "jupyter-gq-"
 def find_group(proc: Path) -> Path | None:
     """Return the folder of the control group of a process, `proc` is its folder in /proc; None if that is unknown."""
     try:
-        mounts = [line.split() for line in (proc / "mountinfo").read_text().splitlines()]
-        groups = (proc / "cgroup").read_text().splitlines()
+        mounts = read_mounts(proc / "mountinfo")
+        groups = os.fsdecode((proc / "cgroup").read_bytes()).split("\n")  # users may choose names of groups, too
     except OSError:
         return None
-    # A line of mountinfo: id, parent, device, root, place, options, ..., "-", type, source, options.
-    place = next((fields[4] for fields in mounts if fields[fields.index("-") + 1] == "cgroup2"), None)
+    place = next((mount.point for mount in mounts if mount.kind == "cgroup2"), None)
     own = next((line.removeprefix("0::/") for line in groups if line.startswith("0::/")), None)
     return None if place is None or own is None else Path(place) / own
 

@@ -21,6 +21,8 @@ from .processes import ProcessId, is_running
 
 #: The states by the numbers of the driver.
 _STATES = (CheckpointState.RUNNING, CheckpointState.LOCKED, CheckpointState.CHECKPOINTED, CheckpointState.FAILED)
+#: What the driver of CUDA 13.5 and newer is doing with a process in these states; older ones do not tell.
+_STEPS = {4: "saving", 5: "restoring"}
 _OUT_OF_MEMORY, _OPERATING_SYSTEM, _ILLEGAL_STATE, _NOT_READY, _NOT_PERMITTED, _NOT_SUPPORTED = (
     2,
     304,
@@ -85,10 +87,12 @@ class CudaCheckpointer:
         """Return the state of a process that uses a device. Raises `CheckpointError`."""
         with self._errors(process):
             number = self._library.state(process.pid)
-        if number >= len(_STATES):  # newer drivers have states in between
-            raise CheckpointError(
-                CheckpointProblem.BROKEN, f"Process {process.pid} is in a state ({number}) that is not known."
-            )
+        if number in _STEPS:
+            sentence = f"The driver is still {_STEPS[number]} the GPU state of process {process.pid}."
+            raise CheckpointError(CheckpointProblem.BROKEN, sentence)
+        if number >= len(_STATES):
+            sentence = f"Process {process.pid} is in a state ({number}) that is not known: update jupyter-gq."
+            raise CheckpointError(CheckpointProblem.BROKEN, sentence)
         return _STATES[number]
 
     def lock(self, process: ProcessId, timeout: Seconds) -> None:

@@ -33,26 +33,25 @@ _HINTS = {
 }
 
 
-class _LockArguments(ctypes.Structure):
+class LockArguments(ctypes.Structure):
     """The arguments of `cuCheckpointProcessLock`."""
 
     _fields_ = [("timeout_ms", ctypes.c_uint), ("reserved0", ctypes.c_uint), ("reserved1", ctypes.c_uint64 * 7)]
 
 
-class _Pair(ctypes.Structure):
+class Pair(ctypes.Structure):
     """A former device and the device to use instead, by their UUIDs."""
 
     _fields_ = [("old", ctypes.c_ubyte * 16), ("new", ctypes.c_ubyte * 16)]
 
 
-class _RestoreArguments(ctypes.Structure):
+class RestoreArguments(ctypes.Structure):
     """The arguments of `cuCheckpointProcessRestore`."""
 
     _fields_ = [
-        ("pairs", ctypes.POINTER(_Pair)),
+        ("pairs", ctypes.POINTER(Pair)),
         ("count", ctypes.c_uint),
-        ("reserved0", ctypes.c_char * 44),
-        ("reserved1", ctypes.c_uint64),
+        ("reserved", ctypes.c_char * 52),
     ]
 
 
@@ -141,7 +140,7 @@ class CudaLibrary:
     def lock(self, pid: int, timeout: Seconds) -> None:
         """Lock a process, and wait for at most `timeout` seconds until its work on the GPU has ended."""
         # For the driver, 0 would mean to wait for ever.
-        arguments = _LockArguments(timeout_ms=max(1, round(timeout * 1000)))
+        arguments = LockArguments(timeout_ms=max(1, round(timeout * 1000)))
         self._call("cuCheckpointProcessLock", pid, ctypes.byref(arguments))
 
     def checkpoint(self, pid: int) -> None:
@@ -153,8 +152,8 @@ class CudaLibrary:
         if not devices:
             self._call("cuCheckpointProcessRestore", pid, None)
             return
-        pairs = (_Pair * len(devices))(*(_Pair(_bytes_of(old), _bytes_of(new)) for old, new in devices.items()))
-        arguments = _RestoreArguments(pairs=pairs, count=len(devices))
+        pairs = (Pair * len(devices))(*(Pair(_bytes_of(old), _bytes_of(new)) for old, new in devices.items()))
+        arguments = RestoreArguments(pairs=pairs, count=len(devices))
         self._call("cuCheckpointProcessRestore", pid, ctypes.byref(arguments))
 
     def unlock(self, pid: int) -> None:

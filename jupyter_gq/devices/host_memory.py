@@ -9,6 +9,7 @@ Rules
   exceeded, and the system would end the program whose state is moved.
 """
 
+import os
 import re
 from collections.abc import Collection, Iterator
 from contextlib import suppress
@@ -19,6 +20,7 @@ from typing import Protocol
 import psutil
 
 from jupyter_gq.domain.amount import MiB
+from jupyter_gq.domain.bounded_json import make_whole
 
 from .simulated_memory import reported_memory
 
@@ -105,7 +107,7 @@ class LinuxHostMemory:
 
     def _groups_of(self, pid: int) -> Iterator[Path]:
         """Yield the folders of the control groups of a process that count memory, from its own up."""
-        for line in _read(self._proc / str(pid) / "cgroup").splitlines():
+        for line in _read(self._proc / str(pid) / "cgroup").split("\n"):
             _, controllers, path = [*line.split(":", 2), "", ""][:3]
             if controllers in ("", "memory"):
                 root = self._groups / controllers
@@ -122,14 +124,14 @@ class LinuxHostMemory:
                 most, used = int(_read(group / limit)), int(_read(group / current))
                 cache = _FILE_CACHE.search(_read(group / "memory.stat"))
                 free = most - used + (int(cache[1]) if cache else 0)
-                name = f"/{group.relative_to(self._groups)}".removesuffix("/.")
+                name = make_whole(f"/{group.relative_to(self._groups)}".removesuffix("/."))
                 return HostRoom(memory=MiB(max(0, free // _BYTES)), place=f"the control group {name or '/'}")
         return None
 
 
 def _read(path: Path) -> str:
-    """Return the text of a small file; "" if it cannot be read."""
+    """Return the text of a small file as it is: users choose names of groups in it; "" if it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return os.fsdecode(path.read_bytes())
     except OSError:
         return ""

@@ -1,4 +1,4 @@
-"""The reconstruction of an entry that was lost with a damaged journal, from what the driver shows of a share.
+"""The reconstruction of an entry that the journal has lost, from what the driver shows of a share.
 
 Rules
 -----
@@ -9,7 +9,8 @@ Rules
   the device that the share has, with a CUDA context.
 - Undone if in doubt: a locked process shows that something was under way. The share comes back then, if it has room.
 
-See docs/decisions/0252-ask-the-driver-what-a-lost-journal-held.md.
+See docs/decisions/0252-ask-the-driver-what-a-lost-journal-held.md and
+docs/decisions/0461-ask-the-driver-about-a-share-that-the-journal-does-not-know.md.
 """
 
 from dataclasses import dataclass

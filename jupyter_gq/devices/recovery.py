@@ -7,11 +7,13 @@ Rules
 - The rest is left alone: a later attempt is for the unfinished shares only, since the others are in use meanwhile.
 - Nothing else meanwhile: what is unfinished is neither suspended nor resumed, and a suspended job stands still after
   each attempt, whether or not it succeeded.
-- Nothing forgotten: after a journal was set aside, the driver is asked about each share that has no entry.
+- Nothing forgotten: the driver is asked about each share without an entry that is away by its record. After a journal
+  was set aside, the driver is asked about every share without an entry.
 - Threads: each attempt runs in a daemon thread, because a driver may hang; there is never more than one.
 
-See docs/decisions/0232-try-an-unfinished-recovery-again.md and
-docs/decisions/0252-ask-the-driver-what-a-lost-journal-held.md.
+See docs/decisions/0232-try-an-unfinished-recovery-again.md,
+docs/decisions/0252-ask-the-driver-what-a-lost-journal-held.md and
+docs/decisions/0461-ask-the-driver-about-a-share-that-the-journal-does-not-know.md.
 """
 
 import logging
@@ -71,12 +73,17 @@ class Recovery:
         return frozenset(name for name, found in (self.found or {}).items() if found is Recovered.UNKNOWN)
 
     def begin_if_due(
-        self, targets: Mapping[str, SuspensionTarget], freezers: Mapping[str, Freezer], on_end: Callable[[], None]
+        self,
+        targets: Mapping[str, SuspensionTarget],
+        freezers: Mapping[str, Freezer],
+        away: frozenset[str],
+        on_end: Callable[[], None],
     ) -> None:
         """Begin the first attempt, or another one if something is unfinished and the pause is over.
 
         `targets` are the shares whose phase is not known for sure, and `freezers` those of jobs among them, by name.
-        `on_end` is called in the loop after the attempt.
+        `away` are the names of those that are away from their devices by their records. `on_end` is called in the loop
+        after the attempt.
         """
         if self._busy or self._due_at is None or self.awake() < self._due_at:
             return
@@ -88,12 +95,22 @@ class Recovery:
             self._note(attempt, is_whole=is_whole)
             on_end()
 
-        run_in_thread("recover suspended shares", lambda: self._attempt(names, targets, freezers), finish)
+        run_in_thread("recover suspended shares", lambda: self._attempt(names, targets, freezers, away), finish)
 
     def look_at(self, name: str) -> None:
         """Let an attempt begin at once that looks at a share, whose entry may be lost with a former journal."""
         self.found = {**(self.found or {}), name: Recovered.UNKNOWN}
         self._due_at, self._pause = self.awake(), FIRST_PAUSE
+
+    def find_kept(self, target: SuspensionTarget, *, is_job: bool) -> tuple[ProcessId, ...]:
+        """Return the processes of a share whose state was in host memory before the recovery.
+
+        For a job, processes that began before each of its present ones are left out: they are of an earlier run, which
+        has left them in the journal.
+        """
+        kept = self.kept.get(target.name, ())
+        began = min((each.ticks for each in target.find_processes()), default=0) if kept and is_job else 0
+        return tuple(each for each in kept if each.ticks >= began)
 
     def forget(self, name: str) -> None:
         """Forget what was found of a share that has ended, since a later one of this name is another one."""
@@ -101,18 +118,24 @@ class Recovery:
             self.found = {each: state for each, state in self.found.items() if each != name}
 
     def _attempt(
-        self, names: frozenset[str] | None, targets: Mapping[str, SuspensionTarget], freezers: Mapping[str, Freezer]
+        self,
+        names: frozenset[str] | None,
+        targets: Mapping[str, SuspensionTarget],
+        freezers: Mapping[str, Freezer],
+        away: frozenset[str],
     ) -> _Attempt:
         """Let the suspender recover the shares with these names, None = all; jobs stand still again afterwards."""
         support = self.suspender.support()
         suspensions = [each for each in self.suspender.suspensions() if names is None or each.name in names]
+        wanted = [target for name, target in targets.items() if names is None or name in names]
+        # Asked first: a share whose entry is removed by the recovery lacks none.
+        lacking = [each for each in wanted if self.suspender.may_lack(each.name, is_away=each.name in away)]
         found: Mapping[str, Recovered] | None = None
         try:
             for suspension in suspensions:
                 freezer = freezers.get(suspension.name)
                 (thaw if freezer is None else freezer.thaw)(suspension.processes)
-            wanted = [target for name, target in targets.items() if names is None or name in names]
-            found = {**self.suspender.recover(names), **self._rebuild(wanted, freezers)}
+            found = {**self.suspender.recover(names), **self._rebuild(lacking, freezers)}
         except SuspensionError as error:
             log.warning("after the start, the suspended shares could not be recovered: %s", error)
         finally:
@@ -131,14 +154,13 @@ class Recovery:
         """
         found: dict[str, Recovered] = {}
         for target in targets:
-            if self.suspender.may_lack(target.name):
-                freezer = freezers.get(target.name)
-                stood_still = freezer is not None and freezer.stands_still()
-                if freezer is not None:
-                    freezer.thaw()
-                found[target.name] = self.suspender.rebuild(target)
-                if freezer is not None and stood_still and found[target.name] is Recovered.UNKNOWN:
-                    freezer.freeze(self.sleep)
+            freezer = freezers.get(target.name)
+            stood_still = freezer is not None and freezer.stands_still()
+            if freezer is not None:
+                freezer.thaw()
+            found[target.name] = self.suspender.rebuild(target)
+            if freezer is not None and stood_still and found[target.name] is Recovered.UNKNOWN:
+                freezer.freeze(self.sleep)
         return found
 
     def _freeze_suspended(

@@ -9,7 +9,8 @@ Rules
 - The record decides where the driver knows nothing: a share without GPU state is suspended if its record says so. Then
   nothing has to be moved, and the devices are lent all the same. A share that was about to come back is in use then:
   its resume was finished, by an earlier service or by its recovery.
-- Never a loop: a resume that failed for an unknown reason is attempted `_MOST_ATTEMPTS` times at most.
+- Never a loop: a resume that failed for an unknown reason is attempted `_MOST_ATTEMPTS` times at most, with pauses. One
+  that failed because the disk is full is repeated until it succeeds: the state is safe in host memory.
 - Jobs stand still: the processes of a suspended job are stopped, since a job would go on computing. They go on before
   the driver is asked anything about them, because it may need their help to answer. Each observation stops those that
   go on.
@@ -30,7 +31,9 @@ from jupyter_gq.domain.amount import Instant, MiB, Seconds
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import RunKey, TaskPlacement, Workload
 
+from .forgetting import Forgetting
 from .freezing import Freezer
+from .managed_share import ManagedShare
 from .mps import UNDER_MPS
 from .processes import ProcessId, is_running
 from .recovery import Recovery
@@ -53,43 +56,19 @@ _ROOM_TIMEOUT = Seconds(10)
 _SLOW_AFTER = 120.0
 #: Attempts of a resume that fails for an unknown reason.
 _MOST_ATTEMPTS = 3
+#: Seconds awake after a failed resume in which no other one begins. Each change of a share brings about the next step.
+_PAUSE = 5.0
+#: Failures after which the state of a share is as safe as before, so that they do not count as attempts.
+_HARMLESS = frozenset({SuspensionProblem.NO_ROOM, SuspensionProblem.DISK})
 _RESTART = 'Restart the kernel ("Kernel > Restart Kernel") to use the GPU again.'
 _NOT_AT_REST = "After a restart, the GPU driver has not brought the GPU memory of this share to rest."
 #: What is wrong with a share whose recovery is unfinished, for its owner.
 UNFINISHED = f"{_NOT_AT_REST} Its programs may stand still. Another attempt follows within a minute."
 #: States of a workload that has just begun, so that nothing of it was ever suspended.
 _BEGINS = frozenset({State.ADMITTED, State.STARTING})
+#: States of a workload whose record says that its share is away from its devices, or was a moment ago.
+_MOVED = frozenset({State.SUSPENDED, State.RESUMING})
 _TOO_SLOW = "The work of the job on the GPU could not be suspended in time."
-
-
-@dataclass(kw_only=True, slots=True)
-class _Share:
-    """The share of one launched server, job or pod."""
-
-    name: str
-    target: SuspensionTarget
-    #: Returns the processes that may use a GPU: those of the target without its server, or the job's runner.
-    find_programs: Callable[[], Collection[ProcessId]]
-    #: State of the workload in its record.
-    record: State
-    #: The phase; None until the suspender has recovered.
-    state: ShareState | None = None
-    #: Whether the phase is that of the record, because the recovery of the share is unfinished.
-    is_guess: bool = False
-    #: Whether the share is used again, so that a suspension under way is to be undone.
-    wanted: bool = False
-    #: When the call under way began, in seconds awake; None = there is none.
-    began: float | None = None
-    #: Failed attempts to resume in a row.
-    attempts: int = 0
-    #: Processes whose state is in host memory.
-    suspended: tuple[ProcessId, ...] = ()
-    #: Processes that lost their GPU state; their kernels need a restart.
-    lost: tuple[ProcessId, ...] = ()
-    #: Stops the processes of a job while the share is suspended; None = the share of a server, which runs on.
-    freezer: Freezer | None = None
-    #: Whether the server or job has ended, so that the suspender forgets the share after the call under way.
-    ended: bool = False
 
 
 @dataclass(kw_only=True)
@@ -109,11 +88,13 @@ class RunShares:
     is_alive: Callable[[ProcessId], bool] = is_running
     #: Waits for so many seconds, in a thread.
     sleep: Callable[[float], None] = time.sleep
-    _shares: dict[RunKey, _Share] = field(init=False, default_factory=dict)
+    _shares: dict[RunKey, ManagedShare] = field(init=False, default_factory=dict)
     _recovery: Recovery = field(init=False)
+    _forgetting: Forgetting = field(init=False)
 
     def __post_init__(self) -> None:
         self._recovery = Recovery(suspender=self.suspender, awake=self.awake, sleep=self.sleep)
+        self._forgetting = Forgetting(suspender=self.suspender, awake=self.awake)
 
     # --- the port
 
@@ -154,7 +135,7 @@ class RunShares:
     def resume(self, workload: str, run: int, devices: Sequence[str] = ()) -> None:
         """Begin to resume a suspended share in a thread, or let a suspension under way be undone.
 
-        `devices` are the devices to resume on; empty = those on which the share was.
+        `devices` are the UUIDs of the devices to resume on; empty = those on which the share was.
         """
         share = self._shares.get((workload, run))
         if share is None or share.state is None:
@@ -163,7 +144,7 @@ class RunShares:
         self._note_ended(share)
         if share.freezer is not None and share.state.ended:
             return  # nothing of the job goes on without the program that has ended
-        if share.state.phase is not SharePhase.SUSPENDED or share.began is not None:
+        if share.state.phase is not SharePhase.SUSPENDED or share.began is not None or self.awake() < share.pause_until:
             return
         if self._is_unfinished(share):  # the state stays a guess, which the next attempt of the recovery replaces
             share.state = self._failed(SharePhase.SUSPENDED, f"The share cannot come back yet: {_NOT_AT_REST}")
@@ -200,7 +181,7 @@ class RunShares:
 
         `find_programs` returns those of its processes now that may use a GPU. Threads call it.
         """
-        share = _Share(name=target.name, target=target, find_programs=find_programs, record=record)
+        share = ManagedShare(name=target.name, target=target, find_programs=find_programs, record=record)
         self._shares[key] = share
         self._settle(share)
 
@@ -213,7 +194,7 @@ class RunShares:
         """
         if target.devices:
             freezer = Freezer(find_processes=target.find_processes, freeze_group=freeze_group)
-            share = self._shares[key] = _Share(
+            share = self._shares[key] = ManagedShare(
                 name=target.name,
                 target=target,
                 find_programs=_all_but_the_first(target),
@@ -237,10 +218,12 @@ class RunShares:
         The thread finds out whether this machine can suspend, and lets the suspender finish or undo what a crash
         interrupted. Afterwards each share has a state, unless its own recovery failed, and `on_change` is called.
         """
+        self._forgetting.forget_what_is_left({share.name for share in self._shares.values()})
         unclear = [share for share in self._shares.values() if share.state is None or share.is_guess]
         self._recovery.begin_if_due(
             {share.name: share.target for share in unclear},
             {share.name: share.freezer for share in unclear if share.freezer is not None},
+            frozenset(share.name for share in unclear if share.record in _MOVED),
             self._note_recovered,
         )
 
@@ -312,11 +295,11 @@ class RunShares:
         self._recovery.forget(share.name)
         share.ended = share.wanted = True
         if share.began is None:
-            self._forget(share)
+            self._forgetting.forget(share.name)
 
     # --- inside: calls of the suspender, each in a thread
 
-    def _suspend(self, share: _Share) -> ShareState:
+    def _suspend(self, share: ManagedShare) -> ShareState:
         """Suspend the share and return its state; a failure leaves the share in use."""
         began = self.awake()
         try:
@@ -328,7 +311,7 @@ class RunShares:
         share.suspended = found.processes
         return ShareState(phase=SharePhase.SUSPENDED, memory=found.total, seconds=self._since(began))
 
-    def _failed_suspension(self, share: _Share, error: SuspensionError, began: float) -> ShareState:
+    def _failed_suspension(self, share: ManagedShare, error: SuspensionError, began: float) -> ShareState:
         """Return the state after a suspension that was refused or undone, and that began at `began`.
 
         The share of a server that has nothing on its devices is suspended all the same.
@@ -344,16 +327,15 @@ class RunShares:
                 share.lost = tuple(share.find_programs())
         return self._failed(SharePhase.IN_USE, error.sentence)
 
-    def _resume(self, share: _Share, devices: tuple[str, ...]) -> ShareState:
+    def _resume(self, share: ManagedShare, devices: tuple[str, ...]) -> ShareState:
         """Resume the share and return its state; without room on the devices, the share stays suspended."""
         began, suspended = self.awake(), self._find_suspension(share)
         if share.freezer is not None:
             share.freezer.thaw()
         if suspended is None:
             return ShareState(phase=SharePhase.IN_USE, seconds=self._since(began))
-        moves = {old: new for old, new in zip(suspended.memory, devices, strict=False) if old != new}
         try:
-            self.suspender.resume(share.name, timeout=_ROOM_TIMEOUT, moves=moves)
+            self.suspender.resume(share.name, timeout=_ROOM_TIMEOUT, device=devices[0] if devices else None)
         except SuspensionError as error:
             state = self._failed_resume(share, suspended, error)
             if share.freezer is not None and state.phase is SharePhase.SUSPENDED:
@@ -364,23 +346,23 @@ class RunShares:
             share.target = replace(share.target, devices=devices)
         return ShareState(phase=SharePhase.IN_USE, memory=suspended.total, seconds=self._since(began))
 
-    def _failed_resume(self, share: _Share, suspended: Suspension, error: SuspensionError) -> ShareState:
-        """Return the state after a failed resume: to be repeated if the devices had no room, or if that may help."""
-        if error.problem is SuspensionProblem.NO_ROOM:
-            return self._failed(SharePhase.SUSPENDED, f"The share cannot come back yet: {error.sentence}")
+    def _failed_resume(self, share: ManagedShare, suspended: Suspension, error: SuspensionError) -> ShareState:
+        """Return the state after a failed resume: to be repeated if that may help."""
         if error.problem is SuspensionProblem.NOT_SUSPENDED:
             return ShareState(phase=SharePhase.IN_USE)
-        share.attempts += 1
+        if error.problem is not SuspensionProblem.NO_ROOM:  # which has waited for room
+            share.pause_until = self.awake() + _PAUSE
+        share.attempts += error.problem not in _HARMLESS
         if error.problem is not SuspensionProblem.LOST and share.attempts < _MOST_ATTEMPTS:
             return self._failed(SharePhase.SUSPENDED, f"The share cannot come back yet: {error.sentence}")
         share.attempts, share.lost = 0, suspended.processes
         return self._failed(SharePhase.IN_USE, error.sentence if share.freezer else f"{error.sentence} {_RESTART}")
 
-    def _is_unfinished(self, share: _Share) -> bool:
+    def _is_unfinished(self, share: ManagedShare) -> bool:
         """Return whether another attempt has to recover the share, so that nothing else may move it meanwhile."""
         return self._recovery.has_failed or share.name in self.unfinished
 
-    def _find_suspension(self, share: _Share) -> Suspension | None:
+    def _find_suspension(self, share: ManagedShare) -> Suspension | None:
         """Return what the suspender has suspended of a share; None if there is nothing to bring back."""
         return next((each for each in self.suspender.suspensions() if each.name == share.name), None)
 
@@ -393,7 +375,7 @@ class RunShares:
 
     # --- inside: in the loop
 
-    def _start(self, share: _Share, phase: SharePhase, work: Callable[[], ShareState]) -> None:
+    def _start(self, share: ManagedShare, phase: SharePhase, work: Callable[[], ShareState]) -> None:
         """Run `work` in a thread, with the share in `phase` meanwhile and in the returned state afterwards."""
         before = share.state
         share.state, share.began, share.is_guess = ShareState(phase=phase), self.awake(), False
@@ -404,8 +386,8 @@ class RunShares:
             share.state = result or self._failed(failed, "The share could not be moved; the service's log says why.")
             if share.state.phase is SharePhase.IN_USE:
                 share.suspended = ()  # the next suspension may find nothing, and these may have ended by then
-            if share.ended:
-                self._forget(share)
+            if share.ended and share.name not in {each.name for each in self._shares.values()}:
+                self._forgetting.forget(share.name)
             self.on_change()
 
         run_in_thread(f"{phase.value.lower()} {share.name}", work, finish)
@@ -418,13 +400,16 @@ class RunShares:
             self._settle(share)
         self.on_change()
 
-    def _settle(self, share: _Share) -> None:
+    def _settle(self, share: ManagedShare) -> None:
         """Set the first phase of a share after recovery: as the suspender found it, or else as its record says."""
         if self._recovery.found is None or share.state is not None:
             return
         if self._may_lack(share):
             self._recovery.look_at(share.name)
-        found, kept = self._recovery.found.get(share.name), self._recovery.kept.get(share.name, ())
+        found, kept = (
+            self._recovery.found.get(share.name),
+            self._recovery.find_kept(share.target, is_job=bool(share.freezer)),
+        )
         share.is_guess = found is Recovered.UNKNOWN or self._recovery.has_failed
         if share.freezer is not None and not all(map(self.is_alive, kept)):
             # A program of the job was killed while there was no service.
@@ -444,10 +429,14 @@ class RunShares:
         suspended = self._find_suspension(share)
         share.suspended = suspended.processes if suspended is not None else ()
 
-    def _may_lack(self, share: _Share) -> bool:
-        """Return whether nothing was found of a share because a former journal was set aside."""
+    def _may_lack(self, share: ManagedShare) -> bool:
+        """Return whether nothing was found of a share although a former journal may have had its entry."""
         is_missing = share.name not in (self._recovery.found or {}) and not self._recovery.has_failed
-        return is_missing and share.record not in _BEGINS and self.suspender.may_lack(share.name)
+        return (
+            is_missing
+            and share.record not in _BEGINS
+            and self.suspender.may_lack(share.name, is_away=share.record in _MOVED)
+        )
 
     def _is_away(self, record: State, found: Recovered | None) -> bool:
         """Return whether a share is away from its devices: by what the suspender found, else by its record."""
@@ -456,28 +445,18 @@ class RunShares:
         is_unclear = found in (Recovered.LOST, Recovered.UNKNOWN) or self._recovery.has_failed
         return record is State.SUSPENDED or (record is State.RESUMING and is_unclear)
 
-    def _note_ended(self, share: _Share) -> None:
+    def _note_ended(self, share: ManagedShare) -> None:
         """Note that a suspended share has nothing left to go on with, such as after the restart of a kernel.
 
         The suspender forgets the share of a server at once, and that of a job when its run has ended.
         """
         if share.began is not None or share.state is None or share.state.phase is not SharePhase.SUSPENDED:
             return
-        if share.state.ended or not self._has_ended(share):
+        if share.state.ended or not share.has_ended(self.is_alive):
             return
         share.state = replace(share.state, memory=MiB(0), ended=True)
         if share.freezer is None:
-            self._forget(share)
-
-    def _has_ended(self, share: _Share) -> bool:
-        """Return whether all suspended programs of a server have ended, or any process of a job that stands still."""
-        if share.freezer is None:
-            return bool(share.suspended) and not any(map(self.is_alive, share.suspended))
-        return not all(map(self.is_alive, share.freezer.stopped.union(share.suspended)))
-
-    def _forget(self, share: _Share) -> None:
-        """Let the suspender forget a share whose server or programs have ended."""
-        run_in_thread(f"forget {share.name}", lambda: self.suspender.forget(share.name), lambda _: None)
+            self._forgetting.forget(share.name)
 
 
 def list_devices(placement: Iterable[TaskPlacement]) -> tuple[str, ...]:

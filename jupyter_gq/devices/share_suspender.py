@@ -13,21 +13,20 @@ from weakref import WeakValueDictionary
 
 from jupyter_gq.domain.amount import Seconds
 
-from .checkpointer import Checkpointer, CheckpointError, CheckpointProblem, CheckpointState, CheckpointSupport
+from .checkpointer import Checkpointer, CheckpointError, CheckpointProblem, CheckpointSupport
 from .host_memory import HostMemory
 from .probe import DeviceProbe
 from .processes import ProcessId
 from .reconstruction import Reconstruction
+from .settling import Settling
 from .suspension import Recovered, Suspension, SuspensionError, SuspensionProblem, SuspensionTarget
-from .suspension_journal import AT_REST, JournalEntry, Member, Step, SuspensionJournal, move_member, sum_memory
+from .suspension_journal import AT_REST, JournalEntry, Member, Step, SuspensionJournal, sum_memory
 from .tree_steps import SuspensionLimits, TreeSteps, Waiting
 
 log = logging.getLogger(__name__)
 
 #: Rounds in which new processes of a share are looked for before a suspension is given up.
 _MOST_ROUNDS = 3
-#: Attempts to bring a share back to rest before its entry is left to the next call.
-_MOST_ATTEMPTS = 3
 _KINDS = {
     CheckpointProblem.BUSY: SuspensionProblem.BUSY,
     CheckpointProblem.OUT_OF_MEMORY: SuspensionProblem.LOST,
@@ -37,6 +36,7 @@ _KINDS = {
 }
 _NOTHING = "No program of this share uses a GPU."
 _UNKNOWN = "The driver does not tell how much GPU memory this share uses."
+_ELSEWHERE = "Programs of this share are back on another GPU, and the driver does not suspend them again."
 _LOST = "The GPU state of a program of this share is lost. Restart its kernel."
 
 
@@ -57,6 +57,7 @@ class ShareSuspender:
         self._limits = limits
         self._waiting = waiting
         self._steps = TreeSteps(checkpointer=checkpointer, probe=probe, limits=limits, waiting=waiting)
+        self._settling = Settling(steps=self._steps, journal=journal, waiting=waiting, limits=limits)
         self._reconstruction = Reconstruction(
             checkpointer=checkpointer, probe=probe, host=host, device_margin=limits.device_margin
         )
@@ -82,12 +83,13 @@ class ShareSuspender:
     def suspend(self, target: SuspensionTarget, is_wanted: Callable[[], bool]) -> Suspension:
         """Move the GPU state of the share to host memory; its device memory is free when this returns.
 
-        Returns the present suspension if the share is suspended already. Raises `SuspensionError`: the share then runs
-        as before, unless the problem is LOST.
+        If `is_wanted` returns True once all processes are locked, everything is undone. Returns the present suspension
+        if the share is suspended already. Raises `SuspensionError`: the share then runs as before, unless the problem
+        is LOST.
         """
         with self._alone(target.name):
-            present = self._at_rest(target.name)
-            if present is not None and present.step is Step.SUSPENDED:
+            present = self._find_suspended(target.name)
+            if present is not None:
                 return present.suspension()
             entry = self._begin(target)
             try:
@@ -95,29 +97,36 @@ class ShareSuspender:
             except (CheckpointError, SuspensionError) as error:
                 return self._undo(target.name, error)
             except Exception:  # of the caller's functions
-                self._settle(target.name)
+                self._settling.settle(target.name)
                 raise
             log.info("suspended %s: %d MiB of %d processes", done.name, done.suspension().total, len(done.members))
             return done.suspension()
 
-    def resume(self, name: str, *, timeout: Seconds, moves: Mapping[str, str] | None = None) -> Suspension:
-        """Bring the GPU state of a suspended share back to its devices, and return what was suspended.
+    def resume(self, name: str, *, timeout: Seconds, device: str | None = None) -> Suspension:
+        """Bring the GPU state of a suspended share back to its devices, or all of it to `device`; return what it was.
 
-        The probe must show the memory free within `timeout` seconds. Raises `SuspensionError`: after NO_ROOM the share
-        is still suspended, after LOST its kernels need a restart.
+        The probe must show the memory free within `timeout` seconds. With `device` None, the state comes back where it
+        was. Raises `SuspensionError`: after NO_ROOM the share is still suspended, after LOST its kernels need a
+        restart.
         """
         with self._alone(name):
-            entry = self._at_rest(name)
+            begun, entry = self._can_still_move(name, device), self._at_rest(name)
+            if begun is not None and begun.step is Step.RESTORING and (entry is None or name in self._settling.back):
+                return begun.suspension()  # an earlier attempt is finished by now
             if entry is None or entry.step is not Step.SUSPENDED:
                 raise SuspensionError(SuspensionProblem.NOT_SUSPENDED, "This share is not suspended.")
-            moves = dict(moves or {})
+            moves = {former: device for former in sum_memory(entry.members) if device not in (None, former)}
             if moves and not self.support().can_move:
                 raise SuspensionError(
                     SuspensionProblem.UNAVAILABLE, "The driver of this machine cannot resume a share on another device."
                 )
             members = self._await_room(entry, moves, timeout)
-            self._write(replace(entry, step=Step.RESTORING, members=members, moves=moves))
-            outcome = self._settle(name)
+            entry = self._settling.write(replace(entry, step=Step.RESTORING, members=members, moves=moves))
+            try:
+                outcome = self._settling.settle(name)
+            except SuspensionError:
+                self._settling.take_back(name)
+                raise
             if outcome is Recovered.LOST:
                 raise SuspensionError(SuspensionProblem.LOST, _LOST)
             if outcome is Recovered.SUSPENDED:
@@ -138,7 +147,7 @@ class ShareSuspender:
             try:
                 with self._alone(name):
                     self._remove_needless_refusal(name)
-                    found[name] = self._settle(name)
+                    found[name] = self._settling.settle(name)
             except (CheckpointError, SuspensionError) as error:
                 found[name] = Recovered.UNKNOWN
                 log.warning("after the start, %s could not be brought to rest: %s", name, error)
@@ -151,9 +160,12 @@ class ShareSuspender:
         """The trouble with the journal, as a sentence for administrators; "" if there is none."""
         return self._journal.trouble
 
-    def may_lack(self, name: str) -> bool:
-        """Return whether the entry of this share may be lost with a journal that was set aside."""
-        return self._journal.is_set_aside and self._journal.find(name) is None
+    def may_lack(self, name: str, *, is_away: bool) -> bool:
+        """Return whether the entry of this share may be lost: it has none, but a former journal may have had one.
+
+        So it is if a journal was set aside, or if the record of the share says that it is away from its devices.
+        """
+        return (is_away or self._journal.is_set_aside) and self._journal.find(name) is None
 
     def rebuild(self, target: SuspensionTarget) -> Recovered:
         """Write the journal entry of a share anew from what the driver shows of its processes, and recover the share.
@@ -170,8 +182,8 @@ class ShareSuspender:
                 entry = self._journal.find(target.name) or self._reconstruction.find_entry(target)
                 if entry is None:
                     return Recovered.UNTOUCHED
-                self._write(entry)
-                found = self._settle(target.name)
+                self._settling.write(entry)
+                found = self._settling.settle(target.name)
         except (CheckpointError, SuspensionError) as error:
             log.warning("what the lost journal held of %s could not be found: %s", target.name, error)
             return Recovered.UNKNOWN
@@ -179,8 +191,9 @@ class ShareSuspender:
         return found
 
     def suspensions(self) -> tuple[Suspension, ...]:
-        """Return all shares that are suspended now, in order of their names."""
-        return tuple(entry.suspension() for entry in self._journal.entries() if entry.step is Step.SUSPENDED)
+        """Return all shares that are suspended now or half back, in order of their names."""
+        entries = [each for each in self._journal.entries() if each.name not in self._settling.back]
+        return tuple(each.suspension() for each in entries if each.step in (Step.SUSPENDED, Step.RESTORING))
 
     def unsuspendable(self, name: str) -> str | None:
         """Return the remembered reason for which this share cannot be suspended; None if there is none."""
@@ -190,7 +203,7 @@ class ShareSuspender:
     def forget(self, name: str) -> None:
         """Remove a share that has ended, and the reason for which it could not be suspended."""
         with self._alone(name):
-            self._remove(name)
+            self._settling.remove(name)
 
     # --- the steps of a suspension ------------------------------------------------------------------------------------
 
@@ -231,7 +244,8 @@ class ShareSuspender:
         `done` are members of the same share that are in host memory already.
         """
         need = sum(sum_memory(members).values())
-        others = [each for each in self._journal.entries() if each.step is not Step.UNSUSPENDABLE and each.name != name]
+        idle = {name, *self._settling.back}
+        others = [e for e in self._journal.entries() if e.step is not Step.UNSUSPENDABLE and e.name not in idle]
         counted = sum(entry.suspension().total for entry in others) + sum(sum_memory(done).values())
         most = self._limits.most_suspended()
         if most is not None and counted + need > most:
@@ -256,7 +270,7 @@ class ShareSuspender:
         members = self._find_members(target, target.find_processes())
         with self._accounts:
             self._expect_host_memory(target.name, members)
-            return self._write(JournalEntry(name=target.name, step=Step.LOCKING, members=members))
+            return self._settling.write(JournalEntry(name=target.name, step=Step.LOCKING, members=members))
 
     def _carry_out(self, entry: JournalEntry, target: SuspensionTarget, is_wanted: Callable[[], bool]) -> JournalEntry:
         """Lock and checkpoint all processes of a share until no new one is found; return its entry as suspended.
@@ -270,15 +284,15 @@ class ShareSuspender:
                 raise SuspensionError(SuspensionProblem.WANTED, "The share was used again before it was suspended.")
             # Measured again, because a program could take memory until it was locked.
             locked = self._measure(target, [member.id for member in locked], done)
-            entry = self._write(replace(entry, step=Step.CHECKPOINTING, members=done + locked))
+            entry = self._settling.write(replace(entry, step=Step.CHECKPOINTING, members=done + locked))
             self._steps.checkpoint(locked)
             done = entry.members
             processes = target.find_processes()
             new = self._measure(target, [each for each in processes if each not in {known.id for known in done}], done)
             if not new:
                 self._expect_gone(target, entry, processes)
-                return self._write(replace(entry, step=Step.SUSPENDED))
-            entry = self._write(replace(entry, members=done + new))
+                return self._settling.write(replace(entry, step=Step.SUSPENDED))
+            entry = self._settling.write(replace(entry, members=done + new))
         raise SuspensionError(
             SuspensionProblem.BUSY, "The share started new programs on the GPU again and again while it was suspended."
         )
@@ -313,7 +327,7 @@ class ShareSuspender:
         Returns the suspension if the devices have no room for the share any more: then it stays suspended.
         """
         begun = self._journal.find(name)
-        outcome = self._settle(name)
+        outcome = self._settling.settle(name)
         if outcome is Recovered.LOST:
             raise SuspensionError(SuspensionProblem.LOST, _LOST) from error
         entry = self._journal.find(name)
@@ -325,7 +339,9 @@ class ShareSuspender:
         )
         if problem is SuspensionProblem.UNSUSPENDABLE:
             members = () if begun is None else begun.members
-            self._write(JournalEntry(name=name, step=Step.UNSUSPENDABLE, members=members, reason=error.sentence))
+            self._settling.write(
+                JournalEntry(name=name, step=Step.UNSUSPENDABLE, members=members, reason=error.sentence)
+            )
         raise SuspensionError(problem, error.sentence) from error
 
     # --- the steps of a resume, an undo and a recovery ----------------------------------------------------------------
@@ -335,90 +351,45 @@ class ShareSuspender:
 
         Raises `SuspensionError` NO_ROOM.
         """
-        members = self._checkpointed(entry)
+        members = self._settling.checkpointed(entry)
         if not self._steps.await_room(members, moves, timeout):
             missing = self._steps.missing_room(members, moves)
             raise SuspensionError(SuspensionProblem.NO_ROOM, f"To resume, this share needs {missing}.")
         return members
 
-    def _checkpointed(self, entry: JournalEntry) -> tuple[Member, ...]:
-        """Return the members of the entry that are in host memory; raise `SuspensionError` if the driver fails."""
-        try:
-            return tuple(self._steps.by_state(entry.members)[CheckpointState.CHECKPOINTED])
-        except CheckpointError as error:
-            raise SuspensionError(SuspensionProblem.BROKEN, error.sentence) from error
-
     def _at_rest(self, name: str) -> JournalEntry | None:
-        """Return the entry of a share after finishing or undoing what an earlier call left; None if there is none."""
+        """Return the entry of a share, None without one, once an earlier call is finished or undone; raise LOST."""
         entry = self._journal.find(name)
-        if entry is not None and entry.step not in AT_REST:
-            self._settle(name)
+        if entry is not None and entry.step not in AT_REST and self._settling.settle(name) is Recovered.LOST:
+            raise SuspensionError(SuspensionProblem.LOST, _LOST)
         return self._journal.find(name)
 
-    def _settle(self, name: str) -> Recovered:
-        """Bring a share to rest, and return its state then: RUNNING, SUSPENDED without room on its devices, or LOST.
+    def _can_still_move(self, name: str, device: str | None) -> JournalEntry | None:
+        """Return the entry of a share; one of which nothing came back counts as suspended, and can still move.
 
-        Raises `SuspensionError` BROKEN if the driver keeps failing; the entry then stays for the next call.
+        A share that is half back on another device than `device` is suspended again; None means that it stays where it
+        is. Raises `SuspensionError` if the driver refuses that.
         """
         entry = self._journal.find(name)
-        if entry is None or entry.step is Step.UNSUSPENDABLE:
-            return Recovered.RUNNING
-        for attempt in range(_MOST_ATTEMPTS):
-            try:
-                return self._check_suspended(entry) if entry.step is Step.SUSPENDED else self._bring_back(entry)
-            except CheckpointError as error:
-                failure = error
-                if attempt < _MOST_ATTEMPTS - 1:
-                    self._waiting.sleep(self._waiting.poll)
-        raise SuspensionError(SuspensionProblem.BROKEN, failure.sentence) from failure
+        if entry is None or entry.step is not Step.RESTORING:
+            return entry
+        if self._settling.is_untouched(entry):
+            return self._settling.write(replace(entry, step=Step.SUSPENDED, moves={}))
+        if device is not None and set(sum_memory(entry.members, entry.moves)) - {device}:
+            if not self._settling.take_back(name):
+                raise SuspensionError(SuspensionProblem.BROKEN, _ELSEWHERE)
+            return self._journal.find(name)
+        return entry
 
-    def _bring_back(self, entry: JournalEntry) -> Recovered:
-        """Restore and unlock all members; without room for them, suspend all. Raises `CheckpointError`."""
-        found = self._steps.by_state(entry.members)
-        lost = bool(found[CheckpointState.FAILED])
-        waiting = found[CheckpointState.CHECKPOINTED]
-        has_room = self._steps.await_room(waiting, entry.moves, self._limits.settle_timeout) if waiting else True
-        while waiting and has_room:
-            lost = not self._steps.restore(waiting.pop(0), entry.moves) or lost
-            has_room = self._steps.has_room(waiting, entry.moves)
-        if waiting:
-            again = self._suspend_again(entry)
-            return Recovered.LOST if lost else again
-        self._steps.unlock(self._steps.by_state(entry.members)[CheckpointState.LOCKED])
-        self._remove(entry.name)
-        return Recovered.LOST if lost else Recovered.RUNNING
+    def _find_suspended(self, name: str) -> JournalEntry | None:
+        """Return the entry of a share that the driver shows as suspended; None if there is none.
 
-    def _suspend_again(self, entry: JournalEntry) -> Recovered:
-        """Suspend the members that are locked or suspended; return RUNNING if none of them could be suspended.
-
-        Raises `CheckpointError`.
+        The processes of an entry may have ended, and others of a share with this name are in use.
         """
-        locked = self._steps.by_state(entry.members)[CheckpointState.LOCKED]
-        # Members that were restored on another device will be restored there again.
-        members = tuple(move_member(member, entry.moves) if member in locked else member for member in entry.members)
-        entry = self._write(replace(entry, members=members, moves={}))
-        for member in locked:
-            try:
-                self._steps.checkpoint([member])
-            except CheckpointError as error:
-                log.warning("process %d of %s could not be suspended again: %s", member.id.pid, entry.name, error)
-        return self._check_suspended(entry)
-
-    def _check_suspended(self, entry: JournalEntry) -> Recovered:
-        """Unlock locked members, and keep those that are suspended in the entry; return the state of the share.
-
-        Raises `CheckpointError`.
-        """
-        found = self._steps.by_state(entry.members)
-        self._steps.unlock(found[CheckpointState.LOCKED])
-        suspended = tuple(found[CheckpointState.CHECKPOINTED])
-        if suspended:
-            self._write(replace(entry, step=Step.SUSPENDED, members=suspended, moves={}))
-        else:
-            self._remove(entry.name)
-        if found[CheckpointState.FAILED]:
-            return Recovered.LOST
-        return Recovered.SUSPENDED if suspended else Recovered.RUNNING
+        present = self._at_rest(name)
+        if present is None or present.step is not Step.SUSPENDED:
+            return None
+        return self._journal.find(name) if self._settling.settle(name) is Recovered.SUSPENDED else None
 
     def _remove_needless_refusal(self, name: str) -> None:
         """Remove the refusal of a share if none of the programs that were refused uses a device any more.
@@ -429,20 +400,9 @@ class ShareSuspender:
         if entry is None or entry.step is not Step.UNSUSPENDABLE:
             return
         if not any(self._checkpointer.uses_device(member.id) for member in entry.members):
-            self._remove(name)
+            self._settling.remove(name)
 
-    # --- the journal and the mutexes ----------------------------------------------------------------------------------
-
-    def _write(self, entry: JournalEntry) -> JournalEntry:
-        """Store an entry and return it; raise `SuspensionError` if the disk refuses."""
-        with _disk_errors():
-            self._journal.write(entry)
-        return entry
-
-    def _remove(self, name: str) -> None:
-        """Remove an entry; raise `SuspensionError` if the disk refuses."""
-        with _disk_errors():
-            self._journal.remove(name)
+    # --- the mutexes ----------------------------------------------------------------------------------
 
     @contextmanager
     def _alone(self, name: str) -> Iterator[None]:
@@ -451,14 +411,3 @@ class ShareSuspender:
             mutex = self._mutexes.setdefault(name, threading.Lock())
         with mutex:
             yield
-
-
-@contextmanager
-def _disk_errors() -> Iterator[None]:
-    """Raise a `SuspensionError` in place of an `OSError` of the block."""
-    try:
-        yield
-    except OSError as error:
-        raise SuspensionError(
-            SuspensionProblem.BROKEN, f"The journal of suspensions cannot be written: {error.strerror or error}."
-        ) from error

@@ -15,6 +15,7 @@ from traitlets import Bunch, Enum, Integer, TraitError, Unicode, validate
 from traitlets.config import Configurable
 
 from jupyter_gq.domain.amount import MiB
+from jupyter_gq.domain.plain_text import quoted
 
 from .limits import SIMULATED_PREFIX
 from .probe import DeviceInfo, DeviceModes, ProbeState, ProbeStatus, Usage
@@ -103,11 +104,13 @@ class SimulatedProbe:
     def usage(self, device: str, pids: Sequence[int]) -> tuple[Usage, ...] | None:
         """Return the simulated use of each of these processes that is alive; None if the device is unknown.
 
-        A process that does not hold the device uses nothing of it; all others use each of their devices alike.
+        A process that does not hold the device uses nothing of it. A process with several devices has the same use on
+        each of them.
         """
         if self._find(device) is None:
             return None
-        self._watched = {pid: watched for pid, watched in self._watched.items() if watched.process.is_running()}
+        # The loop and the threads that suspend shares ask at the same time.
+        self._watched = {pid: watched for pid, watched in list(self._watched.items()) if watched.process.is_running()}
         found = (self._usage(pid, device) for pid in pids)
         return tuple(usage for usage in found if usage is not None)
 
@@ -134,9 +137,9 @@ class SimulatedProbe:
     def _usage(self, pid: int, device: str) -> Usage | None:
         """Return the use of a device by a process; None if the process has ended or may not be read."""
         try:
-            if pid not in self._watched:
-                self._watched[pid] = _WatchedProcess(psutil.Process(pid))
-            watched = self._watched[pid]
+            watched = self._watched.get(pid)
+            if watched is None:
+                watched = self._watched[pid] = _WatchedProcess(psutil.Process(pid))
             found = read_process(pid)
             record = SimulatedRecord() if found is None else read_record(found.id)
             if found is None or not _holds(pid, record, device):
@@ -169,10 +172,23 @@ class _WatchedProcess:
         return self._percent
 
 
+class _DeviceList(Unicode[str, object]):
+    """A trait for a list of devices as text, which `SimulatedDevices` checks further."""
+
+    def validate(self, obj: object, value: object) -> str:
+        """Return the text; raise `TraitError` for any other value."""
+        if isinstance(value, str):
+            return value
+        raise TraitError(
+            f"c.SimulatedDevices.devices = {quoted(value)}: this is no text. Write numbers and models in quotes, such "
+            'as "2x A100-40GB".'
+        )
+
+
 class SimulatedDevices(Configurable):
     """The settings of simulated devices: which devices, and when they are used."""
 
-    devices = Unicode(
+    devices = _DeviceList(
         "2x A100-40GB",
         help="Simulated devices: numbers and models, separated by commas, such as `2x A100-40GB, T4-16GB`. "
         "Any model that ends in `-<N>GB` is possible.",
@@ -198,7 +214,7 @@ class SimulatedDevices(Configurable):
         try:
             parse_devices(proposal["value"])
         except ValueError as error:
-            raise TraitError(f"c.SimulatedDevices.devices = {proposal['value']!r}: {error}.") from error
+            raise TraitError(f"c.SimulatedDevices.devices = {quoted(proposal['value'])}: {error}.") from error
         return str(proposal["value"])
 
     def probe(self, *, why: str, now: Callable[[], float]) -> SimulatedProbe:

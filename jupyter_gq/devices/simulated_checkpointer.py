@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import psutil
 
-from jupyter_gq.domain.amount import GIB, MiB, Seconds
+from jupyter_gq.domain.amount import MiB, Seconds
 
 from .checkpointer import CheckpointError, CheckpointProblem, CheckpointState, CheckpointSupport
 from .probe import DeviceProbe
@@ -34,12 +34,12 @@ _NEXT = {
 class SimulatedCheckpointer:
     """The checkpointer of processes on simulated devices; `SimulatedFault` says how it can fail."""
 
-    def __init__(self, probe: DeviceProbe, *, sleep: Callable[[float], None], seconds_per_gib: float = 0.0) -> None:
+    def __init__(self, probe: DeviceProbe, *, sleep: Callable[[float], None]) -> None:
         """Create a checkpointer of processes on the devices of `probe`.
 
-        `sleep` waits for so many seconds: for the time-out of a lock, and `seconds_per_gib` for each GiB that moves.
+        `sleep` waits for so many seconds, for the time-out of a lock.
         """
-        self._probe, self._sleep, self._seconds_per_gib = probe, sleep, seconds_per_gib
+        self._probe, self._sleep = probe, sleep
 
     def support(self) -> CheckpointSupport:
         """Return that everything works, as a simulation."""
@@ -76,7 +76,6 @@ class SimulatedCheckpointer:
                 CheckpointProblem.UNSUPPORTED,
                 f"Process {process.pid} uses managed memory, which the driver does not suspend.",
             )
-        self._take_time(_memory_of(process))
         _write(process, record, CheckpointState.CHECKPOINTED)
 
     def restore(self, process: ProcessId, moves: Mapping[str, str]) -> None:
@@ -90,7 +89,6 @@ class SimulatedCheckpointer:
                 CheckpointProblem.OUT_OF_MEMORY,
                 f"The GPU had no room for the {memory} MiB of process {process.pid}, whose GPU state is lost now.",
             )
-        self._take_time(memory)
         _write(process, moved, CheckpointState.LOCKED)
 
     def unlock(self, process: ProcessId) -> None:
@@ -122,11 +120,6 @@ class SimulatedCheckpointer:
             return True
         free = [self._probe.free_memory(device) for device in devices]
         return all(memory <= each for each in free if each is not None)
-
-    def _take_time(self, memory: MiB) -> None:
-        """Wait for as long as this much memory takes to move."""
-        if self._seconds_per_gib:
-            self._sleep(self._seconds_per_gib * memory / GIB)
 
 
 def _combine(former: Mapping[str, str], moves: Mapping[str, str]) -> dict[str, str]:

@@ -36,6 +36,7 @@ class SuspensionProblem(StrEnum):
     NOT_SUSPENDED = "NOT_SUSPENDED"  # a resume of a share that is not suspended
     NO_ROOM = "NO_ROOM"  # a resume found too little free device memory; the share stays suspended
     LOST = "LOST"  # the GPU state of the share is lost: its kernels need a restart
+    DISK = "DISK"  # the journal cannot be written, such as on a full disk; another attempt may succeed
     BROKEN = "BROKEN"  # any other error; the sentence has its text
 
 
@@ -114,11 +115,11 @@ class Suspender(Protocol):
         """
         ...
 
-    def resume(self, name: str, *, timeout: Seconds, moves: Mapping[str, str] | None = None) -> Suspension:
+    def resume(self, name: str, *, timeout: Seconds, device: str | None = None) -> Suspension:
         """Bring the GPU state of a suspended share back to its devices, and return what was suspended.
 
-        The caller has reserved the memory; the probe must show it free within `timeout` seconds. `moves` maps former
-        devices to the devices to use instead. Raises `SuspensionError`: after NO_ROOM the share is still suspended,
+        The caller has reserved the memory; the probe must show it free within `timeout` seconds. `device` is the one to
+        bring all of it to; None = where it was. Raises `SuspensionError`: after NO_ROOM the share is still suspended,
         after LOST its kernels need a restart.
         """
         ...
@@ -136,8 +137,11 @@ class Suspender(Protocol):
         """The trouble with the journal, as a sentence for administrators; "" if there is none."""
         ...
 
-    def may_lack(self, name: str) -> bool:
-        """Return whether the entry of this share may be lost with a journal that was set aside."""
+    def may_lack(self, name: str, *, is_away: bool) -> bool:
+        """Return whether the entry of this share may be lost: it has none, but a former journal may have had one.
+
+        So it is if a journal was set aside, or if the record of the share says that it is away from its devices.
+        """
         ...
 
     def rebuild(self, target: SuspensionTarget) -> Recovered:
@@ -148,7 +152,7 @@ class Suspender(Protocol):
         ...
 
     def suspensions(self) -> tuple[Suspension, ...]:
-        """Return all shares that are suspended now, in order of their names."""
+        """Return all shares that are suspended now or half back, in order of their names."""
         ...
 
     def unsuspendable(self, name: str) -> str | None:

@@ -60,7 +60,7 @@ _ASIDE = (
 )
 _UNREAD = (
     "The journal of suspended GPU memory, {path}, cannot be read: {error}. Until it can, nothing is suspended or "
-    "brought back. Mend the disk or the rights of the file, or move the file away."
+    "brought back. Mend the disk or the rights of the file, or rename it to {path}.damaged: then the driver is asked."
 )
 
 #: Steps in which nothing is going on.

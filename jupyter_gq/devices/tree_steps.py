@@ -125,11 +125,13 @@ class TreeSteps:
     def restore(self, member: Member, moves: Mapping[str, str]) -> bool:
         """Restore a member, which is checkpointed; return False if its GPU state is lost.
 
+        Of `moves`, those of other devices than its own do not concern it: their places may be exchanged with its own.
         Raises `CheckpointError` for any other failure.
         """
+        own = {former: new for former, new in moves.items() if former in member.memory or not member.memory}
         try:
             with _pass_over_ended():
-                self._checkpointer.restore(member.id, moves)
+                self._checkpointer.restore(member.id, own)
         except CheckpointError as error:
             if error.problem in (CheckpointProblem.OUT_OF_MEMORY, CheckpointProblem.LOST):
                 return False

@@ -16,9 +16,12 @@ T are powers of 1024 however they are written ("16G", "16Gi", "16 GiB"), as in t
 
 import re
 from decimal import ROUND_CEILING, Decimal, InvalidOperation
+from enum import IntEnum
+from fractions import Fraction
 from typing import NewType
 
 from .errors import InvalidAmount, Resource
+from .plain_text import BLANKS
 
 MilliGpu = NewType("MilliGpu", int)
 #: Thousandths of a CPU core.
@@ -39,6 +42,13 @@ GIB = MiB(1024)
 #: Highest power of ten in an amount.
 _MOST_DIGITS = 9
 _TOO_MUCH = "it is far more than any cluster has"
+
+
+class HostResource(IntEnum):
+    """CPU or memory of a machine; the number is its index in pairs such as `HostAmounts`, (CPU, memory)."""
+
+    CPU = 0
+    MEMORY = 1
 
 
 def parse_quota(value: object) -> MilliGpu:
@@ -129,7 +139,10 @@ _EXPECTED = {
 }
 #: Size of a unit in MiB.
 _SCALES = {"K": Decimal(1) / 1024, "M": Decimal(1), "G": Decimal(1024), "T": Decimal(1024**2)}
-_WITH_UNIT = re.compile(r"\s*(?P<number>[^\sA-Za-z]+)\s*(?P<unit>[KMGT])(iB|i|B)?\s*", re.IGNORECASE)
+_SPACES = rf"[\s{BLANKS}]*"
+_WITH_UNIT = re.compile(
+    rf"{_SPACES}(?P<number>[^\s{BLANKS}A-Za-z]+){_SPACES}(?P<unit>[KMGT])(iB|i|B)?{_SPACES}", re.IGNORECASE
+)
 
 
 def _decimal(value: object, of: Resource = Resource.GPU, written: object = None) -> Decimal:
@@ -139,11 +152,12 @@ def _decimal(value: object, of: Resource = Resource.GPU, written: object = None)
     the point. The error names the resource `of` and the text `written`, which is `value` unless given.
     """
     told = value if written is None else written
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise InvalidAmount(told, "it is not a number", _EXPECTED[of], of)
+    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
+        problem = "it is a fraction and no decimal number" if isinstance(value, Fraction) else "it is not a number"
+        raise InvalidAmount(told, problem, _EXPECTED[of], of)
     if isinstance(value, int) and abs(value) >= 10 ** (_MOST_DIGITS + 1):  # Python may refuse to write it as text
         raise InvalidAmount(told, _TOO_MUCH, _EXPECTED[of], of)
-    text = str(value).strip()
+    text = str(value).strip().strip(BLANKS)
     try:
         number = Decimal(text)
     except InvalidOperation as error:

@@ -30,6 +30,7 @@ class Action(StrEnum):
 
     JOB_SUBMIT = "job.submit"
     JOB_CANCEL = "job.cancel"
+    JOB_DELETE = "job.delete"
     JOB_EVICT = "job.evict"
     JOB_HOLD = "job.hold"
     JOB_RELEASE = "job.release"

@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from .errors import InvalidJson, TooMuchJson
 from .json_types import JsonValue
+from .plain_text import shorten
 
 #: Deeper than any notebook or message: those of today nest some twenty levels.
 MAX_DEPTH = 100
@@ -144,12 +145,12 @@ def _refuse_constant(name: str) -> NoReturn:
 def _parse_float(text: str) -> float:
     number = float(text) if len(text) <= _LONGEST_FLOAT else float("inf")
     if number in {float("inf"), float("-inf")}:
-        raise InvalidJson(f"the number {text[:_LONGEST_INTEGER]} is too large")
+        raise InvalidJson(f"the number {shorten(text)} is too large")
     return number
 
 
 def _parse_integer(text: str) -> int:
     number = int(text) if len(text) <= _LONGEST_INTEGER else _LARGEST_INTEGER + 1
     if not -_LARGEST_INTEGER - 1 <= number <= _LARGEST_INTEGER:
-        raise InvalidJson(f"the number {text[:_LONGEST_INTEGER]} does not fit into 64 bits")
+        raise InvalidJson(f"the number {shorten(text)} does not fit into 64 bits")
     return number

@@ -11,6 +11,7 @@ Rules
 `tests/unit/test_errors.py` checks the first three rules. HTTP statuses are chosen at the edges (`api`, `lab`, `hub`).
 """
 
+from decimal import Decimal
 from enum import StrEnum
 from typing import ClassVar
 
@@ -175,9 +176,15 @@ class QuotaExceeded(UserError):
 
     def __init__(self, *, requested: str, quota: str, used: str, holders: tuple[str, ...]) -> None:
         held = f" ({', '.join(holders)})" if holders else ""
+        fewer = "less" if Decimal(used) < Decimal(quota) else "no GPU"
+        fix = (
+            f"Stop one of those, or choose {fewer}."
+            if holders
+            else f"Choose {fewer}, or ask your administrator for more."
+        )
         super().__init__(
             f"You asked for {requested} GPU, but your fixed quota is {quota} GPU and {used} of it is in use{held}. "
-            + ("Stop one of those, or choose less." if holders else "Choose less, or ask your administrator for more.")
+            + fix
         )
         self.requested, self.quota, self.used, self.holders = requested, quota, used, holders
 
@@ -248,6 +255,15 @@ class UnusableFile(UserError):
         self.name, self.problem = name, problem
 
 
+class UnansweredFile(UnusableFile):
+    """A file whose file system gave no answer in time, so that a later attempt may succeed; the text says so."""
+
+    def __init__(self, name: str, problem: str, *, asked: bool = True) -> None:
+        super().__init__(name, problem)
+        #: Whether anything is known about the file system; False = others of the user are silent, so it was left alone.
+        self.asked = asked
+
+
 class LimitReached(UserError):
     """A request beyond a limit on what one user or one queue may have at one time; the text says the numbers."""
 
@@ -268,6 +284,12 @@ class StoreUnavailable(MachineError):
     def __init__(self, place: str, told: str) -> None:
         super().__init__(f"The scheduler's database {place} does not answer ({told}). The service tries again.")
         self.place, self.told = place, told
+
+
+class ContentsUnavailable(MachineError):
+    """A place outside the database, for large contents of jobs, that refuses or does not answer; the text says why."""
+
+    code = "contents_unavailable"
 
 
 class StatementCancelled(MachineError):
@@ -338,6 +360,10 @@ class BackendError(MachineError):
     """An order that a backend's machine or cluster did not carry out."""
 
     code = "backend_error"
+
+
+class StartUnanswered(BackendError):
+    """A start that was given up because the files of the job gave no answer in time; another attempt may succeed."""
 
 
 class InvalidSnapshot(AdminError, ValueError):

@@ -10,10 +10,14 @@ Noncharacters are for marks of this program (see `mentions`), so no text from ou
 """
 
 import re
+import shlex
 import sys
 
 #: Bidirectional controls, for character classes of regular expressions.
 BIDIRECTIONAL = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+#: Spaces around and between numbers and units, for `strip` and for character classes: those of Unicode, and characters
+#: without a width, which come along with what is copied from a page. `labextension/src/plain.ts` has the same.
+BLANKS = f"\t \u00a0\u1680{''.join(map(chr, range(0x2000, 0x200C)))}\u202f\u205f\u2060\u3000\ufeff"
 #: Terminal sequences such as colours; without their first character the rest of them would stay visible.
 _SEQUENCES = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b(?:\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\-_])")
 _UNSEEN = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufdd0-\ufdef\ud800-\udfff{BIDIRECTIONAL}]")
@@ -23,17 +27,36 @@ _SEPARATORS = frozenset("\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029")
 _SHOWN = 100
 
 
-def shorten(text: str) -> str:
-    """Return a value for a sentence: its first 99 characters and "…" if it has more than 100."""
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+def shorten(text: str, most: int = _SHOWN) -> str:
+    """Return a text for a sentence: its beginning and "…" if it has more than `most` characters."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def hide_urls(text: str) -> str:
+    """Return a text of an error as one line of at most 300 characters, without URLs: a URL may hold credentials."""
+    return re.sub(r"\w+://\S+", "the address", " ".join(text.split()))[:300]
 
 
 def quoted(value: object) -> str:
-    """Return a value as Python writes it, shortened for a sentence; a phrase for a number too long for Python."""
+    """Return a value as Python writes it, shortened for a sentence; a phrase if Python cannot write it."""
     try:
         return shorten(repr(value))
-    except ValueError:
-        return f"a number of more than {sys.get_int_max_str_digits()} digits"
+    except BaseException:  # noqa: BLE001 - the code of an administrator's class may raise anything, such as SystemExit
+        if isinstance(value, int):
+            return f"a number of more than {sys.get_int_max_str_digits()} digits"
+        return f"a value of the type {shorten(type(value).__name__)}"
+
+
+def split_options(line: str) -> list[str]:
+    """Return the words of a line of options as a shell divides it, but at each of `BLANKS`, not at plain spaces only.
+
+    Raises `ValueError` for a quotation mark that is not closed.
+    """
+    lexer = shlex.shlex(line, posix=True)
+    lexer.whitespace += BLANKS
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    return list(lexer)
 
 
 def strip_controls(text: str, *, lines: bool = False) -> str:

@@ -35,12 +35,12 @@ class PendingReason(StrEnum):
     NON_PREEMPTIBLE_OVER_QUOTA = "NON_PREEMPTIBLE_OVER_QUOTA"  # work that cannot be paused must fit the quota
     NO_DEVICE = "NO_DEVICE"  # no present node, or domain, is large enough even when it is empty
     GROUP_LIMIT = "GROUP_LIMIT"  # as many jobs of its group run as may at the same time
+    TASK_LIMIT = "TASK_LIMIT"  # as many tasks without any amount run on the machine as may at the same time
     HELD = "HELD"  # a person holds the workload until they, or others who may, release it
     PLACE_REFUSED = "PLACE_REFUSED"  # a backend refused the place that was decided; the workload backs off
     BACKEND_UNOBSERVED = "OUT_OF_SIGHT"  # a backend cannot be observed: nothing is decided about its workloads
     STARTS_SOON = "STARTS_SOON"  # the workload fits, and the backend begins others first
     UNKNOWN_QUEUE = "UNKNOWN_QUEUE"  # the queue is no longer in the configuration
-    STARTS_NOW = "STARTS_NOW"  # only in previews
 
 
 class Grant(StrEnum):

@@ -135,9 +135,9 @@ class Leaving:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hold:
-    """The wish of a person that a job does not run until it is released, or the turn of its group that it awaits."""
+    """The wish of a person that a job does not run until it is released, or a turn that the job awaits."""
 
-    #: Name of the user who held the job.
+    #: Name of the user who held the job, or whose group it is; "" = the job awaits its turn on the machine.
     by: str
     at: Instant
     #: Why the job is held if no person holds it; "" = a person does.
@@ -183,6 +183,10 @@ class Activity:
     kept_total: float = 0.0
     #: When the share will be taken; None = the owner is not being warned.
     expire_at: Instant | None = None
+    #: Whether the warning says that the share is lent and nothing is lost.
+    told_lent: bool = False
+    #: The time that the last withdrawn warning named: the share is not taken before it. None = no such warning.
+    promised_until: Instant | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -32,7 +32,7 @@ class Eviction:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Suspension:
-    """The suspension of a notebook's share: decided, and then in effect until the share is back."""
+    """The suspension of the share of a notebook or job: decided, and then in effect until the share is back."""
 
     #: Explanation for the owner: for whom and why.
     sentence: str
@@ -42,7 +42,7 @@ class Suspension:
     decided_at: Instant
     #: When the devices were found to be free; None = the share is still in use.
     since: Instant | None = None
-    #: Host memory that the saved GPU state takes; None = unknown.
+    #: Host memory that the saved GPU state takes; of a job until then, its GPU memory at the decision. None = unknown.
     memory: MiB | None = None
     #: Duration of the move to host memory; None = unknown.
     seconds: Seconds | None = None
@@ -136,6 +136,11 @@ class WorkloadDetail:
     targets: tuple[SourceCell, ...] = ()
     #: Cells that run before the targets.
     prefix: tuple[SourceCell, ...] = ()
+    #: Ids of cells that the owner left out of those proposed to run first, one for each run left out; None = unknown.
+    left_out_cells: tuple[str, ...] | None = None
+    #: Whether variables of the notebook's kernel went along, in place of cells; None = unknown, as of jobs of older
+    #: releases.
+    carries_variables: bool | None = None
     #: Hash of the request, if it came with an idempotency key; "" = none, as of jobs of older releases.
     request_hash: str = ""
     #: Names of the variables that the job brings back.

@@ -30,6 +30,7 @@ from traitlets.log import get_logger
 from jupyter_gq.client.service_address import SOCKET_VARIABLE, SocketPlace
 from jupyter_gq.client.service_port import HOST, hold_port, is_in_use
 from jupyter_gq.domain.errors import AdminError
+from jupyter_gq.domain.plain_text import quoted
 
 from .config_parts import (
     SERVICE,
@@ -72,17 +73,18 @@ def configure(
 ) -> None:
     """Prepare the hub configuration `c` for jupyter-gq: spawner, service, scopes, pages, proxy.
 
-    `spawner` is an entry point or a class; "jupyter-gq-system" runs servers as system users. `service_port` 0: the
-    first start chooses a free port from 20000 to 31999 and records it in the file `port` of `state_dir` (default:
-    c.SchedulerService.state_dir, or "jupyter-gq-state" in the hub's working folder). A port that is taken is an error.
-    Only the proxy uses the port: servers, jobs and the Hub use a Unix socket in c.SchedulerService.socket_dir, whose
-    path must not be too long. `admins` may see and change all jobs and become administrators of the hub. `proxy` is as
-    in `build_proxy_command`. An open browser tab no longer counts as activity.
+    `spawner` is an entry point or a class; "jupyter-gq-system" runs servers as system users. `service_port` is the port
+    of the service; 0: c.JupyterGQ.port, if the file sets it before this call. Without either, the first start chooses a
+    free port from 20000 to 31999 and records it in the file `port` of `state_dir`. A port that is taken is an error.
+    `state_dir` "": c.SchedulerService.state_dir, or "jupyter-gq-state" in the hub's working folder. Only the proxy uses
+    the port: servers, jobs and the Hub use a Unix socket in c.SchedulerService.socket_dir, whose path must not be too
+    long. `admins` may see and change all jobs and become administrators of the hub. `proxy` is as in
+    `build_proxy_command`. An open browser tab no longer counts as activity.
     """
     if state_dir:
         c.SchedulerService.state_dir = state_dir
     folder = Path(get_value(c.SchedulerService, "state_dir", _STATE_DIR))
-    port = _find_service_port(folder, service_port)
+    port = _find_service_port(folder, service_port or _get_port_setting(c))
     place = _locate_socket(c, folder)
     c.GPUShareMixin.service_url = _build_service_url(c, place)
     c.JupyterHub.spawner_class = spawner
@@ -107,7 +109,7 @@ def build_proxy_command(choice: ProxyChoice = "auto") -> list[str]:
     if choice == "node":
         raise ValueError(f"There is no {_PROXY} of Node on the PATH. Install it with: npm install -g {_PROXY}")
     # The proxy writes times of the local zone, and the Hub expects UTC.
-    return ["env", "TZ=UTC", sys.executable, "-m", _PYTHON_PROXY, "--proxy-timeout", _PROXY_TIMEOUT]
+    return ["env", "TZ=UTC", sys.executable, "-P", "-m", _PYTHON_PROXY, "--proxy-timeout", _PROXY_TIMEOUT]
 
 
 def _find_node_proxy() -> str | None:
@@ -222,6 +224,14 @@ def _find_caller() -> Path:
     return Path(caller).absolute()
 
 
+def _get_port_setting(c: Config) -> int:
+    """Return c.JupyterGQ.port, 0 if it is not set; raise `TraitError` if it is no port."""
+    port: object = get_value(c.JupyterGQ, "port", 0)
+    if type(port) is not int or not 0 <= port < 65536:
+        raise TraitError(f"c.JupyterGQ.port = {quoted(port)} is no port; a port is a number from 1 to 65535.")
+    return port
+
+
 def _find_service_port(folder: Path, given: int) -> int:
     """Return the port `given`, or with 0 the one that the first start chose and recorded in `folder`.
 
@@ -238,7 +248,7 @@ def _find_service_port(folder: Path, given: int) -> int:
     if "jupyterhub.app" not in sys.modules:
         return port or _choose_port()  # another program reads the file: nothing is written or decided for the Hub
     if port:
-        _await_port(port, f"configure(c, service_port={port})" if given else str(folder / "port"))
+        _await_port(port, "c.JupyterGQ.port or configure(c, service_port=...)" if given else str(folder / "port"))
         return port
     port = _choose_port()
     _await_port(port, "chosen just now")
@@ -257,7 +267,7 @@ def _read_port(file: Path) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 5 and 0 < int(text) < 65536):
         raise TraitError(
             f"{file} should hold the port of the scheduler service, a number from 1 to 65535, but it holds "
-            f"{text[:20]!r}. Write the number there, or delete the file if no server or job runs: then the next start "
+            f"{quoted(text)}. Write the number there, or delete the file if no server or job runs: then the next start "
             "chooses a new port."
         )
     return int(text)
@@ -284,7 +294,7 @@ def _await_port(port: int, source: str) -> None:
     raise TraitError(
         f"The port {port} of the scheduler service ({source}) is in use by another program, so the Hub does not start. "
         f"End that program (`ss -ltnp 'sport = :{port}'` shows it); perhaps it is a Hub that still runs. To use "
-        "another port, set service_port in configure(c, service_port=...)."
+        "another port, set c.JupyterGQ.port before configure(c)."
     )
 
 

@@ -28,7 +28,11 @@ _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 CUSTOM_SCOPES = {
     "custom:gq:read": {"description": "See the GPU queues and your own jobs"},
     "custom:gq:change": {"description": "Hold, change and cancel jobs", "subscopes": ["custom:gq:read"]},
-    "custom:gq:submit": {"description": "Send jobs to training", "subscopes": ["custom:gq:change"]},
+    "custom:gq:delete": {"description": "Delete jobs that have ended", "subscopes": ["custom:gq:read"]},
+    "custom:gq:submit": {
+        "description": "Send jobs to training",
+        "subscopes": ["custom:gq:change", "custom:gq:delete"],
+    },
     "custom:gq:admin": {"description": "See and change every job", "subscopes": ["custom:gq:submit"]},
 }
 #: Scopes of each user, and of each of the user's servers.

@@ -26,6 +26,7 @@ See docs/decisions/0067-stream-answers-through-the-python-proxy.md.
 
 import asyncio
 import contextlib
+import re
 import sys
 import urllib.parse
 from collections import Counter
@@ -47,6 +48,9 @@ from jupyter_gq.connections.registry import Connections
 from jupyter_gq.connections.server import LimitedServer
 from jupyter_gq.hub.http_exchange import HttpExchange, ServerFailed
 
+#: The route of a server: ".../user/USER/" or ".../user/USER/SERVER/". The Hub itself may lie behind a server of a user,
+#: as with jupyter-server-proxy.
+_OF_A_USER = re.compile(r"(.*?/user/[^/]+)(?:/[^/]*)?/?")
 #: Seconds in which a browser has to send a request's head, and in which an idle connection is closed.
 IDLE = 75
 #: Seconds in which a browser has to send a request's body.
@@ -61,13 +65,22 @@ ANONYMOUS = 100
 LARGEST_MESSAGE = 1024**3
 
 
+def find_shared_route(route: str) -> str:
+    """Return the route that all servers of a user share, such as "/user/ann" for "/user/ann/lab/".
+
+    Any other route is returned as it is.
+    """
+    found = _OF_A_USER.fullmatch(route)
+    return route if found is None else found[1]
+
+
 class BrowserHandler(ProxyHandler):  # type: ignore[misc]
     """The handler of one request, or one WebSocket connection, of a browser."""
 
     max_message_size = LARGEST_MESSAGE
     #: Most exchanges (requests and WebSockets) at one time; each has a connection to the browser and one to the server.
     most_exchanges = 400
-    #: Number of exchanges under way, by route: the server of one user is one route.
+    #: Number of exchanges under way, by route; all servers of one user count as one route.
     exchanges: ClassVar[Counter[str]] = Counter()
 
     def initialize(self, **options: object) -> None:
@@ -118,8 +131,8 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
 
     async def _run_counted(self, exchange: Coroutine[None, None, None]) -> None:
         """Count an exchange with the server of `target` from its start to its end; answer 503 if there are too many."""
-        route: str = self.target["prefix"]
-        # Whoever opens thousands of streams or WebSockets to one server leaves room for all other servers.
+        route = find_shared_route(self.target["prefix"])
+        # A user who opens thousands of streams or WebSockets, to one server or to several, leaves room for all others.
         if self.exchanges[route] >= self.most_exchanges // 4 or self.exchanges.total() >= self.most_exchanges:
             exchange.close()
             await self.handle_proxy_error(503, f"too many requests at one time: {self.exchanges[route]} to {route}")

@@ -29,6 +29,13 @@ class ResultPath:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SameFile:
+    """The answer of GET same-file: whether two paths, relative to the root folder, lead to one file."""
+
+    same: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ExistingFile:
     """A file beside the notebook that differs from that of the job."""
 

@@ -14,11 +14,13 @@ See docs/decisions/0136-vary-literals-by-their-position.md.
 
 import ast
 import itertools
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from jupyter_gq.client.secret_names import holds_secret
+from jupyter_gq.domain.plain_text import shorten
 
 from . import cells
 from .bundle import Step
@@ -26,12 +28,13 @@ from .parsing import MOST_CHARACTERS, compile_quietly
 from .path_texts import is_file_name, names_path
 from .refusal import RefusedRequest
 from .requests import PlannedAssignment
+from .work_limit import TooMuchWork, check_fields
 
 #: Most jobs of one sweep that a page sends.
 MAX_JOBS = 200
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 #: Lines that IPython reads as magics, commands or questions, and that Python does not know.
-_NO_PYTHON = re.compile(r"^([ \t]*)(?:[%!].*|[\w., \t]+=[ \t]*[%!].*|.*\?[ \t]*)$", re.MULTILINE)
+_NO_PYTHON = re.compile(r"^([ \t]*+)(?:[%!].*|[\w., \t]++=[ \t]*+[%!].*|.*\?[ \t]*+)$", re.MULTILINE)
 #: A text that may be one of several to choose from.
 _WORD = re.compile(r"\w[\w.+:@#-]{0,99}")
 #: Such a text with the name of an owner before it, as of models on a hub, and the names of variables that hold it.
@@ -81,10 +84,11 @@ def replace_literals(source: str, values: Mapping[str, str]) -> str:
 
 
 def is_literal(text: str) -> bool:
-    """Return whether a text is the source of one literal and nothing else, such as a comment."""
+    """Return whether a text is the source of one literal, with nothing beside it, not even a comment."""
     try:
+        check_fields(text)
         node = ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+    except (SyntaxError, ValueError, MemoryError, RecursionError, TooMuchWork):
         return False
     place = (node.lineno, node.col_offset, node.end_col_offset)
     return _is_literal(node) and place == (1, 0, len(text.encode("utf-8", "surrogatepass")))
@@ -129,21 +133,20 @@ def list_points(grid: Mapping[str, Sequence[str]], steps: Sequence[Step]) -> lis
     Raises `RefusedRequest` if a name cannot vary, a value is no literal or is given twice, or the number of jobs is 0
     or above `MAX_JOBS`.
     """
+    points = math.prod(map(len, grid.values()))  # counted first: each value takes time to read
+    if not grid or not 0 < points <= MAX_JOBS:
+        raise _refuse(f"The values make {points if grid else 0} jobs, and a sweep has 1 to {MAX_JOBS}.")
     known = {each.name for each in _list_assignments(steps)}
     for name, values in grid.items():
         if name not in known:
             raise _refuse(f"{name} cannot vary: no cell assigns a number, a text, True, False or None to it.")
         wrong = next((value for value in values if not is_literal(value)), None)
         if wrong is not None:
-            raise _refuse(f"{name}: {wrong[:60]} is not a number, a text in quotes, True, False or None.")
+            raise _refuse(f"{name}: {shorten(wrong)} is not a number, a text in quotes, True, False or None.")
         doubled = _find_doubled(values)
         if doubled is not None:
-            raise _refuse(f"{name}: {doubled[:60]} is written twice, and the jobs would be the same. Write it once.")
-    points = 1
-    for values in grid.values():
-        points *= len(values)
-    if not grid or not 0 < points <= MAX_JOBS:
-        raise _refuse(f"The values make {points if grid else 0} jobs, and a sweep has 1 to {MAX_JOBS}.")
+            told = shorten(doubled)
+            raise _refuse(f"{name}: {told} is written twice, and the jobs would be the same. Write it once.")
     return [dict(zip(grid, chosen, strict=True)) for chosen in itertools.product(*grid.values())]
 
 
@@ -172,7 +175,7 @@ def _parse(source: str) -> ast.Module | None:
     for text in (source, _NO_PYTHON.sub(r"\1pass", source)):
         try:
             return compile_quietly(text)
-        except (SyntaxError, ValueError, MemoryError, RecursionError):
+        except (SyntaxError, ValueError, MemoryError, RecursionError, TooMuchWork):
             continue
     return None
 

@@ -22,9 +22,12 @@ from typing import Literal
 
 from pydantic import ValidationError
 
+from jupyter_gq.client.bounds import MOST_ENTRIES, NAME_CHARACTER
 from jupyter_gq.client.bundle import explain_invalid_names
 from jupyter_gq.client.models import Bundle, Carried, CellRef, FrozenFile, Kernel, Manifest
+from jupyter_gq.domain.job_names import find_origin
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
+from jupyter_gq.domain.plain_text import strip_controls
 
 from . import cells
 from .dependents import find_dependents
@@ -41,6 +44,13 @@ _ASKS_FOR_OPTIONS = re.compile(r"%train\b")
 MAX_ID = 64
 #: What a replayed cell is in the job if it needs what only the targets make.
 LACKS = "# Left out: it needs {names}, and only the chosen cell makes that."
+#: What is wrong with a cell with a lone surrogate, as the end of a sentence; it shows as a box or a question mark.
+_HALF_A_CHARACTER = (
+    "has half of a character, such as a part of an emoji, which cannot be saved. Delete what shows as a box or as "
+    "a question mark, and write it again."
+)
+#: The ids that `CellRef` takes.
+_ID = re.compile(rf"{NAME_CHARACTER}{{0,255}}")
 _NOT_IN_ID = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -53,6 +63,13 @@ class CodeCell:
     number: int
     source: str
     tags: frozenset[str]
+    #: Whether it is a whole script.
+    is_script: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name in a sentence for the user, such as "Cell 3"."""
+        return "The script" if self.is_script else f"Cell {self.number}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,13 +100,15 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Origin:
-    """The origin of the cells: their server and the kernel that they need."""
+class Runtime:
+    """The runtime of cells: their server, and the folder, the kernel and the variables with which they run."""
 
     #: Name of the server on the Hub.
     server: str
     #: Working folder, absolute.
     cwd: str
+    #: Whether the working folder is the one in which the kernel was started, and not that of the notebook.
+    is_elsewhere: bool = False
     kernel: Kernel
     environment: Mapping[str, str]
     #: Names of the secrets that the job has.
@@ -98,7 +117,10 @@ class Origin:
 
 
 def plan_steps(request: CellsRequest, kernel: Kernel) -> list[Step]:
-    """Return the cells that the job will run, in order; raise `RefusedRequest` if one of them cannot run."""
+    """Return the cells that the job will run, in order.
+
+    Raises `RefusedRequest` if there is none, if there are too many, or if one of them cannot run.
+    """
     code, other = read_cells(request.notebook)
     python = is_python(kernel)
     # Another Python than the notebook's may know syntax that this server does not know.
@@ -108,8 +130,12 @@ def plan_steps(request: CellsRequest, kernel: Kernel) -> list[Step]:
         if not targets:
             raise RefusedRequest("empty_notebook", "This notebook has no code cell to run.", field="notebook")
     else:
-        targets = _select_targets(request.targets, code, other, python)
+        is_script = find_origin(request.targets, [cell.cell_id for cell in request.prefix]) == "script"
+        called = {key: replace(cell, is_script=is_script) for key, cell in code.items()}
+        targets = _select_targets(request.targets, called, other, python)
     replayed = _select_replayed(request, code, targets, python) if request.mode == "replay" else []
+    _refuse_too_many(targets, replayed)
+    _refuse_odd_characters(targets, replayed)
     if strict:
         _refuse_syntax_errors(targets, replayed)
     if python:
@@ -117,10 +143,19 @@ def plan_steps(request: CellsRequest, kernel: Kernel) -> list[Step]:
     return _make_ids_unique(replayed, targets, _get_last_seconds(request))
 
 
+def _refuse_too_many(targets: Sequence[object], replayed: Sequence[object]) -> None:
+    if len(targets) > MOST_ENTRIES:
+        said = f"A job runs at most {MOST_ENTRIES:,} cells, and {len(targets):,} are chosen. Send them in several jobs."
+        raise RefusedRequest("too_many_cells", said, field="targets")
+    if len(replayed) > MOST_ENTRIES:
+        said = f"At most {MOST_ENTRIES:,} cells can run first, and {len(replayed):,} would. Leave some of them out."
+        raise RefusedRequest("too_many_cells", said, field="prefix")
+
+
 def make_bundle(
     request: CellsRequest,
     steps: Sequence[Step],
-    source: Origin,
+    runtime: Runtime,
     *,
     returns: Sequence[str] = (),
     files: Sequence[FrozenFile] = (),
@@ -138,22 +173,30 @@ def make_bundle(
         refs = {s.id: CellRef(cell_id=s.id, source_hash=hash_source(s.source), seconds=s.seconds) for s in steps}
         manifest = Manifest(
             mode=request.mode,
-            server=source.server,
+            server=runtime.server,
             notebook_path=request.notebook_path,
-            cwd=source.cwd,
-            kernel=source.kernel,
-            environment=dict(source.environment),
+            cwd=runtime.cwd,
+            kernel=runtime.kernel,
+            environment=dict(runtime.environment),
             prefix=[refs[s.id] for s in steps if s.why != "target"],
+            left_out_cells=_list_left_out(request),
             targets=[refs[s.id] for s in steps if s.why == "target"],
             returns=list(returns),
             files=list(files),
             carried=carried,
-            secrets=list(source.secrets),
+            secrets=list(runtime.secrets),
         )
     except ValidationError as error:
         problem = describe_validation_error(error)
         raise RefusedRequest("invalid_bundle", problem.message, field=problem.field) from error
     return Bundle(manifest=manifest, notebook=_make_notebook(request.notebook, steps))
+
+
+def _list_left_out(request: CellsRequest) -> list[str] | None:
+    """Return the ids of the cells that the user left out, as far as a job can name them; None if that is unknown."""
+    if request.left_out_cells is None:
+        return None
+    return [cell for cell in request.left_out_cells if _is_id(cell)][:MOST_ENTRIES]
 
 
 def hash_source(source: str) -> str:
@@ -175,14 +218,16 @@ def _leaves_nothing(source: str) -> bool:
 def read_cells(notebook: JsonMapping) -> tuple[dict[str, CodeCell], dict[str, str]]:
     """Return the code cells by id, and the types of all other cells by id.
 
-    A second cell of an id gets a new id, and so does a cell without one. Raises `RefusedRequest` if the document has no
-    list of cells, or a code cell has a source that is neither text nor lines.
+    A second cell of an id gets a new id, and so does a cell without one. Raises `RefusedRequest` if the document is no
+    notebook of nbformat 4, or a code cell has a source that is neither text nor lines.
     """
     listed = notebook.get("cells")
-    if not isinstance(listed, list) or not all(isinstance(cell, dict) for cell in listed):
-        raise RefusedRequest(
-            "invalid_notebook", "This is no nbformat 4 notebook: it has no list of cells.", field="notebook"
-        )
+    if not isinstance(listed, list):
+        raise RefusedRequest("invalid_notebook", _explain_no_cells(notebook), field="notebook")
+    damaged = next((number for number, cell in enumerate(listed, 1) if not isinstance(cell, dict)), None)
+    if damaged is not None:
+        said = f"This notebook is damaged: its cell {damaged} is no object."
+        raise RefusedRequest("invalid_notebook", said, field="notebook")
     code: dict[str, CodeCell] = {}
     other: dict[str, str] = {}
     ids = {str(cell.get("id")) for cell in listed}
@@ -202,6 +247,14 @@ def read_cells(notebook: JsonMapping) -> tuple[dict[str, CodeCell], dict[str, st
             tags=frozenset(map(str, tags if isinstance(tags, list) else ())),
         )
     return code, other
+
+
+def _explain_no_cells(notebook: JsonMapping) -> str:
+    """Return why a document without a list of cells cannot be sent: up to nbformat 3, cells were in worksheets."""
+    written = notebook.get("nbformat")
+    if isinstance(written, int) and written < 4:
+        return f"This notebook has the old format nbformat {written}. Open it in JupyterLab, save it, and send it then."
+    return "This is not a notebook: it has no list of cells."
 
 
 def _read_source(cell: JsonMapping, number: int) -> str:
@@ -233,11 +286,9 @@ def _select_targets(
             )
         cell = code[cell_id]
         if cells.is_empty(cell.source, python):
-            raise RefusedRequest(
-                "empty_cell",
-                f"Cell {cell.number} is empty: there is nothing to run. Write some code first.",
-                field="targets",
-            )
+            has = "has only comments" if cell.source.strip() else "is empty"
+            said = f"{cell.name} {has}: there is nothing to run. Write some code first."
+            raise RefusedRequest("empty_cell", said, field="targets")
         if SKIP in cell.tags:
             raise RefusedRequest(
                 "skipped_cell",
@@ -248,6 +299,38 @@ def _select_targets(
     return [cell for cell in code.values() if cell.id in chosen]
 
 
+def _refuse_odd_characters(targets: Iterable[CodeCell], replayed: Iterable[Step]) -> None:
+    """Raise `RefusedRequest` for a chosen cell whose id no job can have, and for a cell that is no text in UTF-8."""
+    for cell in targets:
+        if not _is_id(cell.id):
+            raise RefusedRequest(
+                "invalid_cell_id",
+                f"Cell {cell.number} has an id with control characters, or one that is too long, so it cannot be sent. "
+                "Copy the cell, and send the copy: it gets a new id.",
+                field="targets",
+            )
+        if not _is_in_utf8(cell.source):
+            raise RefusedRequest("invalid_text", f"Cell {cell.number} {_HALF_A_CHARACTER}", field="targets")
+    for step in replayed:
+        if not _is_in_utf8(step.source):
+            title = strip_controls(cells.make_title(step.written))
+            raise RefusedRequest("invalid_text", f"The replayed cell “{title}” {_HALF_A_CHARACTER}", field="prefix")
+
+
+def _is_id(text: str) -> bool:
+    """Return whether a job can name a cell by this id."""
+    return _ID.fullmatch(text) is not None and _is_in_utf8(text)
+
+
+def _is_in_utf8(text: str) -> bool:
+    """Return whether a text can be written in UTF-8: lone halves of surrogate pairs cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _refuse_syntax_errors(targets: Iterable[CodeCell], replayed: Iterable[Step]) -> None:
     """Raise `RefusedRequest` if one of the cells has a syntax error."""
     for cell in targets:
@@ -255,7 +338,7 @@ def _refuse_syntax_errors(targets: Iterable[CodeCell], replayed: Iterable[Step])
         if fault is not None:
             raise RefusedRequest(
                 "syntax_error",
-                f"Cell {cell.number} would fail at once, so it was not sent. Syntax error: {fault.sentence}",
+                f"{cell.name} would fail at once, so it was not sent. Syntax error: {fault.sentence}",
                 field="targets",
             )
     for step in replayed:
@@ -281,8 +364,9 @@ def _refuse_senders(targets: Sequence[CodeCell]) -> None:
         if source != cell.source:
             raise RefusedRequest(
                 "sends_jobs",
-                f"Cell {cell.number} sends jobs or needs such a job, and a job cannot send jobs. Put these statements "
-                f"below `if not jupyter_gq.in_job():`, or give the cell the tag {SKIP}, so that it stays out.",
+                f"{cell.name} sends jobs or needs such a job, and a job cannot send jobs. Put these "
+                "statements below `if not jupyter_gq.in_job():`"
+                + ("." if cell.is_script else f", or give the cell the tag {SKIP}, so that it stays out."),
                 field="targets",
             )
 

@@ -28,9 +28,9 @@ from jupyter_gq.domain.json_types import JsonObject
 
 from .answers import CopiedFile, CopyConflict, CopyNews, ExistingFile
 from .jupyter_parts import ServerApp
-from .origin import remove_drive
 from .refusal import RefusedRequest, find_problem
-from .requests import CopyRequest, KernelCopy, parse
+from .requests import ChosenFiles, CopyRequest, KernelCopy, parse
+from .runtime import remove_drive
 
 #: Tells the browser or the kernel how far the copies are.
 Tell = Callable[[CopyNews], Awaitable[None]]
@@ -59,7 +59,7 @@ class JobCopies:
                 status=409,
             )
         job, results = await self._service.job(job_id), await self._service.results(job_id)
-        folder = find_notebook_folder(job.notebook_path)
+        folder = find_notebook_folder(request.notebook_path or job.notebook_path)
         with TargetFolder(Path(contents.root_dir), folder) as target:
             await self._copy(target, job, results, request, _Telling(tell, folder, hidden=contents.allow_hidden))
 
@@ -99,7 +99,7 @@ class JobCopies:
         return ""
 
     async def _copy(
-        self, target: TargetFolder, job: JobView, results: JobResults, request: CopyRequest, telling: _Telling
+        self, target: TargetFolder, job: JobView, results: JobResults, request: ChosenFiles, telling: _Telling
     ) -> None:
         """Copy the files that the request names into an open folder."""
 

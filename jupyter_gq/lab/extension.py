@@ -8,8 +8,9 @@ import os
 from typing import TYPE_CHECKING, cast
 
 from jupyter_server.extension.application import ExtensionApp
-from traitlets import Float, List, Unicode
+from traitlets import Float, Int, List, Unicode
 
+from jupyter_gq.client.frozen_files import MAX_FILE_MIB
 from jupyter_gq.client.plain_output import log_own_records_plainly
 
 from .event_schemas import SERVICE_FILE
@@ -29,7 +30,9 @@ _MIB = 1024 * 1024
 
 
 class JupyterGQ(ExtensionApp):
-    """The extension of users' Jupyter servers. The settings stand in `jupyter_server_config.py`, not in the hub's file.
+    """The extension of users' Jupyter servers. All settings but `port` stand in `jupyter_server_config.py`.
+
+    `port` stands in the hub's file.
 
     The extension decides and stores nothing: the service does.
     """
@@ -70,7 +73,7 @@ class JupyterGQ(ExtensionApp):
     ).tag(config=True)
 
     max_file_mib = Float(
-        16.0,
+        MAX_FILE_MIB,
         min=0.001,
         help="""Largest file of the notebook's folder, in MiB, that goes along with a job; larger data stays.
 
@@ -84,6 +87,17 @@ class JupyterGQ(ExtensionApp):
         help="""Most MiB of the variables of a kernel, pickled, that go along with one job; what does not fit stays.
 
         The limit `c.TrainingQueues.max_job_files_mib` of the service holds for files and variables together.
+        """,
+    ).tag(config=True)
+
+    port = Int(
+        0,
+        min=0,
+        max=65535,
+        help="""The port of the scheduler service on one machine, in the hub's file before `configure(c)`.
+
+        0: the first start chooses a free port from 20000 to 31999, and records it in the file `port` of the state
+        folder. The port never changes by itself. Servers and jobs use a Unix socket, and no port.
         """,
     ).tag(config=True)
 

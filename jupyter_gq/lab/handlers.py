@@ -14,7 +14,7 @@ from tornado.web import authenticated
 
 from jupyter_gq.domain.json_types import JsonObject
 
-from .answers import ResultPath, ServerStatus
+from .answers import ResultPath, SameFile, ServerStatus
 from .base_handler import GQHandler
 from .file_handlers import CopiesHandler, LogFileHandler, LogHandler, LogLinesHandler, LogSizeHandler, ResultFileHandler
 from .hub_environment import NOT_ON_A_HUB
@@ -124,6 +124,17 @@ class JobHandler(GQHandler):
         """Cancel a job of the user; answer with 202 and the job."""
         self.set_status(202)
         await self.respond(lambda connection: connection.service.cancel(job))
+
+
+class RecordHandler(GQHandler):
+    """DELETE jobs/<id>/record."""
+
+    @authenticated
+    @authorized
+    async def delete(self, job: str) -> None:
+        """Delete an ended job of the user with all that is kept of it; answer with 202 and the job as it was."""
+        self.set_status(202)
+        await self.respond(lambda connection: connection.service.delete(job))
 
 
 class OutputsHandler(GQHandler):
@@ -249,6 +260,20 @@ class OpenResultHandler(GQHandler):
         return asdict(ResultPath(path=await connection.open_result(job)))
 
 
+class SameFileHandler(GQHandler):
+    """GET same-file?one=&other=: whether two paths of notebooks lead to one file."""
+
+    @authenticated
+    @authorized
+    async def get(self) -> None:
+        """Answer with whether the two paths, relative to the root folder, lead to one file, such as through a link."""
+        one, other = (self.get_query_argument(name, "", strip=False) for name in ("one", "other"))
+        await self.respond(lambda connection: self._compare(connection, one, other))
+
+    async def _compare(self, connection: ServiceConnection, one: str, other: str) -> JsonObject:
+        return asdict(SameFile(same=await connection.comparer.is_same_file(one, other)))
+
+
 class KernelHistoryHandler(GQHandler):
     """GET and POST kernels/<id>/history: what a kernel ran in its present session, in order, as this server saw it."""
 
@@ -288,6 +313,7 @@ ROUTES = [
     ("jupyter-gq/notebooks", NotebooksHandler),
     ("jupyter-gq/jobs", JobsHandler),
     (f"jupyter-gq/jobs/{_NAME}", JobHandler),
+    (f"jupyter-gq/jobs/{_NAME}/record", RecordHandler),
     (f"jupyter-gq/jobs/{_NAME}/outputs", OutputsHandler),
     (f"jupyter-gq/jobs/{_NAME}/notebook", JobNotebookHandler),
     (f"jupyter-gq/jobs/{_NAME}/results", ResultsHandler),
@@ -306,5 +332,6 @@ ROUTES = [
     ("jupyter-gq/send", SendHandler),
     ("jupyter-gq/sweep", SweepHandler),
     (f"jupyter-gq/open-result/{_NAME}", OpenResultHandler),
+    ("jupyter-gq/same-file", SameFileHandler),
     (f"jupyter-gq/kernels/{_NAME}/history", KernelHistoryHandler),
 ]

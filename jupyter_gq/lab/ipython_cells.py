@@ -25,7 +25,18 @@ _AUTOMAGICS = frozenset(
     }
 )
 _BRACKETS = {**dict.fromkeys("([{", 1), **dict.fromkeys(")]}", -1)}
-_WORD_AND_REST = re.compile(r"\s*([a-z_]+)[ \t]+([^=,\s][^\n]*)\s*")
+#: What becomes at most two tokens of Python, apart from the ends of lines.
+_PIECE = re.compile(r"\w+|[^\w\s]")
+#: Characters that take as long to read as one such piece does, whatever they are.
+_CHARACTERS_OF_PIECE = 16
+#: Work for each line, in such pieces: each kind of magic is looked for in it.
+_PIECES_OF_LINE = 3
+#: Lines that take as long to copy as one such piece takes to read. Each magic that is transformed copies all lines.
+_LINES_OF_PIECE = 150
+#: Characters that are copied as fast. IPython copies the rest of a line at each triple quote in it.
+_COPIED_OF_PIECE = 80_000
+#: Possessive, so that spaces before the end of the line are read once.
+_WORD_AND_REST = re.compile(r"\s*([a-z_]+)[ \t]+([^=,\s][^\n]*+)\s*")
 
 
 def transform(source: str, most: int) -> str:
@@ -33,17 +44,16 @@ def transform(source: str, most: int) -> str:
 
     Raises `SyntaxError` if the transformer fails, such as on a wrong dedent or on more magics than IPython allows, and
     `RecursionError` if the source is nested too deeply. Raises `TooMuchWork` if the transformer would read more than
-    `most` characters: it reads the whole cell once more for each magic that hides other lines from Python.
+    `most` words and signs: it reads the whole cell once more for each magic that hides other lines from Python.
     """
     try:
-        code: str = _BoundedTransformer(most).transform_cell(source)
+        return _BoundedTransformer(most).transform_cell(source)
     except RecursionError:
         raise
     except RuntimeError as error:
         raise SyntaxError(
             f"the cell has {TRANSFORM_LOOP_LIMIT} or more magics and commands, and IPython runs no such cell"
         ) from error
-    return code
 
 
 def read_automagic(code: str) -> str | None:
@@ -59,7 +69,7 @@ def read_automagic(code: str) -> str | None:
 
 
 class _BoundedTransformer(TransformerManager):
-    """IPython's transformer, which transforms many lines at once, and gives up when it has read a number of characters.
+    """IPython's transformer, which transforms many lines at once, and gives up before too many words and signs.
 
     IPython's own one reads the whole cell once more for each magic, since what follows a magic may be no Python.
     """
@@ -68,13 +78,17 @@ class _BoundedTransformer(TransformerManager):
         super().__init__()  # type: ignore[no-untyped-call]
         self._left = most
 
+    def transform_cell(self, cell: str) -> str:
+        """Return the source of a cell with magics and commands as calls."""
+        self._spend(sum(map(_estimate_quotes, cell.splitlines())))
+        code: str = super().transform_cell(cell)
+        return code
+
     def do_token_transforms(self, lines: list[str]) -> list[str]:
         """Transform all magics and commands in these lines; raise `RuntimeError` for as many as IPython refuses."""
         transformed = 0
         while transformed < TRANSFORM_LOOP_LIMIT:
-            self._left -= sum(map(len, lines))
-            if self._left < 0:
-                raise TooMuchWork("the magics of this cell need too much work")
+            self._spend(sum(map(_estimate_work, lines)))
             found = self._find_independent(lines)
             if not found:
                 return lines
@@ -99,11 +113,28 @@ class _BoundedTransformer(TransformerManager):
             first = next((each for each in sorted(candidates, key=_get_order) if _can_transform(each, lines)), None)
             if first is None:
                 break
+            self._spend(len(lines) // _LINES_OF_PIECE)
             found.append(first)
             end = find_end_of_continued_line(lines, first.start_line)
             if tokens[-1].start[0] - 1 != end or sum(_BRACKETS.get(token.string, 0) for token in tokens):
                 break
         return found
+
+    def _spend(self, work: int) -> None:
+        """Take work off what is left; raise `TooMuchWork` if nothing is left."""
+        self._left -= work
+        if self._left < 0:
+            raise TooMuchWork("the magics of this cell need too much work")
+
+
+def _estimate_work(line: str) -> int:
+    """Return how long Python's tokenizer, which takes about as long for each token, needs for a line, in pieces."""
+    return _PIECES_OF_LINE + len(_PIECE.findall(line)) + len(line) // _CHARACTERS_OF_PIECE
+
+
+def _estimate_quotes(line: str) -> int:
+    """Return how long IPython takes to find the texts in a line that have triple quotes, in pieces."""
+    return (line.count('"""') + line.count("'''")) * len(line) // _COPIED_OF_PIECE
 
 
 def _get_order(transformer: TokenTransformBase) -> tuple[int, int]:

@@ -10,9 +10,10 @@ Rules
 """
 
 import ast
-import shlex
 from collections.abc import Sequence
 from itertools import pairwise
+
+from jupyter_gq.domain.plain_text import split_options
 
 from .cells import parse_cell
 from .magics import Magic, read_magic
@@ -128,7 +129,7 @@ def _find_returned(statement: ast.stmt) -> set[str]:
 
 def _read_returns(magic: Magic) -> set[str]:
     try:
-        words = shlex.split(magic.line)
+        words = split_options(magic.line)
     except ValueError:
         return set()  # the cell has failed
     if "--wait" not in words:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from pydantic import BaseModel, Field
 
 from jupyter_gq.client.http import ServiceClient, ServiceError
+from jupyter_gq.client.job_pages import read_all_jobs
 from jupyter_gq.client.models import JobView
 from jupyter_gq.client.output_text import OutputText, render
 from jupyter_gq.client.outputs import Fold
@@ -20,6 +21,7 @@ from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
 from .cell_notes import describe_failed, describe_warnings
 from .history import KernelHistory
+from .project.plan import EMPTY_FOLDER, list_gaps
 from .refusal import RefusedRequest
 from .requests import CellsRequest, JobFields, Plan, PrefixCell, SendRequest, parse
 
@@ -99,7 +101,7 @@ class KernelRequests:
         asked = parse(KernelJob, body)
         if asked.code is None:
             request = await self._make_request(asked)
-            notes = _list_file_notes(await self._connection.describe(request)) if asked.file_patterns else []
+            notes = _list_file_notes(await self._connection.describe(request))
         else:
             request, notes = await self._make_cell_request(asked, asked.code)
         job, _ = await self._connection.submit(request)
@@ -107,13 +109,8 @@ class KernelRequests:
 
     async def list_jobs(self, group: str | None) -> JsonObject:
         """Return all jobs of the user, or only those of a group if it is not None, newest first."""
-        jobs, before = [], None
-        while True:
-            page = await self._service.jobs(limit=_PAGE, before=before, group=group)
-            jobs += [job.model_dump() for job in page.jobs]
-            before = page.next
-            if before is None:
-                return {"jobs": jobs}
+        listed = await read_all_jobs(lambda before: self._service.jobs(limit=_PAGE, before=before, group=group))
+        return {"jobs": [job.model_dump() for job in listed.jobs]}
 
     async def read_job(self, job: str) -> JobView:
         """Return a job by its id, or the newest one for "last"; raise `RefusedRequest` if there is none at all."""
@@ -181,7 +178,7 @@ class KernelRequests:
         before = [cell for cell in history.cells if cell.seconds is not None and asked.replay and not cell.failed]
         path = await self._connection.find_notebook(asked.kernel_id)
         request = await self._complete(
-            # Cells that run first begin where they began here: in the notebook's folder, whatever the kernel's is now.
+            # Cells that run first begin as here: where the kernel was started, whatever its folder is now.
             asked.model_copy(update={"cwd": None}) if asked.replay and path != NO_NOTEBOOK else asked,
             notebook_path=path,
             notebook=_put_cell(await self._connection.read_notebook(path), target, asked.source),
@@ -215,20 +212,27 @@ class KernelRequests:
     async def _complete(self, asked: KernelJob, **cells: object) -> SendRequest:
         """Return a request for these cells with the fields of the job, in the only queue if none is named."""
         fields = asked.model_dump(exclude={"setup", "source", "code", "cell_id", "replay"})
-        return SendRequest.model_validate({**fields, **cells, "queue": asked.queue or await self._choose_queue()})
+        return SendRequest.model_validate({**fields, **cells, "queue": asked.queue or await self._choose_queue(asked)})
 
-    async def _choose_queue(self) -> str:
+    async def _choose_queue(self, asked: KernelJob) -> str:
         """Return the only queue that the user may use; raise `RefusedRequest` if there is none or a choice."""
         queues = await self._service.queues()
         if len(queues.own) != 1:
-            raise RefusedRequest("unknown_queue", queues.ask_for_one("queue"), field="queue")
+            raise RefusedRequest("unknown_queue", queues.ask_for_one(_name_queue_option(asked)), field="queue")
         return queues.own[0]
 
 
+def _name_queue_option(asked: KernelJob) -> str:
+    """Return how the user names the queue: as an option of `%%train`, or as an argument of a call."""
+    return "queue" if asked.code is None else "--queue"
+
+
 def _list_file_notes(plan: Plan) -> list[str]:
-    """Return a sentence for each file that the job will lack, and for each pattern that takes no file along."""
-    lacking = [f"{file.path}: {file.message}." for file in plan.files.staying if not file.reached]
-    return lacking + plan.files.pattern_notes
+    """Return a sentence for each file that the job will lack, and for each pattern that takes no file along.
+
+    The first sentence says that the folder of the job will be empty, if it will.
+    """
+    return [note for note in plan.files.notes if note == EMPTY_FOLDER] + list_gaps(plan.files)
 
 
 def _find_value(event: JsonObject) -> JsonValue:

@@ -15,11 +15,14 @@ docs/decisions/0127-let-kernels-send-jobs-through-the-socket.md.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +35,8 @@ from jupyter_gq.client.problems import ServiceError
 from .refusal import RefusedRequest, find_problem
 
 if TYPE_CHECKING:
+    from jupyter_gq.client.models import JobSummary
+
     from .service_connection import ServiceConnection
 
 #: The variable by which kernels know the socket; `notebook/server_socket.py` reads it.
@@ -40,6 +45,12 @@ SOCKET_VARIABLE = "JUPYTER_GQ_SOCKET"
 NOTICE_FILE = "share"
 #: Largest body of a request: a pickled call of `notebook/pickled_call.py` and what stands around it.
 _MAX_BODY = 16 * 2**20
+#: Most jobs whose results are asked for a missing name: the kernel waits for the answer.
+_MOST_ASKED = 5
+#: Seconds for asking all of these jobs together; less than the `HINT_TIMEOUT` of the kernel.
+_FIND_TIMEOUT = 1.5
+#: Phases of jobs that will still bring something back.
+_ALIVE = frozenset({"waiting", "starting", "running", "pausing", "paused"})
 
 Connect = Callable[[], "Awaitable[ServiceConnection]"]
 
@@ -121,18 +132,62 @@ async def _copy_files(connection: ServiceConnection, job: str, request: RequestH
 
 
 async def _find_name(connection: ServiceConnection, name: str, _: RequestHandler) -> str:
-    """Return the newest finished job that was asked to bring back this name, as JSON: `job`, `title` and `reason`.
+    """Return which jobs bring a name back, as JSON: `job`, `title`, `reason` and `newer`.
 
-    The reason says why the job could not bring it back; "" if it has.
-    Only the newest jobs are searched, as the jobs panel shows them at first. Raises `RefusedRequest` if there is none.
+    `job` and `title` are the id and name of the newest job that has brought the name back. If none has, they are those
+    of the newest job that is done, and `reason` says why the name is missing; else `reason` is "". `newer` has `title`
+    and `phase` of a newer job that may still bring the name back, or is None. If only that one is known, `job` is "".
+
+    Asks the newest `_MOST_ASKED` jobs that are done, for `_FIND_TIMEOUT` seconds in all. Only jobs that the panel shows
+    at first are searched. Raises `RefusedRequest` if neither is known by then: 404 if no job is to bring the name back,
+    504 if one may have, and the service did not say so in time.
     """
-    jobs = (await connection.service.jobs()).jobs
-    found = next((job for job in jobs if job.phase == "done" and name in job.returns), None)
-    if found is None:
+    jobs = [job for job in (await connection.service.jobs()).jobs if name in job.returns]
+    job, reason = await _find_done(connection, jobs, name)
+    newest = jobs if job is None else jobs[: jobs.index(job)]
+    newer = next((each for each in newest if each.phase in _ALIVE), None)
+    if job is None and newer is None and any(each.phase == "done" for each in jobs):
+        message = f"The service did not say in time whether a job has brought {name} back."
+        raise RefusedRequest("service_unavailable", message, status=HTTPStatus.GATEWAY_TIMEOUT)
+    if job is None and newer is None:
         raise RefusedRequest("not_found", f"No job has brought {name} back.", status=404)
-    variables = (await connection.service.results(found.id)).variables
-    reason = next((variable.reason for variable in variables if variable.name == name), "")
-    return json.dumps({"job": found.id, "title": found.name, "reason": reason})
+    return json.dumps(
+        {
+            "job": "" if job is None else job.id,
+            "title": "" if job is None else job.name,
+            "reason": reason,
+            "newer": None if newer is None else {"title": newer.name, "phase": newer.phase},
+        }
+    )
+
+
+async def _find_done(
+    connection: ServiceConnection, jobs: Sequence[JobSummary], name: str
+) -> tuple[JobSummary | None, str]:
+    """Return the newest job that has brought a name back, and ""; else the newest one that is done, and why it has not.
+
+    `jobs` were asked to bring it back. None and "" if none of them is done, or the service said nothing in time.
+    """
+    first: tuple[JobSummary | None, str] = (None, "")
+    with suppress(TimeoutError):  # what is known by then is a hint as well
+        async with asyncio.timeout(_FIND_TIMEOUT):
+            for job in [job for job in jobs if job.phase == "done"][:_MOST_ASKED]:
+                reason = await _explain_missing(connection, job.id, name)
+                if not reason:
+                    return job, ""
+                first = (job, reason) if first[0] is None else first
+    return first
+
+
+async def _explain_missing(connection: ServiceConnection, job: str, name: str) -> str:
+    """Return why a job that is done did not bring a name back; "" if it did."""
+    try:
+        variables = (await connection.service.results(job)).variables
+    except ServiceError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        return "Its results are no longer kept."
+    return next((variable.reason for variable in variables if variable.name == name), "Its results do not list it.")
 
 
 async def _send_job(connection: ServiceConnection, _: str, request: RequestHandler) -> str:

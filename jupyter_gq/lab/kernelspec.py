@@ -31,6 +31,11 @@ def can_send(name: str, value: str) -> bool:
     return not matches(name, RESERVED) and not holds_secret(name, value) and NO_VARIABLE.search(name) is None
 
 
+def names_command(argv: object) -> bool:
+    """Return whether the `argv` of a kernelspec has a program to start: a list whose first text is not empty."""
+    return isinstance(argv, list) and bool(argv and argv[0])
+
+
 def describe_kernel(name: str, spec: KernelSpec, environment: Mapping[str, str]) -> Kernel:
     """Return the kernel of this kernelspec (`jupyter_client.kernelspec.KernelSpec`), as it starts in this environment.
 

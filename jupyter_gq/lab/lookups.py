@@ -8,6 +8,7 @@ from .calls import list_calls
 from .full_names import read_text
 from .magics import read_magic
 from .parsing import compile_quietly, list_nodes
+from .work_limit import TooMuchWork
 
 #: Methods of tables whose texts name variables after `@`.
 _TABLE_METHODS = frozenset({"query", "eval"})
@@ -26,7 +27,7 @@ def find_names_in_text(call: ast.Call) -> set[str]:
         return set()
     try:
         tree = compile_quietly(text.strip())
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError, TooMuchWork):
         return set()
     return {node.id for node in list_nodes(tree) if isinstance(node, ast.Name)}
 

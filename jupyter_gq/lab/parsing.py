@@ -5,9 +5,10 @@ Rules
 - Python first: a cell without magics is read by Python alone. IPython's own transformer reads the others; it goes
   through the whole cell once more for each magic that hides other lines from Python.
 - Once: the questions of one request, and of the next ones, share the tree of a cell and the list of its nodes.
-- Bounded: a cell that is too large, or whose magics need too much work, is not read.
+- Bounded: a cell that is too large, or whose magics or f-strings need too much work, is not read.
 
-See docs/decisions/0167-read-each-cell-once-and-no-cell-for-long.md.
+See docs/decisions/0167-read-each-cell-once-and-no-cell-for-long.md and
+docs/decisions/0348-count-what-is-read-before-a-cell-is-read.md.
 """
 
 import ast
@@ -18,12 +19,12 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
-from .work_limit import TooMuchWork
+from .work_limit import TooMuchWork, check_fields
 
 #: Largest source that is read, in characters. A larger one holds data, and reading it takes seconds.
 MOST_CHARACTERS = 1024 * 1024
-#: Most characters that IPython's transformer reads for one cell, in three seconds. It reads most cells twice.
-_MOST_TRANSFORMED = 3 * 1024 * 1024
+#: Most work of IPython's transformer for one cell, in words and signs: about three seconds. It reads most cells twice.
+_MOST_TRANSFORMED = 750_000
 #: Most characters of all sources whose trees are kept. A tree takes up to a hundred bytes for each.
 _MOST_KEPT = 512 * 1024
 #: Longest part of a line that is shown in a message.
@@ -102,7 +103,7 @@ def parse(source: str) -> ParsedCell:
     """Return a cell as it was parsed; problems of the source are in the result and raise no error.
 
     The result has a tree, in which names and literals replace what is too deep; or the fault of a syntax error; or it
-    is unread, since the cell is too large or its magics need too much work; or none of these, for too deep a cell.
+    is unread, since the cell is too large or needs too much work; or none of these, for too deep a cell.
     """
     if len(source) > MOST_CHARACTERS:
         return ParsedCell(unread=True)
@@ -117,10 +118,11 @@ def parse(source: str) -> ParsedCell:
 
 
 def compile_quietly(source: str | bytes) -> ast.Module:
-    """Return the syntax tree of Python source; raise what `compile` raises. Warnings are silenced.
+    """Return the syntax tree of Python source; raise what `compile` raises, or `TooMuchWork`. Warnings are silenced.
 
     A warning, such as that of an invalid escape, does not prevent a run.
     """
+    check_fields(source)
     with _SILENCE, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree = compile(source, "<cell>", "exec", _FLAGS)
@@ -151,9 +153,12 @@ def list_nodes(tree: ast.AST) -> list[ast.AST]:
     """
     below = _BELOW.get(tree)
     if below is None:
-        below = list_children(tree)
-        for node in below:
-            below += list_children(node)
+        below = []
+        ahead = list_children(tree)[::-1]
+        while ahead:
+            node = ahead.pop()
+            below.append(node)
+            ahead += list_children(node)[::-1]
         if isinstance(tree, ast.Module):
             _BELOW[tree] = below
     return [tree, *below]
@@ -164,6 +169,7 @@ def limit_depth(tree: ast.Module) -> ast.Module:
 
     Each link of `a + b + ...` or `elif` is one level deeper than the one before, and each link of `a.b().c()...` two.
     """
+    _BELOW.pop(tree, None)
     waiting: list[tuple[ast.AST, int]] = [(tree, 0)]
     while waiting:
         node, depth = waiting.pop()
@@ -190,7 +196,7 @@ def _replace(node: ast.AST, depth: int) -> ast.AST:
 def _parse(source: str) -> ast.Module:
     """Return the syntax tree of what IPython makes of a source.
 
-    Raises `SyntaxError` or `ValueError` if the source is faulty, and `TooMuchWork` if its magics need too much work.
+    Raises `SyntaxError` or `ValueError` if the source is faulty, and `TooMuchWork` if it needs too much work.
     """
     if not _READ_OTHERWISE.match(source):
         try:

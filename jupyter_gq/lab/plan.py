@@ -10,10 +10,11 @@ Rules
 from collections.abc import Iterable, Sequence
 
 from jupyter_gq.client.models import Kernel
+from jupyter_gq.domain.plain_text import quoted
 
 from . import cells
 from .assignments import plan_assignments
-from .bundle import Origin, Step, is_python, read_cells, read_python_version
+from .bundle import Runtime, Step, is_python, read_cells, read_python_version
 from .changes import find_stored_names
 from .effects import Effect, find_effects_in_order
 from .environment import ServerEnvironment
@@ -60,7 +61,7 @@ _UNREAD = (
 def describe_plan(
     request: CellsRequest,
     steps: Sequence[Step],
-    source: Origin,
+    runtime: Runtime,
     server: ServerEnvironment,
     files: FilesPlan,
     differences: Iterable[CellWarning] = (),
@@ -69,7 +70,7 @@ def describe_plan(
 
     `differences` are the warnings about what the cells would compute otherwise than here; see `hidden_inputs`.
     """
-    kernel = source.kernel
+    kernel = runtime.kernel
     shown = [
         PlannedCell(cell_id=s.cell_id or s.id, title=cells.make_title(s.written), seconds=s.seconds, why=s.why)
         for s in steps
@@ -80,17 +81,17 @@ def describe_plan(
         prefix=[cell for cell in shown if cell.why != "target"],
         targets=[cell for cell in shown if cell.why == "target"],
         warnings=[
-            *_find_warnings(request, steps, kernel),
+            *find_warnings(request, steps, kernel),
             *server.list_warnings(sources, kernel.env_names),
             *(differences if is_python(kernel) else ()),
         ],
         makes=made,
         assignments=plan_assignments(steps) if is_python(kernel) else [],
-        files=files,
+        files=_tell_folder(files, runtime),
         returns=find_needed_names(sorted({*made, *_find_changed(sources, steps)}), _list_later_sources(request)),
         environment=server.plan(sources),
-        carry=_offer_variables(request, steps, source),
-        kernels=[PlannedKernel(name=name, title=title) for name, title in source.software.others.items()],
+        carry=_offer_variables(request, steps, runtime),
+        kernels=[PlannedKernel(name=name, title=title) for name, title in runtime.software.others.items()],
         takes_images=is_python(kernel),
     )
 
@@ -98,6 +99,14 @@ def describe_plan(
 def list_python_sources(steps: Sequence[Step], kernel: Kernel) -> list[str]:
     """Return the sources of the cells that will run, in order; none for other languages than Python."""
     return [step.source for step in steps] if is_python(kernel) else []
+
+
+def _tell_folder(files: FilesPlan, runtime: Runtime) -> FilesPlan:
+    """Return the plan of the files with a sentence on the folder of the job, if that is not the notebook's."""
+    if not runtime.is_elsewhere:
+        return files
+    note = f"This folder is {quoted(runtime.cwd)}, where the kernel was started, not the folder of the notebook."
+    return files.model_copy(update={"notes": [note, *files.notes]})
 
 
 def _find_changed(sources: Sequence[str], steps: Sequence[Step]) -> set[str]:
@@ -108,9 +117,9 @@ def _find_changed(sources: Sequence[str], steps: Sequence[Step]) -> set[str]:
     return changed - find_imported_names(sources) - MODULES_BY_USUAL_NAMES
 
 
-def _offer_variables(request: CellsRequest, steps: Sequence[Step], source: Origin) -> CarryOffer:
+def _offer_variables(request: CellsRequest, steps: Sequence[Step], runtime: Runtime) -> CarryOffer:
     """Return whether variables can go along in place of cells that run first, and whether that is worth while."""
-    can_load = is_python(source.kernel) and not source.software.is_image
+    can_load = is_python(runtime.kernel) and not runtime.software.is_image
     offered = can_load and request.mode == "replay" and request.kernel_id is not None
     return CarryOffer(offered=offered, suggested=offered and _sum_seconds(steps) >= SLOW_PREFIX)
 
@@ -127,7 +136,7 @@ def _list_later_sources(request: CellsRequest) -> list[str]:
     return [cell.source for cell in code[places[-1] + 1 :]] if places and request.mode == "replay" else []
 
 
-def _find_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel) -> Iterable[CellWarning]:
+def find_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel) -> Iterable[CellWarning]:
     """Yield warnings about the cells that will run, in their order, and then about all of them."""
     python = is_python(kernel)
     if not python:

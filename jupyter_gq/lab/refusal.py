@@ -6,8 +6,8 @@ from jupyter_gq.domain.errors import HttpRefusal
 #: The code of a failure to reach the service, whose own sentence has its address and the error of the connection.
 _AWAY = "service_unavailable"
 SERVICE_AWAY = (
-    "The GPU scheduler does not answer. It may be restarting: try again in a moment. Running jobs go on. If it stays "
-    "so, tell your administrator; the log of this server says more."
+    "The GPU scheduler does not answer. It may be restarting: try again in a moment. Running jobs continue. If it "
+    "stays so, tell your administrator; the log of this server says more."
 )
 
 

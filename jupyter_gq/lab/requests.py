@@ -45,13 +45,21 @@ class CellsRequest(SoftwareChoice):
 
     notebook_path: str = Field(default="", description="Relative to the root folder of this server.")
     kernel_id: str | None = Field(default=None, description="None: the kernel that the notebook names.")
-    cwd: str | None = Field(default=None, description="Absolute working folder. None: the folder of the notebook.")
+    cwd: str | None = Field(
+        default=None,
+        description="Absolute working folder. None: that in which the kernel was started, or the notebook's.",
+    )
     mode: Literal["replay", "notebook"] = Field(
         default="replay", description="notebook: every code cell, in the order of the document, is a target."
     )
     notebook: JsonObject = Field(description="nbformat JSON of the model, with unsaved edits.")
     targets: list[str] = Field(default_factory=list, description="Ids of the cells to run; for mode replay.")
     prefix: list[PrefixCell] = Field(default_factory=list, description="In run order; for mode replay.")
+    left_out_cells: list[str] | None = Field(
+        default=None,
+        description="Ids of cells that the user left out of those proposed for `prefix`, one for each run left out; "
+        "null = unknown.",
+    )
     file_patterns: list[str] = Field(
         default_factory=list,
         max_length=100,
@@ -133,8 +141,8 @@ _OWN_FIELDS = frozenset({"key", "returns", "variables", "secrets"})
 JOB_FIELDS = frozenset(JobFields.model_fields) - _OWN_FIELDS
 
 
-class CopyRequest(_Request):
-    """The request of POST jobs/<id>/copies: the files to copy beside the notebook."""
+class ChosenFiles(_Request):
+    """The files of a job that are copied, and what happens to those that are there."""
 
     paths: list[str] = Field(
         default_factory=list, max_length=1000, description="Paths as the results of the job list them; empty = all."
@@ -144,7 +152,15 @@ class CopyRequest(_Request):
     )
 
 
-class KernelCopy(CopyRequest):
+class CopyRequest(ChosenFiles):
+    """The request of POST jobs/<id>/copies: the files to copy beside the notebook."""
+
+    notebook_path: str = Field(
+        default="", max_length=4096, description="Where the notebook is now; empty = where it was when it was sent."
+    )
+
+
+class KernelCopy(ChosenFiles):
     """The request of a kernel for copies of files."""
 
     folder: str = Field(pattern="^/", max_length=4096, description="Absolute folder into which the files are copied.")
@@ -233,7 +249,8 @@ class FilesPlan(BaseModel):
     notes: list[str] = Field(description="Sentences on the folder in which the job runs.")
     own_folder: bool = Field(default=False, description="Whether the job runs in a folder of its own.")
     pattern_notes: list[str] = Field(
-        default_factory=list, description="Sentences on the patterns in `file_patterns` that name no file."
+        default_factory=list,
+        description="Sentences on patterns in `file_patterns` that name no file, and on what stays all the same.",
     )
 
 

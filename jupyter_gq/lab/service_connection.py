@@ -29,6 +29,7 @@ from jupyter_gq.client.models import (
     Preview,
     ServiceEvent,
 )
+from jupyter_gq.domain.errors import Conflict
 from jupyter_gq.domain.json_types import JsonObject
 
 from . import bundle, cells
@@ -44,7 +45,6 @@ from .hidden_inputs import find_differences
 from .hub_environment import HubEnvironment
 from .jupyter_parts import ServerApp
 from .kernel_requests import NO_NOTEBOOK, KernelRequests
-from .origin import find_origin
 from .plan import describe_plan, list_python_sources
 from .project.plan import Project, find_project
 from .refusal import RefusedRequest
@@ -60,6 +60,8 @@ from .requests import (
     parse,
 )
 from .results import save_result
+from .runtime import find_runtime
+from .same_file import FileComparer
 from .scripts import reading_scripts
 from .share import WANT_SECONDS, ShareNotice
 from .software import list_kernels
@@ -69,6 +71,8 @@ from .watch import KernelWatch
 SendPoint = Callable[[Mapping[str, str], str], Awaitable[tuple[JobView, bool]]]
 #: Phases of a job that was cancelled.
 _CANCELLED = frozenset({"cancelling", "cancelled"})
+#: Most jobs of one key that are being deleted at one time.
+_MOST_DELETED = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,6 +107,7 @@ class ServiceConnection:
         self.kernels = KernelRequests(self, watch)
         #: Copies files of jobs beside their notebooks.
         self.copies = JobCopies(app, self.service)
+        self.comparer = FileComparer(app.contents_manager)
         self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._fetching: asyncio.Task[None] | None = None
 
@@ -122,6 +127,7 @@ class ServiceConnection:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._tasks, self._fetching = (), None
         self._captures.close()
+        self.comparer.close()
         self.service.close()
 
     async def status(self) -> tuple[bool, str]:
@@ -165,10 +171,10 @@ class ServiceConnection:
         Raises `RefusedRequest` if the body is no valid request, the cells cannot run, or the kernel cannot be asked.
         """
         request = parse(CaptureRequest, body)
-        source = await self._find_origin(request)
-        with reading_scripts(Path(source.cwd)):
-            steps = await _plan_steps(request, source)
-            return await self._captures.take(self.service, request, steps, source)
+        runtime = await self._find_runtime(request)
+        with reading_scripts(Path(runtime.cwd)):
+            steps = await _plan_steps(request, runtime)
+            return await self._captures.take(self.service, request, steps, runtime)
 
     async def send(self, body: object) -> tuple[JobView, bool]:
         """Make the bundle and submit the job; return it, and whether it is new (False = its key was sent before).
@@ -190,9 +196,9 @@ class ServiceConnection:
         no valid request or the cells cannot run, and `ServiceError` if the service refuses a job.
         """
         request = parse(SweepRequest, body)
-        source = await self._find_origin(request)
-        with reading_scripts(Path(source.cwd)):
-            steps = await _plan_steps(request, source)
+        runtime = await self._find_runtime(request)
+        with reading_scripts(Path(runtime.cwd)):
+            steps = await _plan_steps(request, runtime)
         points = list_points(request.grid, steps)
         group = _name_group(request, steps)
         request = request.model_copy(update={"group": group})
@@ -217,23 +223,23 @@ class ServiceConnection:
 
     async def _prepare(self, request: SendRequest) -> SendPoint:
         """Return a function that submits the job of a checked request; its files have been sent to the service."""
-        source = await self._find_origin(request)
-        with reading_scripts(Path(source.cwd)):
-            steps = await _plan_steps(request, source)
-            project = await self._find_project(request, steps, source)  # has read all scripts, in a thread
-            here = self._environment_for(source)
-            variables = here.choose(list_python_sources(steps, source.kernel), request.variables)
-        source = replace(source, environment=variables, secrets=request.secrets)
+        runtime = await self._find_runtime(request)
+        with reading_scripts(Path(runtime.cwd)):
+            steps = await _plan_steps(request, runtime)
+            project = await self._find_project(request, steps, runtime)  # has read all scripts, in a thread
+            here = self._environment_for(runtime)
+            variables = here.choose(list_python_sources(steps, runtime.kernel), request.variables)
+        runtime = replace(runtime, environment=variables, secrets=request.secrets)
         name, asked = self._name_job(request), request.model_dump(include=set(JOB_FIELDS))
-        asked["software"] = source.software.name
+        asked["software"] = runtime.software.name
         parse(JobRequest, {**asked, "name": name})  # a wrong request is refused before files are sent
         files = await project.send(self.service)
-        carried = await self._captures.send(self.service, request, source.software)
+        carried = await self._captures.send(self.service, request, runtime.software)
 
         async def send(values: Mapping[str, str], key: str) -> tuple[JobView, bool]:
             said = ", ".join(f"{each}={value}" for each, value in values.items())
             varied = set_values(steps, values) if values else steps
-            made = bundle.make_bundle(request, varied, source, returns=request.returns, files=files, carried=carried)
+            made = bundle.make_bundle(request, varied, runtime, returns=request.returns, files=files, carried=carried)
             project.describe_folder(made.manifest)
             fields = {**asked, "name": f"{name} {said}".strip()[:MAX_NAME], "bundle": made}
             return await self._submit_once(parse(JobSubmission, fields), key)
@@ -243,12 +249,17 @@ class ServiceConnection:
     async def _submit_once(self, submission: JobSubmission, key: str) -> tuple[JobView, bool]:
         """Submit a job unless the same content was sent with this key before; return the job, and whether it is new.
 
-        A cancelled job is not returned: the user sends its cells again because they want them to run. See
-        docs/decisions/0196-let-a-key-stand-for-the-content-too.md.
+        A cancelled job is not returned, nor one that is being deleted: the user sends its cells again because they want
+        them to run. See docs/decisions/0196-let-a-key-stand-for-the-content-too.md.
         """
         digest = hashlib.sha256(f"{key} {submission.model_dump_json()}".encode()).hexdigest()
         for attempt in itertools.count(1):
-            job, is_new = await self.service.submit(submission, f"{digest}-{attempt}")
+            try:
+                job, is_new = await self.service.submit(submission, f"{digest}-{attempt}")
+            except ServiceError as error:
+                if error.problem.code != Conflict.code or attempt > _MOST_DELETED:
+                    raise
+                continue
             if is_new or job.phase not in _CANCELLED:
                 break
         return job, is_new
@@ -278,15 +289,15 @@ class ServiceConnection:
 
     async def describe(self, request: CellsRequest) -> Plan:
         """Return the cells that would run for a checked request, with warnings; for the rest see `check`."""
-        source = await self._find_origin(request)
-        with reading_scripts(Path(source.cwd)):
-            steps = await _plan_steps(request, source)
-            project = await self._find_project(request, steps, source)
-            here, files = self._environment_for(source), project.describe()
+        runtime = await self._find_runtime(request)
+        with reading_scripts(Path(runtime.cwd)):
+            steps = await _plan_steps(request, runtime)
+            project = await self._find_project(request, steps, runtime)
+            here, files = self._environment_for(runtime), project.describe()
             history = self._watch.get_history(request.kernel_id or "")
             ran = () if history is None else history.cells
             differences = find_differences(steps, project.going, ran, carries=request.capture is not None)
-            return await asyncio.to_thread(describe_plan, request, steps, source, here, files, differences)
+            return await asyncio.to_thread(describe_plan, request, steps, runtime, here, files, differences)
 
     async def find_notebook(self, kernel_id: str) -> str:
         """Return the path of the notebook or console that has this kernel; `NO_NOTEBOOK` if there is none."""
@@ -295,24 +306,24 @@ class ServiceConnection:
                 return str(session["path"])
         return NO_NOTEBOOK
 
-    async def _find_origin(self, request: CellsRequest) -> bundle.Origin:
+    async def _find_runtime(self, request: CellsRequest) -> bundle.Runtime:
         usual = self._environment.select_usual()
-        return await find_origin(self._app, self._here.server, request, usual, self._fetch_images)
+        return await find_runtime(self._app, self._here.server, request, usual, self._fetch_images)
 
     async def _fetch_images(self) -> Sequence[str]:
         """Return the names of the images in which jobs may run, as the service says."""
         return (await self.service.me()).images
 
-    def _environment_for(self, source: bundle.Origin) -> ServerEnvironment:
+    def _environment_for(self, runtime: bundle.Runtime) -> ServerEnvironment:
         """Return the environment of this server, as far as it can go along into the software of the job."""
-        return self._environment.for_image() if source.software.is_image else self._environment
+        return self._environment.for_image() if runtime.software.is_image else self._environment
 
     async def _find_project(
-        self, request: CellsRequest, steps: Sequence[bundle.Step], source: bundle.Origin
+        self, request: CellsRequest, steps: Sequence[bundle.Step], runtime: bundle.Runtime
     ) -> Project:
         """Return the files that the cells of a job need, and the functions among the variables that go along."""
-        sources = [*list_python_sources(steps, source.kernel), *self._captures.list_sources(request)]
-        return await find_project(self.service, request, sources, Path(source.cwd), self._max_file_bytes)
+        sources = [*list_python_sources(steps, runtime.kernel), *self._captures.list_sources(request)]
+        return await find_project(self.service, request, sources, Path(runtime.cwd), self._max_file_bytes)
 
     async def want_share(self) -> bool:
         """Tell the service at once that a cell waits for the share; return whether the service can be reached.
@@ -368,9 +379,9 @@ def _name_group(request: SweepRequest, steps: Sequence[bundle.Step]) -> str:
     return f"sweep-{hashlib.sha256(json.dumps(content).encode()).hexdigest()[:8]}"
 
 
-async def _plan_steps(request: CellsRequest, source: bundle.Origin) -> list[bundle.Step]:
+async def _plan_steps(request: CellsRequest, runtime: bundle.Runtime) -> list[bundle.Step]:
     """Return the cells that the job will run, in order; read in a thread, since there may be many large ones.
 
     Raises `RefusedRequest` if one of them cannot run.
     """
-    return await asyncio.to_thread(bundle.plan_steps, request, source.kernel)
+    return await asyncio.to_thread(bundle.plan_steps, request, runtime.kernel)

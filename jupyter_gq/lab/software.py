@@ -18,6 +18,7 @@ from jupyter_gq.client.models import Kernel
 from jupyter_gq.domain.plain_text import quoted
 
 from .jupyter_parts import KernelSpec, KernelSpecs
+from .kernelspec import names_command
 from .refusal import RefusedRequest
 
 #: Command of a kernel of Python on another machine or in another image.
@@ -55,7 +56,7 @@ async def list_kernels(specs: KernelSpecs, language: str | None = None) -> dict[
         if not isinstance(spec, dict):
             continue
         same = language is None or str(spec.get("language", "")).lower() == language.lower()
-        if same and spec.get("argv"):
+        if same and names_command(spec.get("argv")):
             titles[name] = str(spec.get("display_name") or name)
     return titles
 

@@ -45,10 +45,11 @@ _SQL_WRITES = re.compile(
     r"insert\s+(?:or\s+\w+\s+)?(?:into|overwrite|ignore)\b|insert\s+\S+\s+(?:values|select)\b|replace\s+into\b|merge\s+into\b|delete\s+(?:\S+\s+)?(?:from|where)\b"
     r"|update\s+(?:or\s+\w+\s+|only\s+)?\S+\s+(?:(?:as\s+)?\w+\s+)?set\b|truncate\s+(?:table\b|[\w\"`\[])|vacuum\b\s*(?:\w|;|$)"
     rf"|(?:drop|alter|create(?:\s+or\s+replace)?)\s+(?:(?:unique|materialized|external|foreign|virtual)\s+)?(?:{_THINGS})\b"
-    r"|(?:insert|update|delete|replace|drop|alter|truncate|merge|create)\s+$)"
-    r"(?!.*\bif\s+not\s+exists\b)",
+    r"|(?:insert|update|delete|replace|drop|alter|truncate|merge|create)\s+$)",
     re.IGNORECASE | re.DOTALL,
 )
+#: After such a statement, says that it changes nothing the second time.
+_SQL_ONCE = re.compile(r"\bif\s+not\s+exists\b", re.IGNORECASE)
 #: Statements that write files: COPY ... TO and EXPORT DATABASE. COPY ... FROM fills a table.
 _SQL_EXPORTS = re.compile(r"copy\b.{0,10000}?\bto\s+'([^']*)|export\s+database\s+'([^']*)", re.IGNORECASE | re.DOTALL)
 _SQL_LOADS = re.compile(r"copy\b.{0,10000}?\bfrom\b", re.IGNORECASE | re.DOTALL)
@@ -78,8 +79,13 @@ def judge_sql(statement: str) -> Iterator[tuple[Kind, str]]:
     exported = _SQL_EXPORTS.match(bare)
     if exported:
         yield "writes_files", exported[1] or exported[2] or ""
-    elif _SQL_WRITES.match(bare) or _SQL_LOADS.match(bare):
+    elif _writes_database(bare) or _SQL_LOADS.match(bare):
         yield "writes_database", ""
+
+
+def _writes_database(statement: str) -> bool:
+    writes = _SQL_WRITES.match(statement)
+    return writes is not None and _SQL_ONCE.search(statement, writes.end()) is None
 
 
 def _is_in_memory(call: ast.Call, names: Names) -> bool:

@@ -12,7 +12,7 @@ from numbers import Real
 from os import PathLike
 from pathlib import Path
 
-from jupyter_gq.domain.phases import ENDED, describe_phase
+from jupyter_gq.domain.phases import ENDED, describe_phase, tell_state
 
 from .clock import monotonic, now
 from .options import make_plain
@@ -241,12 +241,10 @@ class Job:
 
     def _describe_state(self) -> str:
         sentence = str(self._view.get("sentence") or "")
-        return f"{self._phase}. {sentence}" if sentence else self._phase
+        return tell_state(sentence, self._phase, self._phase) if sentence else self._phase
 
     def _make_failure(self, status: str) -> JobFailed:
-        said = (
-            f"The job {self.name!r} ({self.id}) {describe_phase(status)}. {self._view.get('sentence') or ''}".rstrip()
-        )
+        said = f"The job {self.name!r} ({self.id}) {tell_state(str(self._view.get('sentence') or ''), status)}"
         traceback = ""
         with contextlib.suppress(JobError):
             traceback = str(self._server.get("jobs", self.id, "text").get("error") or "")

@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import re
 
+from jupyter_gq.domain.plain_text import BLANKS, quoted
+
 from .durations import parse_duration
 
 #: Fields of a job whose option has another name.
@@ -60,13 +62,36 @@ def add_job_options(parser: argparse.ArgumentParser, *, named_after: str) -> Non
     )
 
 
+def add_returns_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names the variables which a job brings back, with commas between them."""
+    parser.add_argument(
+        "--returns", type=_split_names, default=[], metavar="NAMES", help="variables to bring back, such as model,loss"
+    )
+
+
+def add_also_option(parser: argparse._ActionsContainer) -> None:
+    """Add the option that names files which the code does not name, and which go along."""
+    parser.add_argument(
+        "--also",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="take files along that the code does not name, such as '*.yaml' or conf/; may be repeated",
+    )
+
+
+def _split_names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 def parse_whole(text: str) -> int:
     """Return the whole number that an option has, perhaps with a sign.
 
     Raises `ArgumentTypeError` for text in another form and for more than `_MOST_DIGITS` digits.
     """
+    text = text.strip(BLANKS)
     if re.fullmatch(r"[+-]?[0-9]+", text) is None:
-        raise argparse.ArgumentTypeError(f"{text[:60]!r} is no whole number")
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is no whole number")
     digits = len(text.lstrip("+-"))
     if digits > _MOST_DIGITS:
         told = f"a number of at most {_MOST_DIGITS} digits was expected, not one of {digits}"

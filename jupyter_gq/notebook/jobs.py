@@ -96,14 +96,14 @@ def _fraction(done: float, total: float | None) -> float | None:
 
 
 def _steps(done: float, total: float | None) -> str:
-    """Return the steps as text, such as "12/100"; "" without a total, or if one of them is no finite number."""
+    """Return the steps as text, such as "12/100"; "" without a total, or if they are no numbers of steps."""
     if total is None:
         return ""
     try:
-        numbers = [float(done), float(total)]
+        steps, whole = float(done), float(total)
     except Exception:  # noqa: BLE001 - as in `_fraction`
         return ""
-    return "/".join(f"{number:.12g}" for number in numbers) if all(map(math.isfinite, numbers)) else ""
+    return f"{steps:.12g}/{whole:.12g}" if 0 <= steps < math.inf and 0 < whole < math.inf else ""
 
 
 def _words(text: object) -> str:

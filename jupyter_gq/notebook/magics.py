@@ -6,11 +6,12 @@ Our start-up file loads it in each kernel; elsewhere `%load_ext jupyter_gq` does
 from __future__ import annotations
 
 import json
-import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from .last_words import keep_last_words
+from .program_output import KernelStreams, is_job_kernel
 from .results import ResultError, find_id, load_possible
 from .server_socket import ask_server, server_socket
 from .table import Table
@@ -44,23 +45,13 @@ class Shell(TrainShell, Protocol):
         """Make a function a magic of this name."""
 
 
-def stop_copies_in_log() -> None:
-    """Let the log of a job have the output of programs once; do nothing in other kernels.
-
-    What a program of a cell writes, ipykernel shows under the cell, and copies to the kernel's own standard output as
-    well. In a job that is the log, into which the runner writes what is shown.
-    """
-    if "GQ_RUN_DIR" not in os.environ:
-        return
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(getattr(stream, "_original_stdstream_copy", None), int):
-            # The former file stays open: ipykernel logs to it.
-            vars(stream)["_original_stdstream_copy"] = os.open(os.devnull, os.O_WRONLY)
-
-
 def load_ipython_extension(shell: Shell) -> None:
     """Add the magics and the hint to a shell; IPython calls this once."""
-    stop_copies_in_log()
+    if is_job_kernel():
+        keep_last_words()
+        streams = KernelStreams(shell)
+        shell.events.register("pre_run_cell", streams.begin_cell)
+        shell.events.register("post_run_cell", streams.wait_for_output)
 
     def gq_load(line: str) -> None:
         """Load variables that a job brought back: %gq_load JOB [NAME ...]; without names, all of them.
@@ -104,15 +95,32 @@ def load_ipython_extension(shell: Shell) -> None:
 
 
 def hint_at_job(executed: ExecutedCell) -> None:
-    """Print where the missing name of a NameError is to be had, or why a job of the user could not bring it back."""
+    """Print which job has brought back the missing name of a NameError, or why a job of the user could not.
+
+    Does nothing for other errors, or if the server knows of no such job or does not answer in time.
+    """
     error, socket = executed.error_in_exec, server_socket()
     name = getattr(error, "name", None)
     if socket is None or not isinstance(error, NameError) or not isinstance(name, str):
         return
     status, body = ask_server(socket, ["names", name], {}, HINT_TIMEOUT)
     if status == 200:
-        found = json.loads(body)
-        way = f"has brought {name} back. Load it with: %gq_load {found['job']} {name}"
-        if found.get("reason"):
-            way = f"could not bring {name} back. {found['reason']}"
-        sys.stderr.write(f"The job {found['title']!r} {way}\n")
+        sys.stderr.write(describe_hint(name, json.loads(body)))
+
+
+def describe_hint(name: str, found: Mapping[str, object]) -> str:
+    """Return the hint after a NameError: which job has brought the name back, or could not, and which newer one may.
+
+    `found` is the answer to `GET /names/<name>` of `lab/kernel_socket.py`, parsed.
+    """
+    lines = []
+    if found["job"] and found.get("reason"):
+        lines.append(f"The job {found['title']!r} could not bring {name} back. {found['reason']}\n")
+    elif found["job"]:
+        way = f"Load it with: %gq_load {found['job']} {name}"
+        lines.append(f"The job {found['title']!r} has brought {name} back. {way}\n")
+    newer = found.get("newer")  # an earlier release of the server does not send it
+    if isinstance(newer, dict):
+        lines.append(f"The {'newer ' if lines else ''}job {newer['title']!r} brings {name} back when it is done; ")
+        lines.append(f"it is {newer['phase']} now.\n")
+    return "".join(lines)

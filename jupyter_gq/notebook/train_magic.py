@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import shlex
 import threading
 import uuid
 import warnings
 from collections.abc import Mapping
 from typing import NoReturn, Protocol, cast
 
-from jupyter_gq.domain.phases import ENDED
+from jupyter_gq.domain.phases import ENDED, omit_state
+from jupyter_gq.domain.plain_text import split_options
 
 from .handle import Job, JobFailed, wait_until
-from .job_options import add_job_options, read_job_options
+from .job_options import add_also_option, add_job_options, add_returns_option, read_job_options
 from .jobs import in_job
 from .results import ResultError, load_possible
 from .server import JobError, find_folder, find_kernel_id, find_server
@@ -23,7 +23,7 @@ from .table import Table
 
 #: Seconds between two looks at a job whose line is kept up to date.
 INTERVAL = 2.0
-_LISTED = ("id", "phase", "name", "queue", "gpus", "sentence")
+_LISTED = ("id", "phase", "name", "queue", "gpus")
 #: The phases of jobs that have not ended, in the order of the list.
 _PHASES = ("running", "starting", "pausing", "cancelling", "paused", "waiting")
 #: Method of an error that returns the lines which IPython shows of it. The error of a cell that waited for its own job
@@ -81,7 +81,7 @@ class UsageParser(argparse.ArgumentParser):
     def parse(self, line: str) -> argparse.Namespace | None:
         """Return the options in a line; print the help and return None if the line asks for it."""
         try:
-            words = shlex.split(line)
+            words = split_options(line)
         except ValueError as error:
             self.error(f"The line cannot be read: {error}.")
         if "--help" in words or "-h" in words:
@@ -149,10 +149,15 @@ def list_jobs(line: str) -> Table | None:
     except JobError as error:
         raise UsageError(str(error)) from None
     jobs.sort(key=_rank)  # the sort is stable: newest first within a rank
-    rows = [[job.get(field) for field in _LISTED] for job in jobs if options.all or job.get("phase") not in ENDED]
+    rows = [_make_row(job) for job in jobs if options.all or job.get("phase") not in ENDED]
     return Table(
         ["Job", "State", "Name", "Queue", "GPUs", "Reason"], rows, "You have no jobs." if options.all else _NO_JOBS
     )
+
+
+def _make_row(job: Mapping[str, object]) -> list[object]:
+    """Return the fields of a job for the list; its sentence does not repeat its state."""
+    return [*map(job.get, _LISTED), omit_state(str(job.get("sentence") or ""), str(job.get("phase")))]
 
 
 def _rank(job: Mapping[str, object]) -> int:
@@ -167,14 +172,8 @@ def _make_train_parser() -> UsageParser:
         description="Send this cell to a training queue. The cells that ran before it in this kernel run first.",
     )
     add_job_options(parser, named_after="notebook")
-    parser.add_argument("--returns", default="", metavar="NAMES", help="variables to bring back, such as model,loss")
-    parser.add_argument(
-        "--also",
-        action="append",
-        default=[],
-        metavar="PATTERN",
-        help="take files along that the cells do not name, such as '*.yaml' or conf/; may be repeated",
-    )
+    add_returns_option(parser)
+    add_also_option(parser)
     parser.add_argument(
         "--secret", action="append", default=[], metavar="NAME", help="stored secret that it has; may be repeated"
     )
@@ -204,7 +203,7 @@ def _send(shell: Shell, options: argparse.Namespace, cell: str) -> Job:
         "code": asked["content"]["code"],
         "cell_id": asked.get("metadata", {}).get("cellId") or "",
         "replay": not options.no_replay,
-        "returns": _read_names(options.returns),
+        "returns": options.returns,
         "software": options.software,
         "secrets": options.secret,
         "file_patterns": options.also,
@@ -245,7 +244,7 @@ def _follow_beside(job: Job, line: Line) -> None:
         line.update({"text/plain": f"{job.id}: {error}"}, raw=True)
 
 
-def _wait(shell: Shell, job: Job, line: Line, returns: str) -> None:
+def _wait(shell: Shell, job: Job, line: Line, returns: list[str]) -> None:
     """Wait for the job, print its outputs, and assign what it returns; raise `JobFailed` if it did not succeed."""
     try:
         _follow(job, line)
@@ -263,9 +262,8 @@ def _wait(shell: Shell, job: Job, line: Line, returns: str) -> None:
         raise
     print(logs)  # noqa: T201
     _tell_files(job)
-    names = _read_names(returns)
-    if names:
-        values, reasons = load_possible(job.id, names)
+    if returns:
+        values, reasons = load_possible(job.id, returns)
         shell.push(values)
         if reasons:
             raise JobError("\n".join(reasons))
@@ -280,8 +278,3 @@ def _tell_files(job: Job) -> None:
             shown = ", ".join(paths[:_MOST_FILES])
             more = f" and {len(paths) - _MOST_FILES} more" if len(paths) > _MOST_FILES else ""
             print(f'Files of the job: {shown}{more}. jupyter_gq.job("{job.id}").download() copies them here.')  # noqa: T201
-
-
-def _read_names(returns: str) -> list[str]:
-    """Return the names of variables in the option `--returns`."""
-    return [name.strip() for name in returns.split(",") if name.strip()]

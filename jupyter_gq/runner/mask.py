@@ -31,6 +31,11 @@ class Mask:
         #: Longest first: a value that contains another is hidden as a whole.
         self._values = sorted(hidden, key=lambda value: (-len(value), value))
 
+    @property
+    def longest(self) -> int:
+        """The most characters of a value; 0 without values."""
+        return max(map(len, self._values), default=0)
+
     def hide(self, text: str) -> str:
         """Return the text with each value replaced."""
         for value in self._values:

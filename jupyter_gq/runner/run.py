@@ -47,6 +47,7 @@ from .result import (
     describe_kernel_exit,
     describe_missing_reply,
     hide_secrets,
+    locate_cell,
 )
 
 T = TypeVar("T")
@@ -76,6 +77,8 @@ UNDELIVERED_SENTENCE = (
 RESULT_RESERVE, END_RESERVE = 1.0, 3.0
 #: Seconds that the kernel may take to save the variables that the job returns.
 SAVE_TIMEOUT = 600.0
+#: What a log calls the ends of a run, as the panel does.
+OUTCOME_WORDS = {"SUCCEEDED": "Done.", "FAILED": "Failed.", "PAUSED": "Paused."}
 #: What divides the outputs of two runs of a job; see docs/decisions/0269-divide-the-outputs-of-two-runs.md.
 STARTED_AGAIN = "The job started again here; what follows is from run {run}."
 UNFINISHED = "The job did not reach its end, so its variables were not saved."
@@ -113,12 +116,13 @@ class Run:
         """Run the cells until they end, fail or are stopped; return the exit status of the process, 1 for a failure.
 
         Also ends the kernel, writes the notebook, delivers the outputs, and writes the result. A success becomes a
-        failure if the disk refuses, or if outputs would be lost with an ephemeral folder (PAUSED after a stop).
+        failure if the disk fails, or if outputs would be lost with an ephemeral folder (PAUSED after a stop). On a
+        full disk it stays a success, with a sentence that outputs may be missing.
         """
         self._job.stop.set_listener(self._wake_on_stop)
         result = hide_secrets(await self._run_until_end(), self._mask)
         self._shipper.end_log_line()
-        log.info("%s %s", result.outcome, result.sentence)
+        log.info("%s %s", OUTCOME_WORDS[result.outcome], result.sentence)
         if result.outcome == "PAUSED":
             self._shipper.emit([{"op": "run", "state": "pause"}])
         await shut_down(self.kernel, self._connection, self._limit_to_deadline(KERNEL_STOP_TIMEOUT))
@@ -234,6 +238,7 @@ class Run:
             self._shipper.emit([{"op": "run", "state": "start"}])
             self._restore_earlier_outputs()
             self._connection, self._shown.language = await connecting
+            self.kernel.last_words.hold_pipes(self.kernel.process.pid)
             self._shipper.emit([{"op": "run", "state": "ready", "language": self._shown.language}])
             await load_variables(self._connection, self.kernel, self._job.folder, self._job.bundle)
         except KernelError as error:
@@ -328,6 +333,7 @@ class Run:
             self._target = cell
         else:
             self._replays += 1
+        self._shipper.log_cell(self._mask.hide(locate_cell(self._job.bundle.cells, cell)))
         self._shipper.emit([{**about, "state": "start", "execution_count": None}])
         if self._recorder.outputs(cell.id):  # an earlier run left them
             self._divide_outputs(cell)

@@ -87,6 +87,8 @@ class Warn:
     expire_at: Instant
     by: str | None
     sentence: str
+    #: Whether the sentence says that the share is lent and nothing is lost.
+    lends: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

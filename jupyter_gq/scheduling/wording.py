@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import ceil
 
-from jupyter_gq.domain.amount import GIB, ONE_CORE, ONE_GPU, format_cpus, format_gpus
+from jupyter_gq.domain.amount import GIB, ONE_CORE, ONE_GPU, HostResource, format_cpus, format_gpus
 from jupyter_gq.domain.mentions import mention
 from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.queue import BUILD_ROOT
@@ -96,14 +96,19 @@ def describe_duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
-def describe_host_amount(which: int, amount: int) -> str:
-    """Return an amount of host resources in words: CPU (`which` 0, in thousandths of a core) or memory (1, in MiB)."""
-    return describe_cores(amount) if which == 0 else describe_memory(amount)
+def describe_host_amount(resource: HostResource, amount: int) -> str:
+    """Return an amount of a host resource, in thousandths of a core or MiB, such as "8 CPU cores" or "512 GiB"."""
+    return describe_cores(amount) if resource is HostResource.CPU else describe_memory(amount)
 
 
-def describe_host_limit(queue: str, which: int, amount: int) -> str:
-    """Return a clause about a limit of CPU (`which` 0) or memory (1): "the limit of vision is 512 GiB of memory"."""
-    return f"the limit of {queue} is {describe_host_amount(which, amount)}{' of memory' if which == 1 else ''}"
+def name_host_amount(resource: HostResource, amount: int) -> str:
+    """Return an amount with the name of its host resource, such as "8 CPU cores" or "512 GiB of memory"."""
+    return describe_host_amount(resource, amount) + (" of memory" if resource is HostResource.MEMORY else "")
+
+
+def describe_host_limit(queue: str, resource: HostResource, amount: int) -> str:
+    """Return a clause about a limit of a queue, such as "the limit of vision is 512 GiB of memory"."""
+    return f"the limit of {queue} is {name_host_amount(resource, amount)}"
 
 
 def describe_remaining_time(seconds: float) -> str:

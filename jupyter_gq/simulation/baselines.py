@@ -66,8 +66,8 @@ class Fifo:
 class PooledFifo(Fifo):
     """A baseline policy: jobs of all queues start in order of submission, from one set of GPUs."""
 
-    def __init__(self, milli: int, *, backfill: bool = False) -> None:
-        super().__init__({"": milli}, backfill=backfill)
+    def __init__(self, milli: int) -> None:
+        super().__init__({"": milli})
 
     def line(self, job: TraceJob) -> str:
         """Return the name of the only line."""

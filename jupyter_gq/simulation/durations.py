@@ -78,12 +78,12 @@ class Durations:
                 return Seconds(runs.sorted[len(runs.sorted) // 2])
         return None
 
-    def expected(self, workload: Workload, elapsed: Seconds, part: float = 0.5) -> Seconds:
+    def expected(self, workload: Workload, elapsed: Seconds) -> Seconds:
         """Return for how many seconds the workload runs in all, given that it has run for `elapsed` seconds.
 
-        The owner's estimate counts first, unless that time is over. The next to count is the quantile `part` (0.5 = the
-        median) of the most similar history with enough runs longer than `elapsed`. Without either, the workload is
-        expected to run as long again, and for a minute at least.
+        The owner's estimate counts first, unless that time is over. The next to count is the median of the most
+        similar history with enough runs longer than `elapsed`. Without either, the workload is expected to run as long
+        again, and for a minute at least.
         """
         if workload.estimate is not None and workload.estimate > elapsed:
             return workload.estimate
@@ -91,7 +91,7 @@ class Durations:
             runs = self._histories(key).get(key)
             longer = runs.longer_than(elapsed) if runs is not None else []
             if len(longer) >= ENOUGH:
-                return Seconds(longer[min(len(longer) - 1, int(part * len(longer)))])
+                return Seconds(longer[len(longer) // 2])
         return Seconds(max(2 * elapsed, elapsed + 60))
 
     def _histories(self, key: Key) -> dict[Key, _Runs]:

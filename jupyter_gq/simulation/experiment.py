@@ -141,14 +141,13 @@ def pooled(
     quotas: Mapping[str, MilliGpu],
     pool: Pool,
     *,
-    backfill: bool = False,
     watch: Watch | None = None,
 ) -> ReplayResult:
     """Replay the jobs in one line on all GPUs of the pool, and return the figures.
 
     There are no quotas, jobs start in order, and GPUs are shared by the thousandth. `quotas` are only measured.
     """
-    policy = PooledFifo(pool.milli, backfill=backfill)
+    policy = PooledFifo(pool.milli)
     return _measure(jobs, policy, scaled(quotas, pool.milli), pool.milli, Costs(), watch)
 
 

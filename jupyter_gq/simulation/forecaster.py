@@ -1,7 +1,7 @@
 """The forecasts that users were told, and what is learnt from how they turned out."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jupyter_gq.domain.amount import Instant, Seconds
 
@@ -62,6 +62,11 @@ class Forecaster:
         if stated is not None:
             self._calibration.add(stated.expected, Seconds(max(0.0, at - stated.at)), stated.range)
         return stated
+
+    def move(self, seconds: float) -> None:
+        """Move the forecasts of waits that last by a jump of the clock, which is then no part of the waits."""
+        moved = {name: replace(each, at=Instant(each.at + seconds)) for name, each in self.stated.items()}
+        self.stated.update(moved)
 
     def forget_withdrawn(self, workload: str) -> None:
         """Forget the forecast of a wait that ended without a start; nothing is learnt."""

@@ -10,6 +10,8 @@ Rules
 - Nothing is lost: a restore into a database that holds something makes a backup of that first, in the transaction that
   replaces it. Nobody else can write between the two.
 - Named database: an error names the database or file that failed, and says what to do.
+- Another backup may follow: a setting tells the service of a restore, so that it deletes no contents outside the
+  database for a while; see `controller.loop.orphaned_contents`.
 - Recorded: the audit log of the database says who made a backup of it, and who put which backup back.
 
 See docs/decisions/0077-back-up-into-one-sqlite-file.md.
@@ -28,12 +30,15 @@ from jupyter_gq.domain.audit import AuditEntry
 from jupyter_gq.domain.errors import AdminError, DamagedDatabase, JupyterGQError, StorageFull
 
 from .address import expect_file
+from .codec import decode_json, encode_json
 from .copying import copy_rows, delete_rows, describe_contents, unlimited
 from .engine import make_sqlite_url, parse_url
 from .failures import told_file_size_limit
+from .outside import CLAIMS, OWNER, RESTORED, RESTORED_HELD
 from .reachability import has_content
 from .rows import add_audit_entries
 from .schema import expect_known, revision
+from .statements import put_setting, setting_by_name
 from .transactions import Transactions
 
 #: Bytes of a backup that are copied at a time.
@@ -75,10 +80,20 @@ def restore(file: Path, url: str, *, kept: Path | None = None, audit: Sequence[A
     with _opened(file) as backup, _removed_on_failure(url), closing(Transactions(url)) as database:
         with backup.snapshot() as reading, database.exclusive() as writing, unlimited(writing):
             _keep(writing, kept, database.place)
+            claims = _read_claims(writing)
             delete_rows(writing)
             copied = copy_rows(reading, writing)
+            put_setting(writing, {"name": RESTORED, "value": encode_json({RESTORED_HELD: 0.0})})
+            if claims:  # the database stays the same one for the contents outside it
+                put_setting(writing, {"name": OWNER, "value": encode_json({CLAIMS: [*_read_claims(writing), *claims]})})
             add_audit_entries(writing, audit)
         return copied
+
+
+def _read_claims(connection: sa.Connection) -> list[str]:
+    """Return the claims of a database on the contents outside it."""
+    document = setting_by_name(connection, OWNER)
+    return [] if document is None else list(decode_json(document)[CLAIMS])
 
 
 def _keep(connection: sa.Connection, kept: Path | None, place: str) -> None:

@@ -111,7 +111,7 @@ def _open_postgresql(url: sa.URL, program: str) -> sa.Engine:
         hide_parameters=True,  # otherwise an error would quote what was to be written
         pool_pre_ping=True,  # so a restart of the server between two statements causes no error
         pool_size=4,
-        max_overflow=8,
+        max_overflow=12,
         pool_timeout=_CONNECT,
         pool_use_lifo=True,
         connect_args={"connect_timeout": _CONNECT, "application_name": program, **_KEEPALIVE},
@@ -135,9 +135,12 @@ def _prepare_postgresql(connection: "psycopg.Connection[tuple[object, ...]]", _r
 def _create_private(path: Path) -> None:
     """Create the file and its folder if they are missing, and let only their owner read them.
 
-    Raises `AdminError` if the disk refuses.
+    Raises `AdminError` if the path leads to something else than a file, or if the disk refuses.
     """
     try:
+        # Before the mode is set: without it for others, a folder such as / would stop the machine.
+        if path.exists() and not path.is_file():
+            raise AdminError(f"The database {path} is no file. Name one in the URL, such as sqlite:////srv/gq.sqlite.")
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileExistsError):
             # SQLite gives -wal and -shm the mode of the file itself.
@@ -148,7 +151,10 @@ def _create_private(path: Path) -> None:
 
 
 def _prepare_sqlite(connection: "sqlite3.Connection", _record: object) -> None:
-    for pragma in (f"busy_timeout={BUSY_MS}", "journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+    connect = (f"busy_timeout={BUSY_MS}", "journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON")
+    # Deleted outputs and earlier settings are overwritten: free pages go into copies of the file. Only some builds of
+    # SQLite do so by themselves. See docs/decisions/0475-overwrite-what-is-deleted-and-do-not-vacuum.md.
+    for pragma in (*connect, "secure_delete=ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 

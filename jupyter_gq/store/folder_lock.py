@@ -39,7 +39,8 @@ def lock_folder(
     try:
         _wait_for_lock(file, folder, timeout, sleep)
         os.ftruncate(file, 0)
-        os.write(file, str(os.getpid()).encode())
+        with contextlib.suppress(OSError):  # on a full disk the lock works too, and only does not say who holds it
+            os.write(file, str(os.getpid()).encode())
         yield
     finally:
         os.close(file)

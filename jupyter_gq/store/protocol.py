@@ -34,6 +34,8 @@ from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 
+from .outside import Content
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
@@ -186,6 +188,10 @@ class Store(Protocol):
         """Return at most `limit` final records that were submitted before that time, with ids above `after`, by id."""
         ...
 
+    def finished_owners(self, kind: Kind) -> Mapping[str, str]:
+        """Return the owner of each final record of that kind, by its id, also of records that cannot be read."""
+        ...
+
     def owners_of_finished(self, kind: Kind) -> frozenset[str]:
         """Return the owners of all final records of that kind."""
         ...
@@ -221,6 +227,10 @@ class Store(Protocol):
 
     def output_size(self, workload: str) -> OutputSize:
         """Return the size of a workload's stored output."""
+        ...
+
+    def kept_size(self, workload: str) -> int:
+        """Return the bytes of a workload's output and files together; parts of files do not count."""
         ...
 
     def last_seqs(self, workloads: Sequence[str]) -> Mapping[str, int]:
@@ -274,12 +284,16 @@ class Store(Protocol):
         """Remove all files of a workload; no error if there are none."""
         ...
 
-    def put_parts(self, owner: str, contents: Mapping[str, bytes], now: Instant) -> None:
+    def put_parts(self, owner: str, contents: Mapping[str, Content], now: Instant) -> None:
         """Insert or replace parts of an owner's files, by the SHA-256 of their content, as hex."""
         ...
 
     def want_parts(self, owner: str, digests: Sequence[str], now: Instant) -> frozenset[str]:
         """Return the digests of the parts that the owner has, and record that the owner wants all of them `now`."""
+        ...
+
+    def find_parts(self, owner: str, digests: Sequence[str], names: frozenset[str]) -> frozenset[str]:
+        """Return those of the `digests` of the owner's parts whose content is in one of the objects `names`."""
         ...
 
     def parts_size(self, owner: str) -> int:
@@ -301,12 +315,19 @@ class Store(Protocol):
         """
         ...
 
-    def part(self, owner: str, digest: str) -> bytes | None:
+    def part(self, owner: str, digest: str) -> Content | None:
         """Return the content of a part of an owner; None if there is no such part."""
         ...
 
-    def parts(self, workload: str, start: int, page: PageSize) -> tuple[bytes, ...]:
-        """Return one page of the parts of a workload from place `start` on, in order; empty after the last one."""
+    def parts(self, workload: str, start: int, page: PageSize) -> tuple[Content, ...]:
+        """Return one page of the parts of a workload from place `start` on, in order; empty after the last one.
+
+        `page.size` counts the bytes of contents that are outside the database too.
+        """
+        ...
+
+    def outside_names(self) -> frozenset[str]:
+        """Return the names of all objects outside the database that have the content of a part or a bundle."""
         ...
 
     def delete_unused_parts(self, wanted_before: Instant, most: PageSize = PARTS_DELETED) -> int:

@@ -15,6 +15,7 @@ from jupyter_gq.domain.workload import Kind
 from . import statements
 from .codec import decode_json, encode_json
 from .engine import COMMAND
+from .outside import Content, decode_content, encode_content, size_of
 from .protocol import NO_SETTINGS, PARTS_DELETED, NewEvent, OutputPiece, OutputSize, PageSize, Record, StoredEvent
 from .rows import RowDecoder, add_audit_entries, row_of
 from .transactions import Transactions
@@ -132,6 +133,11 @@ class SqlStore:
                 after = rows[-1].id
             return tuple(found)
 
+    def finished_owners(self, kind: Kind) -> dict[str, str]:
+        """Return the owner of each final record of that kind, by its id, also of records that cannot be read."""
+        with self._database.read() as connection:
+            return dict(statements.finished_owners(connection, kind))
+
     def owners_of_finished(self, kind: Kind) -> frozenset[str]:
         """Return the owners of all final records of that kind."""
         with self._database.read() as connection:
@@ -191,6 +197,11 @@ class SqlStore:
         with self._database.read() as connection:
             pieces, size = statements.output_size(connection, workload)
         return OutputSize(pieces=pieces, size=size)
+
+    def kept_size(self, workload: str) -> int:
+        """Return the bytes of a workload's output and files together; parts of files do not count."""
+        with self._database.read() as connection:
+            return statements.kept_size(connection, workload)
 
     def last_seqs(self, workloads: Sequence[str]) -> dict[str, int]:
         """Return the highest stored sequence number of each workload's output; 0 if there is none."""
@@ -269,11 +280,14 @@ class SqlStore:
         with self._database.write() as connection:
             statements.delete_files(connection, workload)
 
-    def put_parts(self, owner: str, contents: Mapping[str, bytes], now: Instant) -> None:
+    def put_parts(self, owner: str, contents: Mapping[str, Content], now: Instant) -> None:
         """Insert or replace parts of an owner's files, by the SHA-256 of their content, as hex."""
         self._database.require_room()
         rows = [
-            {"owner": owner, "digest": digest, "size": len(content), "wanted_at": now, "content": content}
+            {
+                **{"owner": owner, "digest": digest, "wanted_at": now},
+                **{"size": size_of(content), "content": encode_content(content)},
+            }
             for digest, content in contents.items()
         ]
         with self._database.write() as connection:
@@ -287,6 +301,14 @@ class SqlStore:
                 known.update(statements.known_parts(connection, owner, portion))
                 statements.touch_parts(connection, owner, portion, now)
             return frozenset(known)
+
+    def find_parts(self, owner: str, digests: Sequence[str], names: frozenset[str]) -> frozenset[str]:
+        """Return those of the `digests` of the owner's parts whose content is in one of the objects `names`."""
+        wanted, found = {name.encode("ascii") for name in names}, dict[str, bytes]()
+        with self._database.read() as connection:
+            for portion in _portions(digests):
+                found |= statements.part_contents(connection, owner, portion)
+        return frozenset(digest for digest, content in found.items() if content in wanted)
 
     def parts_size(self, owner: str) -> int:
         """Return the size in bytes of all parts of an owner together."""
@@ -319,15 +341,22 @@ class SqlStore:
                 _add_part_uses(connection, workload, owner, places)
             return missing
 
-    def part(self, owner: str, digest: str) -> bytes | None:
+    def part(self, owner: str, digest: str) -> Content | None:
         """Return the content of a part of an owner; None if there is no such part."""
         with self._database.read() as connection:
-            return statements.part_by_digest(connection, owner, digest)
+            found = statements.part_by_digest(connection, owner, digest)
+            return None if found is None else decode_content(*found)
 
-    def parts(self, workload: str, start: int, page: PageSize) -> tuple[bytes, ...]:
+    def parts(self, workload: str, start: int, page: PageSize) -> tuple[Content, ...]:
         """Return one page of the parts of a workload from place `start` on, in order; empty after the last one."""
         with self._database.read() as connection:
-            return tuple(row.content for row in statements.read_parts(connection, workload, start, page))
+            rows = statements.read_parts(connection, workload, start, page)
+            return tuple(decode_content(row.content, row.size) for row in rows)
+
+    def outside_names(self) -> frozenset[str]:
+        """Return the names of all objects outside the database that have the content of a part or a bundle."""
+        with self._database.read() as connection:
+            return frozenset(name.decode("ascii") for name in statements.outside_names(connection))
 
     def delete_unused_parts(self, wanted_before: Instant, most: PageSize = PARTS_DELETED) -> int:
         """Delete parts that no workload has and that nobody has wanted since that time; return their number.

@@ -7,6 +7,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from jupyter_gq.domain.audit import AuditFilter
 
+from .outside import LEAST_OUTSIDE, OUTSIDE_BUNDLE
 from .protocol import PageSize
 from .tables import audit_entries, events, files, leadership, outputs, part_uses, parts, settings, workloads
 
@@ -73,10 +74,16 @@ def newest_workloads(
 
 def finished_workloads(connection: sa.Connection, submitted_before: float, after: str, limit: int) -> Sequence[Row]:
     """Return at most `limit` rows of final workloads, submitted before that time and with ids above `after`, by id."""
-    query = sa.select(workloads).where(
-        workloads.c.final.is_(True), workloads.c.submitted_at < submitted_before, workloads.c.id > after
-    )
+    # Only the condition on the ids can use an index: with any other, SQLite would sort all final workloads each time.
+    final, submitted_at = workloads.c.final.is_not(False), workloads.c.submitted_at + 0
+    query = sa.select(workloads).where(final, submitted_at < submitted_before, workloads.c.id > after)
     return connection.execute(query.order_by(workloads.c.id).limit(limit)).all()
+
+
+def finished_owners(connection: sa.Connection, kind: str) -> Mapping[str, str]:
+    """Return the owner of each final workload of that kind, by the workload's id; no document is read."""
+    query = sa.select(workloads.c.id, workloads.c.owner).where(workloads.c.final.is_(True), workloads.c.kind == kind)
+    return {row.id: row.owner for row in connection.execute(query)}
 
 
 def owners_of_finished(connection: sa.Connection, kind: str) -> Sequence[str]:
@@ -131,11 +138,24 @@ def outputs_after(connection: sa.Connection, workload: str, after: int, page: Pa
     return _read_page(connection, query, page, lambda row: len(row.payload))
 
 
+def _length(connection: sa.Connection, content: sa.Column[bytes] | sa.Column[str]) -> sa.Function[int]:
+    """Return the bytes of a content or of ASCII text; PostgreSQL would read all of a text to count its characters."""
+    is_postgresql = connection.dialect.name == "postgresql"
+    return sa.func.octet_length(content) if is_postgresql else sa.func.length(content)
+
+
 def output_size(connection: sa.Connection, workload: str) -> tuple[int, int]:
     """Return the number of pieces of a workload's output, and their size in bytes; their text is ASCII."""
-    size = sa.func.coalesce(sa.func.sum(sa.func.length(outputs.c.payload)), 0)
+    size = sa.func.coalesce(sa.func.sum(_length(connection, outputs.c.payload)), 0)
     row = connection.execute(sa.select(sa.func.count(), size).where(outputs.c.workload == workload)).one()
     return int(row[0]), int(row[1])
+
+
+def kept_size(connection: sa.Connection, workload: str) -> int:
+    """Return the bytes of a workload's output and files together."""
+    size = sa.func.coalesce(sa.func.sum(_length(connection, files.c.content)), 0)
+    kept = connection.execute(sa.select(size).where(files.c.workload == workload)).scalar_one()
+    return output_size(connection, workload)[1] + int(kept)
 
 
 def add_events(connection: sa.Connection, rows: Sequence[Values]) -> Sequence[int]:
@@ -241,6 +261,12 @@ def known_parts(connection: sa.Connection, owner: str, digests: Sequence[str]) -
     return {row.digest: row.size for row in connection.execute(query)}
 
 
+def part_contents(connection: sa.Connection, owner: str, digests: Sequence[str]) -> Mapping[str, bytes]:
+    """Return what the rows of the owner's parts with these digests hold; `digests` must fit one statement."""
+    query = sa.select(parts.c.digest, parts.c.content).where(parts.c.owner == owner, parts.c.digest.in_(digests))
+    return {row.digest: row.content for row in connection.execute(query.where(parts.c.size >= LEAST_OUTSIDE))}
+
+
 def touch_parts(connection: sa.Connection, owner: str, digests: Sequence[str], now: float) -> None:
     """Record that the owner wants these parts at the time `now`; `digests` must fit one statement."""
     named = sa.update(parts).where(parts.c.owner == owner, parts.c.digest.in_(digests))
@@ -264,10 +290,11 @@ def delete_result_uses(connection: sa.Connection, workload: str) -> None:
     connection.execute(sa.delete(part_uses).where(part_uses.c.workload == workload, part_uses.c.place < 0))
 
 
-def part_by_digest(connection: sa.Connection, owner: str, digest: str) -> bytes | None:
-    """Return the content of a part of an owner; None if there is no such part."""
-    query = sa.select(parts.c.content).where(parts.c.owner == owner, parts.c.digest == digest)
-    return connection.execute(query).scalar_one_or_none()
+def part_by_digest(connection: sa.Connection, owner: str, digest: str) -> tuple[bytes, int] | None:
+    """Return what the row of an owner's part holds, and the size of the part; None if there is no such part."""
+    query = sa.select(parts.c.content, parts.c.size).where(parts.c.owner == owner, parts.c.digest == digest)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else (row.content, row.size)
 
 
 def read_parts(connection: sa.Connection, workload: str, start: int, page: PageSize) -> Sequence[Row]:
@@ -276,6 +303,15 @@ def read_parts(connection: sa.Connection, workload: str, start: int, page: PageS
     query = sa.select(parts.c.content, parts.c.size).select_from(part_uses).join(parts, same)
     query = query.where(part_uses.c.workload == workload, part_uses.c.place >= start).order_by(part_uses.c.place)
     return _read_page(connection, query, page, lambda row: row.size)
+
+
+def outside_names(connection: sa.Connection) -> Sequence[bytes]:
+    """Return the names of all objects outside the database that rows of parts and of files name."""
+    of_parts = sa.select(parts.c.content).where(
+        parts.c.size >= LEAST_OUTSIDE, _length(connection, parts.c.content) < LEAST_OUTSIDE
+    )
+    of_files = sa.select(files.c.content).where(files.c.name == OUTSIDE_BUNDLE)
+    return connection.execute(sa.union_all(of_parts, of_files)).scalars().all()
 
 
 def delete_unused_parts(connection: sa.Connection, wanted_before: float, most: PageSize) -> int:

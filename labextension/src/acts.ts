@@ -4,7 +4,8 @@ import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
-import { describeError } from './client';
+import { describeError, isMissing } from './client';
+import { describeUnknown } from './jobs';
 import { fitToast } from './toasts';
 import type { ITraining } from './tokens';
 import { readJobId } from './tokens';
@@ -20,7 +21,7 @@ export async function actOnJob<T>(
   try {
     const job = await training.findJob(readJobId(args));
     if (job === null) {
-      throw new Error(trans.__('The scheduler no longer knows this job.'));
+      throw new Error(describeUnknown(trans));
     }
     return await act(job);
   } catch (reason) {
@@ -40,6 +41,26 @@ export async function changeJob(training: ITraining, id: string, change: JobChan
 /** Cancel a job, and show the answer at once. */
 export async function cancelJob(training: ITraining, id: string): Promise<void> {
   await training.recordAnswer(training.client.cancelJob(id), job => [job]);
+}
+
+/** Delete a job that has ended, and take it out of the lists; another page may have deleted the job before. */
+export async function deleteJob(training: ITraining, id: string, trans: TranslationBundle): Promise<void> {
+  try {
+    await training.client.deleteJob(id);
+  } catch (reason) {
+    if (!isMissing(reason)) {
+      throw reason;
+    }
+    if (!(await training.client.getJob(id).then(() => false, isMissing))) {
+      // A service of an older release knows the job, and answers 404 because it cannot delete.
+      throw new Error(
+        trans.__(
+          'The GPU scheduler is older than this page and cannot delete jobs. Ask your administrator to update it.'
+        )
+      );
+    }
+  }
+  training.forgetJob(id);
 }
 
 /** Cancel jobs without asking; return whether none was refused. Refusals are shown in one notification. */

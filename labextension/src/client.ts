@@ -7,6 +7,7 @@ import { DisposableDelegate } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
+import { isLost, LOGGED_OUT, readProblem, STOPPED_OR_LOGGED_OUT } from './hub';
 import type {
   Announcement,
   CancelledJobs,
@@ -36,6 +37,7 @@ import type {
   QueueList,
   QueueView,
   ResultPath,
+  SameFile,
   SendRequest,
   SentSweep,
   ServerStatus,
@@ -49,6 +51,9 @@ const GROUP_PAGE = 500;
 /** Milliseconds after which a request without an answer counts as slow: people wonder after three seconds. */
 export const PATIENCE = 2500;
 
+/** Seconds between two clocks that count: a server writes whole seconds, and its answers take a while. */
+const LEAST_SKEW = 60;
+
 /** A request that was answered with a problem, or could not be sent. `status` is 0 if there was no answer. */
 export class RequestError extends Error {
   constructor(
@@ -60,6 +65,13 @@ export class RequestError extends Error {
     super(problem.message);
     this.name = 'RequestError';
   }
+}
+
+/** Return whether a request failed because the service does not know what it names, or no more. */
+export function isMissing(reason: unknown): boolean {
+  return (
+    reason instanceof RequestError && reason.status === 404 && reason.problem.code !== 'extension_missing'
+  );
 }
 
 /** A place in the log of a task: a byte, and the number of the line that begins there. */
@@ -86,6 +98,19 @@ export class Client {
   /** Emitted with true when the first request becomes slow, and with false when none is slow any more. */
   get slowChanged(): ISignal<this, boolean> {
     return this._slowChanged;
+  }
+
+  /** Emitted when a request fails because the user is logged out or the user's server does not run. */
+  get lost(): ISignal<this, Problem> {
+    return this._lost;
+  }
+
+  /**
+   * Seconds since the epoch by the clock of the server, to which all times in its answers belong: that of the browser may
+   * be hours off. A difference of less than a minute is left as it is.
+   */
+  get now(): number {
+    return Date.now() / 1000 + this._ahead;
   }
 
   getStatus(): Promise<ServerStatus> {
@@ -115,6 +140,11 @@ export class Client {
 
   cancelJob(id: string): Promise<JobView> {
     return this._json(`jobs/${encodeURIComponent(id)}`, { method: 'DELETE' });
+  }
+
+  /** Delete a job that has ended, with all that the service keeps of it; return it as it was. */
+  deleteJob(id: string): Promise<JobView> {
+    return this._json(`jobs/${encodeURIComponent(id)}/record`, { method: 'DELETE' });
   }
 
   /** Cancel several jobs; return those that end, and those that could not be cancelled with the reason. */
@@ -159,6 +189,11 @@ export class Client {
   async copyResult(id: string): Promise<string> {
     const answer = await this._post<ResultPath>(`open-result/${encodeURIComponent(id)}`, {});
     return answer.path;
+  }
+
+  /** Return whether two paths of notebooks lead to one file, such as through a link. */
+  async isSameFile(one: string, other: string): Promise<boolean> {
+    return (await this._get<SameFile>('same-file', { one, other })).same;
   }
 
   /** Return the service's forecast for this job if it were sent now; nothing is sent. */
@@ -214,7 +249,21 @@ export class Client {
     if (last.problem !== '') {
       throw new RequestError(response.status, { code: 'copy_ended', message: last.problem, field: null });
     }
+    if ((request.paths ?? []).length === 0) {
+      this._copied.add(id);
+      this._copiedChanged.emit();
+    }
     return last;
+  }
+
+  /** Return whether this page has copied all files of a job beside its notebook. */
+  hasCopied(id: string): boolean {
+    return this._copied.has(id);
+  }
+
+  /** Emitted when all files of a job were copied. */
+  get copiedChanged(): ISignal<this, void> {
+    return this._copiedChanged;
   }
 
   /** Submit a job; return it. Sending the same key again returns the same job. */
@@ -266,7 +315,11 @@ export class Client {
 
   private async _json<T>(path: string, init: RequestInit): Promise<T> {
     const response = await this._request(path, init);
-    return (await response.json()) as T;
+    try {
+      return (await response.json()) as T;
+    } catch {
+      throw this._tellIfLost(new RequestError(response.status, LOGGED_OUT)); // a page to log in, after a redirection
+    }
   }
 
   private async _request(
@@ -288,10 +341,39 @@ export class Client {
     } finally {
       told.dispose();
     }
+    this._readClock(response);
     if (!response.ok) {
-      throw await readError(response);
+      throw await this._tellApart(await readError(response), init);
     }
     return response;
+  }
+
+  private _readClock(response: Response): void {
+    const ahead = (Date.parse(response.headers.get('Date') ?? '') - Date.now()) / 1000;
+    if (!Number.isNaN(ahead)) {
+      this._ahead = Math.abs(ahead) < LEAST_SKEW ? 0 : ahead;
+    }
+  }
+
+  /**
+   * Return the error, or a clearer one if the server may be stopped or the user logged out: the Hub answers both alike,
+   * unless the request only reads. Tells if the connection is lost.
+   *
+   * See docs/decisions/0456-ask-by-a-read-whether-the-server-is-stopped.md.
+   */
+  private async _tellApart(error: RequestError, { method }: RequestInit): Promise<RequestError> {
+    if (error.problem !== STOPPED_OR_LOGGED_OUT || method === undefined) {
+      return this._tellIfLost(error);
+    }
+    const found: unknown = await this.getStatus().catch((reason: unknown) => reason);
+    return found instanceof RequestError && isLost(found.problem) ? found : this._tellIfLost(error);
+  }
+
+  private _tellIfLost(error: RequestError): RequestError {
+    if (isLost(error.problem)) {
+      this._lost.emit(error.problem);
+    }
+    return error;
   }
 
   /** Count a request that begins as slow once its time is over; dispose the result when it is answered. */
@@ -318,6 +400,11 @@ export class Client {
   }
 
   private _slow = 0;
+  /** Seconds that the clock of the server is ahead of that of the browser. */
+  private _ahead = 0;
+  private readonly _copied = new Set<string>();
+  private readonly _copiedChanged = new Signal<this, void>(this);
+  private readonly _lost = new Signal<this, Problem>(this);
   private readonly _slowChanged = new Signal<this, boolean>(this);
 }
 
@@ -364,24 +451,4 @@ async function readError(response: Response): Promise<RequestError> {
   }
   const conflict = Array.isArray(body?.files) ? (body as CopyConflict) : null;
   return new RequestError(response.status, readProblem(response, body), conflict);
-}
-
-/** Return the problem in the body of a response, or one made from its status. */
-function readProblem(response: Response, body: Partial<Problem> | null): Problem {
-  if (body !== null && typeof body.message === 'string' && typeof body.code === 'string') {
-    return { code: body.code, message: body.message, field: body.field ?? null };
-  }
-  if (response.status === 404) {
-    return {
-      code: 'extension_missing',
-      message:
-        'This Jupyter server has no GPU training extension. `pip install jupyter-gq` where the server runs, then restart it.',
-      field: null
-    };
-  }
-  return {
-    code: 'unexpected_answer',
-    message: `The Jupyter server answered ${response.status} ${response.statusText}.`,
-    field: null
-  };
 }

@@ -2,7 +2,7 @@
 
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 
-/** Where a button stands that a closed dialog gives the focus back to: the next Enter there would send once more. */
+/** The place of the button to which a closed dialog gives the focus back: the next Enter there would send once more. */
 const TOOLBAR = '.jp-Toolbar';
 /** The line under a cell, whose buttons go away with the cancel of the job, and the keys of the notebook with them. */
 const LINE = '.jp-gq-status-host';

@@ -2,8 +2,10 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { formatGpus } from './amounts';
-import { formatClock, formatEstimate, formatMinutes, formatSpan, showLocalTimes } from './times';
+import { formatAmount, formatShortAmount } from './amounts';
+import { joinPlace, omitState, showSentence } from './sentences';
+import { formatClock, formatEstimate, formatMinutes, formatSpan } from './times';
+import { ENGLISH } from './translation';
 import type { JobSummary, JobView, NotebookView, QueueView } from './wire';
 
 export type JobPhase = JobSummary['phase'];
@@ -111,17 +113,26 @@ export function lookOf(job: JobSummary, trans: TranslationBundle): IPhaseLook {
   return isHeld ? { word: trans.__('Held'), tone: 'warn', icon: 'pause' } : lookOfPhase(job.phase, trans);
 }
 
-/** Return the word of the button that holds or releases the job. */
+/** Return a sentence about a job that the service does not know for this user. */
+export function describeUnknown(trans: TranslationBundle): string {
+  return trans.__("This job is not known to you here: it may be deleted, or be somebody else's.");
+}
+
+/** Return the word of the button that holds a job, whether it waits or runs, or releases it. */
 export function nameHold(job: JobSummary, trans: TranslationBundle): string {
-  if (job.held_since !== null) {
-    return trans.__('Release');
-  }
-  return isWaiting(job.phase) ? trans.__('Hold') : trans.__('Pause');
+  return job.held_since === null ? trans.__('Hold') : trans.__('Release');
+}
+
+/** Return what the button does that holds or releases the job. */
+export function tellHold(job: JobSummary, trans: TranslationBundle): string {
+  return job.held_since === null
+    ? trans.__('The job does not run until you release it. A running job saves its state first.')
+    : trans.__('The job waits again, at its old place in line.');
 }
 
 /** Return the word of the button that sends a job which has ended once more. */
 export function nameAgain(phase: JobPhase, trans: TranslationBundle): string {
-  return phase === 'failed' ? trans.__('Fix and resend') : trans.__('Send again');
+  return phase === 'failed' ? trans.__('Fix and send again') : trans.__('Send again');
 }
 
 /** Return whether the job can still be cancelled. */
@@ -158,30 +169,20 @@ function compareBySubmission(one: JobSummary, other: JobSummary): number {
   return other.submitted_at - one.submitted_at || (one.id < other.id ? 1 : -1);
 }
 
-/** What the amount of a job is made from. */
-type Sized = Pick<JobSummary, 'gpus' | 'tasks' | 'min_tasks' | 'tasks_now'>;
-
-/** Return the GPUs of a job: "1 GPU", "2 × 0.5 GPU", "3 of 4 tasks × 1 GPU", "2 to 4 tasks × 1 GPU", "CPU only". */
-export function formatAmount(job: Sized, trans: TranslationBundle): string {
-  const gpus = formatGpus(job.gpus, trans);
-  if (job.tasks_now !== null && job.tasks_now < job.tasks) {
-    return trans.__('%1 of %2 tasks × %3', job.tasks_now, job.tasks, gpus);
-  }
-  if (job.min_tasks !== null && job.tasks_now === null) {
-    return trans.__('%1 to %2 tasks × %3', job.min_tasks, job.tasks, gpus);
-  }
-  return job.tasks > 1 ? `${job.tasks} × ${gpus}` : gpus;
-}
-
 /** Return whether a job in this phase has its devices now. */
 export function hasDevices(phase: JobPhase): boolean {
   return !isWaiting(phase) && !isFinal(phase);
 }
 
 /** Return the GPUs that a job has or had, or "for 1 GPU" if the job waits for them. */
-export function describeAmount(job: JobSummary, trans: TranslationBundle): string {
-  const amount = formatAmount(job, trans);
+export function describeAmount(job: JobSummary, trans: TranslationBundle, format = formatAmount): string {
+  const amount = format(job, trans);
   return isWaiting(job.phase) ? trans.__('for %1', amount) : amount;
+}
+
+/** Return `describeAmount` for a narrow place: "1 of 2 × 0.5 GPU", "for 2 to 4 × 1 GPU". */
+export function describeShortAmount(job: JobSummary, trans: TranslationBundle): string {
+  return describeAmount(job, trans, formatShortAmount);
 }
 
 /** Return for how many seconds all runs ran, without starts and pauses; null if no run has begun to run. */
@@ -203,7 +204,7 @@ export function computeRunSeconds(job: JobSummary, now: number): number | null {
  */
 export function describeJob(job: JobSummary, now: number, trans: TranslationBundle): string {
   if (isFinal(job.phase)) {
-    return summarizeJob(job, now, trans);
+    return omitState(showSentence(summarizeJob(job, now, trans), now), lookOfPhase(job.phase, ENGLISH).word);
   }
   const unused = describeUnused(job, now, trans);
   if (unused !== '') {
@@ -212,14 +213,20 @@ export function describeJob(job: JobSummary, now: number, trans: TranslationBund
   if (job.phase === 'running' && job.progress?.text) {
     return job.progress.text;
   }
-  const hasPlace = job.position !== null && job.phase !== 'paused';
   const parts = [
-    hasPlace ? trans.__('%1 in line.', formatOrdinal(job.position ?? 0, trans)) : '',
-    showLocalTimes(job.sentence, now),
+    tellWhy(job, now, trans),
     hasPaused(job) ? describePauseCost(job, now, trans) : '',
     describeExpectedStart(job, now, trans)
   ];
   return parts.filter(part => part !== '').join(' ');
+}
+
+/** Return the place in the queue and the service's sentence, without the word of the state, which stands beside it. */
+function tellWhy(job: JobSummary, now: number, trans: TranslationBundle): string {
+  const [{ word }, sentence] = [lookOf(job, ENGLISH), showSentence(job.sentence, now)];
+  return job.position === null || job.phase === 'paused'
+    ? omitState(sentence, word)
+    : joinPlace(formatOrdinal(job.position, trans), sentence, word, trans);
 }
 
 /** Return whether a job is paused, or about to be. */
@@ -325,12 +332,12 @@ export function describeUnused(job: JobSummary, now: number, trans: TranslationB
 }
 
 /**
- * Return the service's sentence of a job with times as here, without that on unused GPUs: its time goes on, as
- * `describeUnused` says.
+ * Return the service's sentence of a job with local times, without the part on unused GPUs. `describeUnused` says that
+ * part, with a time that goes on.
  */
 export function omitUnused(job: JobSummary, now: number): string {
   const sentence = job.unused_gpu ? job.sentence.replace(job.unused_gpu.sentence, '').trim() : job.sentence;
-  return showLocalTimes(sentence, now);
+  return showSentence(sentence, now);
 }
 
 /** Return a sentence such as "Probably starts within 5 min, almost surely within 15 min."; "" if nothing is known. */
@@ -358,7 +365,10 @@ export function summarizeJob(job: JobSummary, now: number, trans: TranslationBun
     case 'failed':
       return describeFailure(job);
     case 'cancelled':
-      return job.sentence || summarizeCancellation(computeRunSeconds(job, now), trans);
+      return (
+        omitState(job.sentence, lookOfPhase(job.phase, ENGLISH).word) ||
+        summarizeCancellation(computeRunSeconds(job, now), trans)
+      );
     default:
       return job.sentence;
   }
@@ -375,9 +385,7 @@ function summarizeTraining(job: JobSummary, now: number, trans: TranslationBundl
 }
 
 function summarizeCancellation(seconds: number | null, trans: TranslationBundle): string {
-  return seconds === null
-    ? trans.__('Cancelled before it began')
-    : trans.__('Cancelled after %1', formatSpan(seconds));
+  return seconds === null ? trans.__('Before it began') : trans.__('After %1', formatSpan(seconds));
 }
 
 /** Return the sentence of the service, with cell, error and remedy; without one, the error of the code. */
@@ -417,9 +425,10 @@ export function formatServerName(notebook: Pick<NotebookView, 'server'>, trans: 
  */
 export function describeNotebook(notebook: NotebookView, now: number, trans: TranslationBundle): string {
   if (notebook.phase !== 'running') {
+    const { word } = lookOfNotebook(notebook.phase, ENGLISH);
     return notebook.position === null
-      ? notebook.sentence
-      : `${trans.__('%1 in line.', formatOrdinal(notebook.position, trans))} ${notebook.sentence}`;
+      ? omitState(notebook.sentence, word)
+      : joinPlace(formatOrdinal(notebook.position, trans), notebook.sentence, word, trans);
   }
   // An earlier release of the service does not send the field.
   if (notebook.trouble) {
@@ -450,9 +459,15 @@ export function formatGigabytes(mib: number): string {
   return value >= 10 || Number.isInteger(value) ? String(Math.round(value)) : value.toFixed(1);
 }
 
-/** Return whether a job was sent from a notebook, and not from a script, which has no cells. */
-export function isFromNotebook(job: Pick<JobSummary, 'notebook_path'>): boolean {
-  return job.notebook_path.endsWith('.ipynb');
+/** Return whether a job was sent from cells of a notebook: scripts and calls of functions have none. */
+export function isOfCells(job: JobSummary): boolean {
+  return findOrigin(job) === 'notebook';
+}
+
+/** Return what a job was made from. */
+export function findOrigin({ origin, notebook_path: path }: JobSummary): JobSummary['origin'] {
+  // An earlier release of the service does not send the field.
+  return origin ?? (path.endsWith('.ipynb') ? 'notebook' : 'script');
 }
 
 /** Return whether the cells of a job are known: lists leave them out. */

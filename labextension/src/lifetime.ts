@@ -18,7 +18,7 @@ export function connect<T, U>(signal: ISignal<T, U>, slot: Slot<T, U>): IDisposa
   });
 }
 
-/** One activation of a plugin. */
+/** An activation of a plugin. */
 export interface IActivation {
   readonly app: JupyterFrontEnd;
   /** The disposables that undo the activation when the plugin is deactivated. */
@@ -59,7 +59,7 @@ export function definePlugin<T, S extends unknown[]>(
   };
 }
 
-/** One attachment for each notebook, open now or opened later. An attachment is disposed with its notebook. */
+/** The attachments of all notebooks, open now or opened later, one for each. An attachment is disposed with its notebook. */
 export class NotebookAttachments<T extends IDisposable> implements IDisposable {
   constructor(
     private readonly _tracker: INotebookTracker,

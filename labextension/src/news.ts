@@ -13,13 +13,14 @@ import { DisposableDelegate } from '@lumino/disposable';
 import type { Numbers } from './attach/sweep';
 import { describeStates, findBest, nameSweep, readNumbers } from './attach/sweep';
 import type { JobPhase } from './jobs';
-import { isFinal, isFromNotebook, summarizeJob } from './jobs';
+import { isFinal, isOfCells, summarizeJob } from './jobs';
 import { connect } from './lifetime';
 import { stripControls } from './plain';
+import { showSentence } from './sentences';
 import type { INewsFeed, ITraining } from './tokens';
 import type { JobSummary } from './wire';
 
-/** What the user is told. */
+/** A piece of news for the user, about a job or a whole sweep that has ended or is paused. */
 export interface INews {
   /** Id of the job or of the sweep. */
   readonly id: string;
@@ -37,7 +38,7 @@ const OF_INTEREST: ReadonlySet<JobPhase> = new Set<JobPhase>(['done', 'failed', 
 /** Most jobs of a sweep whose numbers are fetched to name the best one; of more, none is named. */
 const MOST_COMPARED = 100;
 
-/** Who is told the news. */
+/** A receiver of the news. */
 export interface IListener {
   /** Return whether news are wanted at present; the server is asked for nothing that nobody wants to know. */
   isWanted(): boolean | Promise<boolean>;
@@ -48,11 +49,11 @@ export interface IListener {
 /** The news of a page. Several listeners are told of them, and the server is asked once for all of them. */
 export class NewsFeed implements INewsFeed, IDisposable {
   constructor(
-    training: ITraining,
+    private readonly _training: ITraining,
     private readonly _trans: TranslationBundle
   ) {
-    this._sweeps = new Sweeps(training, _trans, this);
-    this._connection = connect(training.jobChanged, (_, job) => this._take(job));
+    this._sweeps = new Sweeps(_training, _trans, this);
+    this._connection = connect(_training.jobChanged, (_, job) => this._take(job));
   }
 
   get isDisposed(): boolean {
@@ -86,7 +87,8 @@ export class NewsFeed implements INewsFeed, IDisposable {
       before !== undefined &&
       before !== job.phase &&
       !isFinal(before) &&
-      OF_INTEREST.has(job.phase)
+      OF_INTEREST.has(job.phase) &&
+      !isHeldByOwner(job)
     ) {
       void this._tellJob(job);
     }
@@ -94,7 +96,8 @@ export class NewsFeed implements INewsFeed, IDisposable {
 
   private async _tellJob(job: JobSummary): Promise<void> {
     const listeners = await this.findListeners();
-    listeners.forEach(listener => listener.tell(makeJobNews(job, this._trans)));
+    const news = makeJobNews(job, this._training.client.now, this._trans);
+    listeners.forEach(listener => listener.tell(news));
   }
 
   private readonly _sweeps: Sweeps;
@@ -112,12 +115,17 @@ async function wantsNews(listener: IListener): Promise<boolean> {
   }
 }
 
-function makeJobNews(job: JobSummary, trans: TranslationBundle): INews {
+/** Return whether a job was paused because its owner holds it, which is no news: an act of somebody else is. */
+function isHeldByOwner({ phase, eviction }: JobSummary): boolean {
+  return phase === 'paused' && eviction?.reason === 'PAUSED_BY_USER' && eviction.by === null;
+}
+
+function makeJobNews(job: JobSummary, now: number, trans: TranslationBundle): INews {
   const { id, name, phase } = job;
   const sentence =
     phase === 'paused' ? job.sentence : summarizeJob(job, job.finished_at ?? job.submitted_at, trans);
-  const describe = (): Promise<string> => Promise.resolve(sentence);
-  return { id, name, phase, job: id, hasCell: isFromNotebook(job), describe };
+  const describe = (): Promise<string> => Promise.resolve(showSentence(sentence, now));
+  return { id, name, phase, job: id, hasCell: isOfCells(job), describe };
 }
 
 /** The sweeps that this page saw before their end, which is told once. */
@@ -170,7 +178,7 @@ class Sweeps {
     }
     const described = this._describe(jobs);
     const describe = (): Promise<string> => described;
-    const hasCell = isFromNotebook(job);
+    const hasCell = isOfCells(job);
     const news = { id: group, name: nameSweep(jobs), phase: job.phase, job: job.id, hasCell, describe };
     listeners.forEach(listener => listener.tell(news));
   }

@@ -1,6 +1,14 @@
 import { Notification } from '@jupyterlab/apputils';
 import type { IDisposable } from '@lumino/disposable';
 
+/** Milliseconds after which a notification, or a change of it, is drawn. */
+export const DRAWN = 100;
+
+/** Remove a notification once it is drawn: JupyterLab would draw a later change of it anew, and it would stay. */
+export function dismissDrawn(id: string): void {
+  window.setTimeout(() => Notification.dismiss(id), DRAWN);
+}
+
 /** A notification that stays until it is replaced or withdrawn: the user may be away. */
 export class StandingNotice implements IDisposable {
   get isDisposed(): boolean {

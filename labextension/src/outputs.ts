@@ -76,7 +76,7 @@ function appendText(before: string, more: string): string {
 }
 
 /** Return the text of a stream output, which a file may hold as a list of lines; "" if there is none. */
-export function readStreamText(output: IOutput): string {
+function readStreamText(output: IOutput): string {
   const text = output.text;
   return Array.isArray(text) ? text.join('') : typeof text === 'string' ? text : '';
 }
@@ -86,7 +86,7 @@ export function readStreamText(output: IOutput): string {
  *
  * A carriage return at the very end is kept, because text that follows still overwrites the line.
  */
-export function collapseText(text: string): string {
+function collapseText(text: string): string {
   if (!/[\r\b]/.test(text)) {
     return text;
   }
@@ -144,7 +144,7 @@ function toModelText(output: IOutput): string {
   return text.includes('\r') ? text.replace(/\r+$/gm, '') : text;
 }
 
-/** One change to the outputs in a notebook model. */
+/** A change to the outputs in a notebook model. */
 export type Step =
   /** Keep the first `keep` characters of a stream's text, then append `text`. */
   | { readonly kind: 'text'; readonly index: number; readonly keep: number; readonly text: string }

@@ -1,8 +1,21 @@
-/** Names of files in a form that can be shown: a control character could make a name read as another one. */
+/** Texts in a plain form: what is shown without control characters, and what is read without spaces around it. */
 
+/** A control character in the name of a file could make it read as another one. */
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+/**
+ * Spaces around and between numbers and units, for character classes: those of Unicode, and characters without a width,
+ * which come along with what is copied from a page. `jupyter_gq/domain/plain_text.py` has the same.
+ */
+export const BLANKS = '\\t \\u00a0\\u1680\\u2000-\\u200b\\u202f\\u205f\\u2060\\u3000\\ufeff';
+const AROUND = new RegExp(`^[${BLANKS}]+|[${BLANKS}]+$`, 'g');
 
 /** Return the text without control and bidirectional characters. */
 export function stripControls(text: string): string {
   return text.replace(UNSEEN, '');
+}
+
+/** Return the text of a field without blanks around it. */
+export function trimBlanks(text: string): string {
+  return text.replace(AROUND, '');
 }

@@ -1,4 +1,4 @@
-/** What jobs bring back, in words, and the code that loads it. Pure. */
+/** The results of jobs in words, and the code that loads it. Pure. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 
@@ -60,7 +60,7 @@ export const ALL_NAMES = '*';
 
 /** A line of the magic, with the job and the names. */
 const LOADING_MAGIC = /^\s*%gq_load\s+(\S+)(.*)$/;
-/** What the magic prints for `last`: the job that it was. */
+/** The line of the magic for `last`, which names the job that it was. */
 const LAST_LOADED = /^Loaded .* from (\S+)$/m;
 
 /**

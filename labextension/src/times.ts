@@ -2,6 +2,8 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 
+import { BLANKS, trimBlanks } from './plain';
+
 const MINUTE = 60;
 const HOUR = 3600;
 const DAY = 86400;
@@ -41,12 +43,18 @@ export function formatExact(seconds: number): string {
 }
 
 const UNITS: Readonly<Record<string, number>> = { s: 1, m: MINUTE, h: HOUR, d: DAY };
-const PART = /(\d+(?:\.\d+)?)\s*(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])/gi;
+/** A number with its unit. `jupyter_gq/notebook/durations.py` reads the same texts. */
+const PART = new RegExp(
+  `(\\d+(?:\\.\\d+)?)[${BLANKS}]*(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])`,
+  'gi'
+);
+/** Most characters of such a text, without spaces around it. */
+const MOST_CHARACTERS = 60;
 
 /** Return the seconds of a text such as "45 min", "2 h 30 min" or "1.5 days"; null if the text is not a span. */
 export function parseSpan(text: string): number | null {
-  const parts = [...text.matchAll(PART)];
-  if (parts.length === 0 || text.replace(PART, '').trim() !== '') {
+  const parts = trimBlanks(text).length <= MOST_CHARACTERS ? [...text.matchAll(PART)] : [];
+  if (parts.length === 0 || trimBlanks(text.replace(PART, '')) !== '') {
     return null;
   }
   const seconds = parts.reduce(

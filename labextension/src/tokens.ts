@@ -32,10 +32,18 @@ export interface ITraining {
   loadAll(): Promise<void>;
   /** Return a job with its cells, from the state or from the server; null if the server does not know the job. */
   findJob(id: string): Promise<JobView | null>;
+  /** Take a job out of the state that the server does not know any more. */
+  forgetJob(id: string): void;
+  /**
+   * Note at which path the notebook of a job is, which may have been renamed since the job was sent.
+   *
+   * See docs/decisions/0430-let-the-page-tell-where-a-notebook-is.md.
+   */
+  recordPath(id: string, path: string): void;
   /** Put a job into the state, such as from an event. */
   recordJob(job: JobSummary): void;
   /**
-   * Put the jobs of an answer into the state before their events arrive, and return the answer. Its request must have
+   * Put the jobs of an answer into the state before their events arrive, and return the answer. The request must have
    * begun just now: a job of which an event has told since then stays, for the answer may be older.
    */
   recordAnswer<T>(answer: Promise<T>, listJobs: (found: T) => readonly JobSummary[]): Promise<T>;
@@ -118,6 +126,7 @@ export namespace CommandIDs {
   export const openPanel = 'jupyter-gq:open-panel';
   export const refresh = 'jupyter-gq:refresh';
   export const cancelJob = 'jupyter-gq:cancel-job';
+  export const deleteJob = 'jupyter-gq:delete-job';
   export const cancelWaiting = 'jupyter-gq:cancel-waiting-jobs';
   export const holdJob = 'jupyter-gq:hold-job';
   export const releaseJob = 'jupyter-gq:release-job';

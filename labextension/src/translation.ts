@@ -10,3 +10,6 @@ const DOMAIN = 'jupyter_gq';
 export function loadTranslations(translator: ITranslator | null): TranslationBundle {
   return (translator ?? nullTranslator).load(DOMAIN);
 }
+
+/** The language of the service's sentences, and of files, which others read. */
+export const ENGLISH = loadTranslations(null);

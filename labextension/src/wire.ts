@@ -63,7 +63,7 @@ export interface components {
              */
             kernel_id?: string | null;
             /**
-             * @description Absolute working folder. None: the folder of the notebook.
+             * @description Absolute working folder. None: that in which the kernel was started, or the notebook's.
              * @default null
              */
             cwd?: string | null;
@@ -81,6 +81,11 @@ export interface components {
             targets?: string[];
             /** @description In run order; for mode replay. */
             prefix?: components["schemas"]["PrefixCell"][];
+            /**
+             * @description Ids of cells that the user left out of those proposed for `prefix`, one for each run left out; null = unknown.
+             * @default null
+             */
+            left_out_cells?: string[] | null;
             /** @description Files of the notebook's folder that go along beside those that the code names, as in .gitignore. */
             file_patterns?: string[];
             /** @description Paths of files that do not go along. */
@@ -161,7 +166,7 @@ export interface components {
              */
             kernel_id?: string | null;
             /**
-             * @description Absolute working folder. None: the folder of the notebook.
+             * @description Absolute working folder. None: that in which the kernel was started, or the notebook's.
              * @default null
              */
             cwd?: string | null;
@@ -179,6 +184,11 @@ export interface components {
             targets?: string[];
             /** @description In run order; for mode replay. */
             prefix?: components["schemas"]["PrefixCell"][];
+            /**
+             * @description Ids of cells that the user left out of those proposed for `prefix`, one for each run left out; null = unknown.
+             * @default null
+             */
+            left_out_cells?: string[] | null;
             /** @description Files of the notebook's folder that go along beside those that the code names, as in .gitignore. */
             file_patterns?: string[];
             /** @description Paths of files that do not go along. */
@@ -238,6 +248,11 @@ export interface components {
              * @enum {string}
              */
             existing?: "ask" | "replace" | "keep_both";
+            /**
+             * @description Where the notebook is now; empty = where it was when it was sent.
+             * @default
+             */
+            notebook_path?: string;
         };
         /** @description An eviction of a notebook or a job, or the failure of a server. */
         Eviction: {
@@ -272,7 +287,7 @@ export interface components {
             notes: string[];
             /** @description Whether the job runs in a folder of its own. */
             own_folder: boolean;
-            /** @description Sentences on the patterns in `file_patterns` that name no file. */
+            /** @description Sentences on patterns in `file_patterns` that name no file, and on what stays all the same. */
             pattern_notes: string[];
         };
         /** @description A warning that an idle notebook will lose its share. */
@@ -337,6 +352,8 @@ export interface components {
             next: string | null;
             /** @description Disk space of the files of all jobs of the listed owners, such as "12 GiB of at most 500 GiB"; "" = not measured, or below 1 MiB. */
             disk: string;
+            /** @description What the database keeps of all jobs of the listed owners, as in `disk`; of all owners it names those of whom most is kept: "mary 3.9 GiB, paul 12 MiB; at most 4 GiB each". */
+            database: string;
         };
         /** @description The log of a job's last run: what is kept of it, and what is not. */
         JobLog: {
@@ -520,6 +537,11 @@ export interface components {
             node: string | null;
             server: string;
             notebook_path: string;
+            /**
+             * @description What was sent: cells of a notebook, a script, or a call of a function or code that is in no cell.
+             * @enum {string}
+             */
+            origin: "notebook" | "script" | "call";
             progress: components["schemas"]["Progress-Output"] | null;
             /** @description When a file in the folder of checkpoints was last written; None = unknown. */
             saved_at: number | null;
@@ -627,6 +649,11 @@ export interface components {
             node: string | null;
             server: string;
             notebook_path: string;
+            /**
+             * @description What was sent: cells of a notebook, a script, or a call of a function or code that is in no cell.
+             * @enum {string}
+             */
+            origin: "notebook" | "script" | "call";
             progress: components["schemas"]["Progress-Output"] | null;
             /** @description When a file in the folder of checkpoints was last written; None = unknown. */
             saved_at: number | null;
@@ -666,6 +693,10 @@ export interface components {
             targets: components["schemas"]["CellRef-Output"][];
             /** @description Cells that are replayed first, in run order. */
             prefix: components["schemas"]["CellRef-Output"][];
+            /** @description Ids of cells that the owner left out of those proposed to be replayed, one for each run left out; None = unknown, as of jobs that were sent by a command. */
+            left_out_cells: string[] | null;
+            /** @description Whether variables of the notebook's kernel went along, so that fewer cells are replayed; None = unknown, as of jobs of older releases. */
+            carries_variables: boolean | null;
         };
         /** @description The answer of GET kernels/<id>/history: the executions in the present session of a kernel, in run order. */
         KernelHistory: {
@@ -1041,6 +1072,10 @@ export interface components {
             /** @description The value, if it is a finite number; None = it is none. */
             number: number | null;
         };
+        /** @description The answer of GET same-file: whether two paths, relative to the root folder, lead to one file. */
+        SameFile: {
+            same: boolean;
+        };
         /** @description The request of POST send: the cells and the resources of the job. */
         SendRequest: {
             /**
@@ -1107,7 +1142,7 @@ export interface components {
              */
             kernel_id?: string | null;
             /**
-             * @description Absolute working folder. None: the folder of the notebook.
+             * @description Absolute working folder. None: that in which the kernel was started, or the notebook's.
              * @default null
              */
             cwd?: string | null;
@@ -1125,6 +1160,11 @@ export interface components {
             targets?: string[];
             /** @description In run order; for mode replay. */
             prefix?: components["schemas"]["PrefixCell"][];
+            /**
+             * @description Ids of cells that the user left out of those proposed for `prefix`, one for each run left out; null = unknown.
+             * @default null
+             */
+            left_out_cells?: string[] | null;
             /** @description Files of the notebook's folder that go along beside those that the code names, as in .gitignore. */
             file_patterns?: string[];
             /** @description Paths of files that do not go along. */
@@ -1251,7 +1291,7 @@ export interface components {
              */
             kernel_id?: string | null;
             /**
-             * @description Absolute working folder. None: the folder of the notebook.
+             * @description Absolute working folder. None: that in which the kernel was started, or the notebook's.
              * @default null
              */
             cwd?: string | null;
@@ -1269,6 +1309,11 @@ export interface components {
             targets?: string[];
             /** @description In run order; for mode replay. */
             prefix?: components["schemas"]["PrefixCell"][];
+            /**
+             * @description Ids of cells that the user left out of those proposed for `prefix`, one for each run left out; null = unknown.
+             * @default null
+             */
+            left_out_cells?: string[] | null;
             /** @description Files of the notebook's folder that go along beside those that the code names, as in .gitignore. */
             file_patterns?: string[];
             /** @description Paths of files that do not go along. */
@@ -1392,6 +1437,7 @@ export type RefusedJob = components['schemas']['RefusedJob'];
 export type ResultFile = components['schemas']['ResultFile'];
 export type ResultPath = components['schemas']['ResultPath'];
 export type ResultVariable = components['schemas']['ResultVariable'];
+export type SameFile = components['schemas']['SameFile'];
 export type SendRequest = components['schemas']['SendRequest'];
 export type SentSweep = components['schemas']['SentSweep'];
 export type ServerStatus = components['schemas']['ServerStatus'];

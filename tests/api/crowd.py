@@ -33,10 +33,10 @@ class Client:
         self.reader, self.writer = reader, writer
 
     @classmethod
-    async def connect(cls, url: str) -> "Client":
-        """Connect to the host and port of a URL."""
+    async def connect(cls, url: str, source: str = "127.0.0.1") -> "Client":
+        """Connect to the host and port of a URL, from the address `source` of this machine."""
         address = urlsplit(url)
-        return cls(*await asyncio.open_connection(address.hostname, address.port))
+        return cls(*await asyncio.open_connection(address.hostname, address.port, local_addr=(source, 0)))
 
     def send(self, data: bytes) -> None:
         """Send bytes without waiting."""
@@ -79,16 +79,16 @@ class Crowd:
     def __init__(self) -> None:
         self.clients: list[Client] = []
 
-    async def connect(self, url: str) -> Client:
-        """Connect one client."""
-        self.clients.append(await Client.connect(url))
+    async def connect(self, url: str, source: str = "127.0.0.1") -> Client:
+        """Connect one client from the address `source`."""
+        self.clients.append(await Client.connect(url, source))
         return self.clients[-1]
 
-    async def connect_many(self, url: str, number: int) -> list[Client]:
-        """Connect so many clients, a hundred at one time."""
+    async def connect_many(self, url: str, number: int, source: str = "127.0.0.1") -> list[Client]:
+        """Connect so many clients from the address `source`, a hundred at one time."""
         found: list[Client] = []
         while len(found) < number:
-            found += await asyncio.gather(*(self.connect(url) for _ in range(min(100, number - len(found)))))
+            found += await asyncio.gather(*(self.connect(url, source) for _ in range(min(100, number - len(found)))))
         return found
 
 

@@ -26,9 +26,8 @@ class Raises:
         self.error = error
         self.acts: list[tuple[str, tuple[Any, ...]]] = []
         part = _Part(self)
-        self.jobs = self.logs = self.job_lists = self.job_changes = self.pods = self.files = self.tickets = (
-            self.events
-        ) = part
+        self.jobs = self.logs = self.job_lists = self.job_changes = self.job_deletions = part
+        self.pods = self.files = self.tickets = self.events = part
         self.status = self.agents = self.drains = self.audit = self.overview = self.previews = part
         self.mentions = AllNames()
 

@@ -11,6 +11,7 @@ from tornado.web import Application, RequestHandler
 
 ACCESS = "access:services!service=jupyter-gq"
 READ, CHANGE, SUBMIT = "custom:gq:read", "custom:gq:change", "custom:gq:submit"
+DELETE = "custom:gq:delete"
 ADMIN = "custom:gq:admin"
 SERVICE_TOKEN = "token-of-the-service-itself"
 
@@ -35,6 +36,7 @@ class Hub:
             "bob": user("bob", SUBMIT, READ, groups=("nlp",)),
             "ann-reads": user("ann", READ),
             "ann-changes": user("ann", CHANGE),
+            "ann-deletes": user("ann", DELETE),
             "dora": user("dora", CHANGE, groups=()),
             "dora-own": user("dora", f"{CHANGE}!user=dora", groups=()),
             "ann-nothing": user("ann"),
@@ -90,6 +92,21 @@ class HubIsSlow(Hub):
 
     async def answer(self, handler, token):
         await asyncio.sleep(0.1)
+        await super().answer(handler, token)
+
+
+class HubKnowsNoStrangerYet(Hub):
+    """Answers for a token that it does not know only once the event is set."""
+
+    def __init__(self):
+        super().__init__()
+        self.looked = asyncio.Event()
+        self.asked_for: list[str] = []
+
+    async def answer(self, handler, token):
+        self.asked_for.append(token)
+        if token not in self.tokens:
+            await self.looked.wait()
         await super().answer(handler, token)
 
 

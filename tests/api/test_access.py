@@ -1,6 +1,7 @@
 """Who may do what: every route of the table, every kind of token."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -52,6 +53,7 @@ READS = {
     ("GET", "events"),
 }
 CHANGES = {("PATCH", "jobs/{job}"), ("DELETE", "jobs/{job}"), ("POST", "jobs/cancel")}
+DELETIONS = {("DELETE", "jobs/{job}/record")}
 BODIES = {
     "JobChange": {"held": True},
     "JobSelection": {"jobs": ["job-1"]},
@@ -75,8 +77,9 @@ TOKENS = {
     "ann-elsewhere": set(),
     "ann-reads": {Access.READ},
     "ann-changes": {Access.READ, Access.CHANGE},
-    "ann": {Access.READ, Access.CHANGE, Access.SUBMIT},
-    "root": {Access.READ, Access.CHANGE, Access.SUBMIT, Access.MONITOR, Access.ADMIN},
+    "ann-deletes": {Access.READ, Access.DELETE},
+    "ann": {Access.READ, Access.CHANGE, Access.DELETE, Access.SUBMIT},
+    "root": {Access.READ, Access.CHANGE, Access.DELETE, Access.SUBMIT, Access.MONITOR, Access.ADMIN},
     "prometheus": {Access.MONITOR},
     JOB_TOKEN: {Access.JOB_TOKEN},
     "agent": {Access.AGENT},
@@ -109,6 +112,7 @@ async def test_the_table_opens_to_each_access_exactly_what_is_meant():
     assert {row for row, access in table.items() if access is Access.JOB_TOKEN} == JOB_TOKEN_ONLY
     assert {row for row, access in table.items() if access is Access.READ} == READS
     assert {row for row, access in table.items() if access is Access.CHANGE} == CHANGES
+    assert {row for row, access in table.items() if access is Access.DELETE} == DELETIONS
     assert {row: access for row, access in table.items() if access in {Access.POD, Access.AGENT}} == PODS
 
 
@@ -252,6 +256,14 @@ async def test_a_job_token_opens_its_own_job_only(serve):
     assert (await served.problem("POST", "api/v1/jobs/job-2/outputs", JOB_TOKEN, {"events": []}))[0] == 401
     assert (await served.problem("POST", "api/v1/jobs/job-1/heartbeat", "root", beat))[0] == 401
     assert (await served.problem("GET", "api/v1/jobs/job-1", JOB_TOKEN))[0] == 401
+
+
+async def test_a_token_that_the_hub_refuses_is_not_called_invalid_without_a_doubt(serve, world):
+    """The Hub refuses every token while its database fails."""
+    served = await serve(world.controller)
+    answer = await served.ask("GET", "api/v1/jobs", token="token-of-nobody")
+    assert (answer.code, json.loads(answer.body)["code"]) == (401, "invalid_token")
+    assert "A Hub whose database fails, such as on a full disk, refuses every token" in answer.body.decode()
 
 
 @pytest.mark.parametrize("kind", [HubIsDown, HubSaysNo, HubTalksNonsense])

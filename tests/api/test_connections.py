@@ -16,6 +16,7 @@ from tests.patience import eventually, scaled
 
 from .crowd import Client, a_crowd
 from .fakes import Raises, Streams
+from .hubs import HubKnowsNoStrangerYet
 from .world import World
 
 pytestmark = pytest.mark.asyncio
@@ -253,6 +254,35 @@ async def test_one_peer_s_silent_connections_cost_no_other_peer_a_connection(bar
         await asyncio.gather(by_socket[0].closed(), by_socket[1].closed())
         assert connections.counts().connections == 6
         assert not any(client.is_closed() for client in (*by_port, *by_socket[2:]))
+
+
+@pytest_asyncio.fixture
+async def hub_that_knows_no_stranger_yet():
+    hub = HubKnowsNoStrangerYet()
+    await hub.start()
+    yield hub
+    hub.looked.set()
+    await hub.stop()
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["new token", "token to renew"])
+async def test_unknown_tokens_from_one_address_keep_no_other_address_waiting(
+    serve, hub_that_knows_no_stranger_yet, known
+):
+    hub, now = hub_that_knows_no_stranger_yet, [0.0]
+    served = await serve(Raises(errors.NotFound("reached")), hub_url=hub.url, clock=lambda: now[0])
+    async with a_crowd() as crowd:
+        friend = await crowd.connect(served.url)
+        if known:
+            friend.ask("api/v1/me")
+            assert (await friend.answer())[0] == 404
+            now[0] = 29.0  # the answer of the Hub serves for one more second
+        for number, stranger in enumerate(await crowd.connect_many(served.url, 200, source="127.0.0.2")):
+            stranger.ask("api/v1/me", f"guess-{number}")
+        await eventually(lambda: any(token.startswith("guess") for token in hub.asked_for))
+        friend.ask("api/v1/me")
+        assert (await friend.answer())[0] == 404
+        await eventually(lambda: hub.asked_for.count("ann") == 1 + known)
 
 
 async def test_a_request_whose_sender_is_not_known_yet_is_not_evicted_at_once(bare):

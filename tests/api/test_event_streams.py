@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from jupyter_gq.controller.caller import Caller
 from tests.patience import scaled
 
 from .world import submission
@@ -76,3 +77,17 @@ async def test_a_listener_who_was_away_too_long_gets_a_reset(people, world, bund
         event = await asyncio.wait_for(anext(events), scaled(60))
         await events.aclose()
         assert event.kind == "reset"
+
+
+@pytest.mark.parametrize(("cells", "carried"), [(200, True), (201, False)])
+async def test_an_event_carries_no_more_than_a_few_hundred_cells(world, bundle, cells, carried):
+    cell = bundle["notebook"]["cells"][0]
+    ids = [f"cell-{number}" for number in range(cells)]
+    bundle["notebook"]["cells"] = [{**cell, "id": each} for each in ids]
+    bundle["manifest"]["targets"] = [{"cell_id": each, "source_hash": "0" * 64} for each in ids]
+    job, _ = world.controller.jobs.submit(Caller(user="ann", groups=frozenset({"vision"})), submission(bundle), None)
+    await world.steps()
+    events = [event.payload for event in world.store.events_after(0) if event.kind == "job"]
+    assert {event["id"] for event in events} == {job.id}
+    assert {"targets" in event for event in events} == {carried}
+    assert len(world.controller.jobs.show(Caller(user="ann"), job.id).targets) == cells

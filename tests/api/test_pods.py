@@ -285,6 +285,15 @@ async def test_a_log_is_kept_up_to_its_limit(cluster, bundle):
     assert (await cluster.served.problem("PUT", path, "runner", b"x"))[0] == 401
 
 
+async def test_no_byte_of_a_log_has_a_number_that_readers_cannot_count(cluster, bundle):
+    job = cluster.send(bundle)
+    await cluster.steps()
+    cluster.is_task(job, 1, runner=0)
+    token, path = (await cluster.exchange(job))["token"], f"api/v1/jobs/{job}/log"
+    status, problem = await cluster.served.problem("PUT", f"{path}?start={2**53 - 1}", token, b"end")
+    assert (status, problem["field"]) == (422, "start")
+
+
 async def test_where_runs_are_processes_nothing_is_exchanged(serve, tmp_path, bundle):
     world = World(tmp_path)
     job = world.controller.jobs.submit(ANN, submission(bundle), None)[0].id

@@ -49,7 +49,7 @@ async def test_results_are_listed_and_read_in_parts_by_their_owner(serve, world,
     job = await sent(world, served)
     assert (await served.problem("GET", f"api/v1/jobs/{job}/results"))[0] == 404
     world.bundles.listed[job] = {"python": "3.12", "variables": [ENTRY], "files": [{"path": "a/b.csv", "bytes": 1}]}
-    world.bundles.contents[job, "vars/0.pickle"] = b"123456"
+    world.bundles.brought[job, "vars/0.pickle"] = b"123456"
     listed = await served.ask("GET", f"api/v1/jobs/{job}/results")
     assert (listed.code, b'"name":"model"' in listed.body, b"a/b.csv" in listed.body) == (200, True, True)
     parts = [
@@ -57,8 +57,10 @@ async def test_results_are_listed_and_read_in_parts_by_their_owner(serve, world,
         for start in (0, 4, 6)
     ]
     assert parts == [b"1234", b"56", b""]
-    for missing in ("vars/1.pickle", "files/a/b.csv"):  # not in the list; deleted since
-        status, problem = await served.problem("GET", f"api/v1/jobs/{job}/results/content?path={missing}")
+    world.bundles.brought[job, "vars/0.pickle"] = b"1234"  # its last bytes are gone
+    for missing, start in (("vars/1.pickle", 0), ("files/a/b.csv", 0), ("vars/0.pickle", 4)):
+        content = f"api/v1/jobs/{job}/results/content?path={missing}&start={start}"
+        status, problem = await served.problem("GET", content)
         assert (status, f"has no result '{missing}'" in problem["message"]) == (404, True)
 
 
@@ -67,7 +69,7 @@ async def test_values_are_for_their_owner_even_from_administrators(serve, world,
     served = await serve(world.controller)
     job = await sent(world, served)
     world.bundles.listed[job] = {"variables": [ENTRY]}
-    world.bundles.contents[job, "vars/0.pickle"] = b"secret"
+    world.bundles.brought[job, "vars/0.pickle"] = b"secret"
     assert (await served.ask("GET", f"api/v1/jobs/{job}/results", token=who)).code == listing
     content = await served.ask("GET", f"api/v1/jobs/{job}/results/content?path=vars/0.pickle", token=who)
     assert (content.code, b"secret" in content.body) == (reading, False)

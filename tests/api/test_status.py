@@ -30,6 +30,7 @@ DOMAIN = [
     (errors.StatementCancelled("'jobs' at db", "statement timeout"), 503, "statement_cancelled", None),
     (errors.StorageFull("The disk is full; nothing was kept."), 507, "storage_full", None),
     (errors.StoreUnavailable("'jobs' at db", "connection refused"), 503, "store_unavailable", None),
+    (errors.ContentsUnavailable("s3://b cannot be used now."), 503, "contents_unavailable", None),
     (errors.Superseded(1, 2), 503, "superseded", None),
     (errors.UserError("That is not possible."), 422, "invalid_request", None),
 ]

@@ -47,7 +47,7 @@ async def owned(world: World, bundle: dict[str, Any]) -> dict[str, str]:
     assert world.store.get(job).workload.state is State.RUNNING
     world.controller.jobs.append_outputs(job, [PIECE])
     world.bundles.listed[job] = {"variables": [{"name": "x", "path": "vars/0.pickle", "bytes": 6, "sha256": "0" * 64}]}
-    world.bundles.contents[job, "vars/0.pickle"] = b"secret"
+    world.bundles.brought[job, "vars/0.pickle"] = b"secret"
     return {"job": job, "ticket": ticket}
 
 

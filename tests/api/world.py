@@ -1,11 +1,13 @@
 """The real controller over a real store, and a machine that the test plays, behind the real API."""
 
+import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from traitlets.config import Config
 
+from jupyter_gq.backends.contents import Contents
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.client.models import JobSubmission
 from jupyter_gq.controller.controller import Controller
@@ -41,6 +43,8 @@ class World:
     database: str = ""
     #: The files of jobs are kept in the database, as on a cluster.
     stores_files: bool = False
+    #: Where large ones are kept then, outside the database.
+    contents: Contents | None = None
 
     def __post_init__(self) -> None:
         nodes = (a_node(2),)
@@ -48,6 +52,7 @@ class World:
         self.servers = FakeServers(self.clock, nodes)
         self.settings = FixedSettings(build_settings(self.config, nodes))
         self.store = SqlStore(self.database or f"sqlite:///{self.folder / 'service.sqlite'}")
+        self.store.put_setting("last_sweep", {"at": self.clock.now()})  # an earlier service has deleted what was old
         # A machine that also runs notebooks is a cluster.
         runs_notebooks = Kind.NOTEBOOK in self.machine_of.kinds
         self.controller = Controller(
@@ -55,20 +60,23 @@ class World:
             backends=(self.machine,) if runs_notebooks else (self.machine, self.servers),
             settings=self.settings,
             clock=self.clock,
-            bundles=StoredBundles(self.store, self.store) if self.stores_files else self.bundles,
+            bundles=StoredBundles(self.store, self.store, self.contents) if self.stores_files else self.bundles,
             probe=FakeProbe(),
             new_id=counting(),
             new_token=counting("token-"),
             show_names=self.show_names,
             check_invariants=True,
         )
+        #: Two callers step in turns: the service takes one step at a time, too.
+        self._stepping = asyncio.Lock()
 
     def close(self) -> None:
         self.store.close()
 
     async def steps(self, count: int = 3) -> None:
         for _ in range(count):
-            await self.controller.step()
+            async with self._stepping:
+                await self.controller.step()
 
     def job_token(self, job: str) -> str:
         """What the runner of this job's present run was given."""

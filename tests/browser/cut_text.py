@@ -44,7 +44,8 @@ selectors => {
             tell(element, scrolls(style.overflowX) ? "scrolls sideways" : "is cut");
         }
         const tall = element.scrollHeight > element.clientHeight + 1 && element.clientHeight > 0;
-        if (tall && ["hidden", "clip"].includes(style.overflowY) && words(element) !== "") {
+        const isCutAtLine = style.webkitLineClamp !== "none" && element.title.trim() !== "";
+        if (tall && ["hidden", "clip"].includes(style.overflowY) && !isCutAtLine && words(element) !== "") {
             tell(element, "is clipped");
         }
         const [own, frame] = [element.getBoundingClientRect(), root.getBoundingClientRect()];

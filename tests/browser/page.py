@@ -143,11 +143,15 @@ class LabPage:
 
     async def open_notebook(self, notebook: str) -> None:
         """Open another notebook in the same page, in place of the present one."""
+        await self.go_to_notebook(notebook)
+        await self.notebook_is_open()
+
+    async def go_to_notebook(self, notebook: str) -> None:
+        """Load the page of another notebook, which may have no kernel."""
         self.page.once("dialog", lambda question: asyncio.ensure_future(question.accept()))  # unsaved outputs
         base, _, _ = self.page.url.partition("/lab/")
         await self.page.goto(f"{base}/lab/workspaces/test/tree/{notebook}?reset")
         await expect(self.page.get_by_role("tab", name=notebook)).to_be_visible()
-        await self.notebook_is_open()
 
     async def notifications_rest(self) -> None:
         """Wait until no notification slides into the window or out of it."""
@@ -251,8 +255,10 @@ class LabPage:
 
     async def show_output(self, cell: Locator) -> None:
         """Scroll to the end of what stands under the cell, without a notification before it."""
-        for close in await self.page.get_by_role("button", name="Hide notification").all():
-            await close.click()
+        shown = self.page.get_by_role("button", name="Hide notification")
+        # Some close themselves before they could be clicked one after the other.
+        await shown.evaluate_all("buttons => buttons.forEach(button => button.click())")
+        await expect(shown).to_have_count(0)
         await self.output(cell).evaluate("output => output.scrollIntoView({block: 'end'})")
         await self.page.wait_for_timeout(500)  # the notebook settles its scroll position
 

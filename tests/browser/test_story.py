@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.async_api import Locator, expect
 
 from jupyter_gq.demo.person import Person
-from jupyter_gq.demo.story import make_notebook, run_alongside, wait_for_end_of_use
+from jupyter_gq.demo.story import keep_in_use, make_notebook, run_alongside, wait_for_end_of_use
 
 from .accessibility import assert_accessible
 from .page import WIDE, HubPage, LabPage, patience, running_browser
@@ -120,7 +120,10 @@ async def countdown(pictures: Path) -> None:
         ):
             keep = lab.page.get_by_role("button", name="Keep it")
             await expect(keep).to_be_visible()
-            await expect(lab.page.get_by_text("carol").first).to_be_visible()
+            lost = "Your server stops: variables are lost, files are kept. Run a cell or press Keep it to keep it."
+            await expect(lab.page.get_by_text(lost).first).to_be_visible()
+            status = lab.page.get_by_role("button", name="Idle warning")
+            await expect(status).to_have_attribute("title", re.compile("variables are lost.*carol's server"))
             await lab.notifications_rest()
             await lab.picture(pictures / "countdown.png")
             await keep.click()
@@ -143,8 +146,10 @@ async def lending(pictures: Path) -> None:
             anns_kernel = await ann.start_kernel("digits.ipynb")
             async with Person(hub.url, "bob") as bob:
                 await wait_for_end_of_use(bob, run_first_cell(lab))
+                (session,) = (await bob._lab("GET", "api/sessions")).json()
+                async with keep_in_use(bob, session["kernel"]["id"]):
+                    await send_borrower(ann, anns_kernel)
             cell = lab.active_cell()
-            await send_borrower(ann, anns_kernel)
             await is_counted_down(lab)
             await is_lent(lab, pictures)
             await lab.page.keyboard.press("Control+Enter")

@@ -61,13 +61,20 @@ async def running_demo(
 
 
 def show_extension_of_checkout(home: Path) -> None:
-    """Let the user's JupyterLab and Notebook load the extension of this checkout, not an installed one."""
+    """Let the user's JupyterLab and Notebook load the extension of this checkout, not an installed one.
+
+    JupyterLab does not ask whether it needs a build.
+    """
     extensions = home / ".labextensions"
     extensions.mkdir()
     (extensions / "jupyter-gq").symlink_to(Path(jupyter_gq.__file__).parent / "labextension")
     config = home / ".jupyter/jupyter_server_config.py"
     config.parent.mkdir(exist_ok=True)
     config.write_text(f"c.LabServerApp.extra_labextensions_path = [{str(extensions)!r}]\n")
+    # Else each page that is opened lets JupyterLab start Node twice, to ask whether its own sources need a build.
+    page = home / ".jupyter/labconfig/page_config.json"
+    page.parent.mkdir()
+    page.write_text(json.dumps({"buildCheck": False}))
 
 
 def read_cells(notebook: Path) -> list[JsonObject]:

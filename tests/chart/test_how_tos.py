@@ -108,13 +108,14 @@ ALL = everything()
 
 @pytest.mark.parametrize("page", EVERYWHERE, ids=lambda page: page.stem)
 def test_a_command_says_in_which_namespace_its_object_is(page):
-    """In another one the Secret would lie where nobody reads it."""
+    """In another one the Secret would lie where nobody reads it, and Helm would know no release of that name."""
     text = page.read_text()
     shell = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).replace("\\\n", " ").splitlines()
-    inline = [" ".join(found.split()) for found in re.findall(r"`(kubectl [^`]+)`", text)]
+    inline = [" ".join(found.split()) for found in re.findall(r"`((?:kubectl|helm) [^`]+)`", text)]
     for command in (line.strip() for line in [*shell, *inline]):
         names_an_object = command.startswith("kubectl ") and re.search(r"\S/\S| gq-|-f\b", command)
-        if names_an_object and not command.startswith(OF_THE_CLUSTER):
+        names_a_release = re.match(r"helm [a-z ]+ gq\b", command)
+        if (names_an_object or names_a_release) and not command.startswith(OF_THE_CLUSTER):
             assert re.search(r" (--namespace|-n|--all-namespaces)\b", command), f"{page.name}: {command}"
 
 

@@ -41,6 +41,8 @@ HUB_IMAGES = {
 #: Made by `make dist`, so not there before.
 BUILT = "dist/*.whl"
 
+HOW_TO = ROOT / "docs/how-to/install-beside-zero-to-jupyterhub.md"
+
 each_recipe = pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
 
 
@@ -84,6 +86,11 @@ def test_the_linter_has_nothing_to_say():
     program = Path(sys.executable).parent / "hadolint"
     done = subprocess.run([program, *RECIPES], capture_output=True, text=True, timeout=scaled(60), check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_how_to_builds_on_a_hub_that_is_supported():
+    (version,) = re.findall(r"^Z2JH_VERSION=(\S+)", HOW_TO.read_text(), re.MULTILINE)
+    assert version in HUB_IMAGES
 
 
 @each_recipe

@@ -1,8 +1,10 @@
 """What the chart renders: valid everywhere, named once, with no right and no secret too many."""
 
+import asyncio
 import json
 import re
 import shutil
+import socket
 from pathlib import Path
 
 import kubernetes_validate
@@ -12,7 +14,11 @@ from traitlets.config import Config
 
 from jupyter_gq.agent.app import NodeAgent
 from jupyter_gq.api.access import Access
+from jupyter_gq.api.auth import HubAuthenticator
+from jupyter_gq.api.listener import Listener
 from jupyter_gq.api.routes import ROUTES
+from jupyter_gq.api.standby import Standby
+from jupyter_gq.demo.processes import free_port
 from jupyter_gq.hub.config_kubernetes import configure_kubernetes
 from tests.chart.render import (
     CHART,
@@ -51,9 +57,19 @@ def _list_names(value, key=""):
         yield from _list_names(inner, name)
 
 
+#: Names of other objects that somebody may have called by a number.
+NUMBERS = {
+    "imagePullSecrets": ["1"],
+    "hub": {"apiToken": {"secretName": "2", "secretKey": "3"}},
+    "nodes": {"namespace": "4"},
+    "training": {"namespace": "5"},
+    "monitoring": {"tokenSecretName": "6", "tokenSecretKey": "7"},
+}
+
+
 @each_example
 def test_names_that_look_like_numbers_stay_texts(path):
-    for found in objects(None, path, release="123", hub="456"):
+    for found in objects(NUMBERS, path, release="123", hub="456"):
         wrong = [(name, value) for name, value in _list_names(found) if not isinstance(value, str)]
         assert not wrong, (found["kind"], found["metadata"]["name"])
 
@@ -154,7 +170,9 @@ PROSE = "contains a password, so it comes from a secret"
 def test_what_jobs_live_in_stays_when_the_chart_goes(path):
     for found in example(path):
         if found["kind"] in ("Namespace", "PersistentVolumeClaim"):
-            assert found["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep", found["metadata"]["name"]
+            marks = found["metadata"]["annotations"]
+            assert marks["helm.sh/resource-policy"] == "keep", found["metadata"]["name"]
+            assert marks["argocd.argoproj.io/sync-options"] == "Prune=false", found["metadata"]["name"]
         assert "helm.sh/hook" not in found["metadata"].get("annotations", {})
 
 
@@ -351,6 +369,34 @@ def test_the_probes_ask_for_routes_that_anybody_may_ask_for():
         assert path.removeprefix("/services/jupyter-gq/api/v1/") in public, probe
 
 
+def has_ipv6():
+    with socket.socket(socket.AF_INET6) as one:
+        try:
+            one.bind(("::1", 0))
+        except OSError:
+            return False
+    return True
+
+
+@pytest.mark.skipif(not socket.has_ipv6 or not has_ipv6(), reason="this machine has no IPv6")
+def test_the_service_listens_for_ipv4_and_for_ipv6():
+    """Its pod has an address of one family or of both, as the cluster's pods have."""
+    _, service = agent_and_service()
+    (url,) = (each["value"] for each in service["containers"][0]["env"] if each["name"] == "JUPYTERHUB_SERVICE_URL")
+    port = free_port()
+
+    async def reach():
+        authenticator = HubAuthenticator("http://hub", "")
+        async with Listener(url=url.replace("8089", str(port)), prefix="/", authenticator=authenticator).serve(
+            Standby("1.0", lambda: "starting")
+        ):
+            for address in ("127.0.0.1", "::1"):
+                _, writer = await asyncio.open_connection(address, port)
+                writer.close()
+
+    asyncio.run(reach())
+
+
 def test_an_agent_sees_the_processes_the_devices_and_the_books_of_its_node():
     """Without any of these it could not tell who has which device, nor take one away."""
     pod = pod_of(objects({"agent": {"kubeletDir": "/data/kubelet"}}), "DaemonSet")
@@ -423,3 +469,16 @@ def test_an_identity_of_the_cloud_is_given_to_jobs_and_to_nobody_else():
     accounts = [each["metadata"] for each in found if each["kind"] == "ServiceAccount"]
     assert [meta["name"] for meta in accounts if "annotations" in meta] == ["gq-runner"]
     assert named(found, "ServiceAccount", "gq-runner")["metadata"]["annotations"] == marks
+
+
+def test_credentials_of_the_bucket_are_given_to_the_service_and_to_nobody_else():
+    role = {"eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/bundles"}
+    values = {"bundles": {"url": "s3://bucket/x", "secretName": "bucket", "serviceAccountAnnotations": role}}
+    found = objects(values)
+    accounts = [each["metadata"] for each in found if each["kind"] == "ServiceAccount"]
+    assert [meta["name"] for meta in accounts if "annotations" in meta] == ["gq-service"]
+    (service,) = pod_of(found, "Deployment")["containers"]
+    assert service["envFrom"] == [{"secretRef": {"name": "bucket"}}]
+    assert not any("envFrom" in each for each in pod_of(found, "DaemonSet")["containers"])
+    (plain,) = pod_of(objects(), "Deployment")["containers"]
+    assert "envFrom" not in plain

@@ -10,7 +10,7 @@ from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, addi
 from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.controller.settings.config import build_settings
-from jupyter_gq.controller.settings.config_file import load_config
+from jupyter_gq.controller.settings.config_file import ExecutedFiles, load_config
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.pod_pool import PodPool, Provider, ScaleUp, Visibility
 from tests.builders import a_job
@@ -29,7 +29,7 @@ def chart():
 
 @pytest.fixture
 def options(chart, tmp_path, monkeypatch):
-    config = load_config(folder(chart, tmp_path, monkeypatch), {})
+    config = load_config(folder(chart, tmp_path, monkeypatch), ExecutedFiles())
     return KubernetesBackend(config=config).options()
 
 
@@ -96,7 +96,7 @@ def test_a_job_dials_the_service_of_the_chart(chart, job, options):
 
 def test_a_placeholder_is_the_pod_of_the_pool_that_the_values_describe(tmp_path, monkeypatch):
     found = objects(None, GROWING)
-    config = load_config(folder(found, tmp_path, monkeypatch), {})
+    config = load_config(folder(found, tmp_path, monkeypatch), ExecutedFiles())
     (pool,) = [each for each in build_settings(config, ()).pod_pools if each.scale_up is not None]
     assert pool.scale_up == ScaleUp(gpus=8, nodes=4, cpu_milli=90_000, memory=1000 * 1024)
     pod = placeholder_pod(pool, 0, KubernetesBackend(config=config).options())

@@ -7,11 +7,12 @@ from traitlets.config import Config
 
 from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
 from jupyter_gq.controller.settings import sections as ours
-from jupyter_gq.controller.settings.config_file import ConfigFileError, load_config
+from jupyter_gq.controller.settings.config_file import ConfigFileError, ExecutedFiles, load_config
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.controller.settings.queues import KEYS
 from jupyter_gq.hub.mixin import GPUShareMixin
-from jupyter_gq.service import SchedulerService, names_by_section
+from jupyter_gq.service import SchedulerService
+from jupyter_gq.start_sections import find_start_sections
 from tests.chart.render import EXAMPLES, named, objects, schema
 
 #: Which values are which settings.
@@ -42,7 +43,7 @@ def snake(word):
 
 
 def test_a_home_that_is_unset_is_no_home(tmp_path, monkeypatch):
-    config = load_config(folder(objects({"training": {"homeVolume": None}}), tmp_path, monkeypatch), {})
+    config = load_config(folder(objects({"training": {"homeVolume": None}}), tmp_path, monkeypatch), ExecutedFiles())
     assert config.KubernetesBackend.home_volume == {}
 
 
@@ -70,7 +71,7 @@ def test_a_queue_has_the_keys_of_a_queue():
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_each_setting_that_is_written_exists(path, tmp_path, monkeypatch):
-    config = load_config(folder(objects(None, path), tmp_path, monkeypatch), {})
+    config = load_config(folder(objects(None, path), tmp_path, monkeypatch), ExecutedFiles())
     known = known_settings()
     unknown = [
         f"c.{section}.{name}"
@@ -88,7 +89,7 @@ def known_settings():
 
 
 def test_the_chart_sets_everything_of_the_backend_but_what_only_a_developer_needs(tmp_path, monkeypatch):
-    config = load_config(folder(objects(), tmp_path, monkeypatch), {})
+    config = load_config(folder(objects(), tmp_path, monkeypatch), ExecutedFiles())
     assert KubernetesBackend.class_own_traits(config=True).keys() - config.KubernetesBackend.keys() == {
         "creations",
         "kubeconfig",
@@ -99,7 +100,7 @@ def test_the_chart_sets_everything_of_the_backend_but_what_only_a_developer_need
 
 def test_training_pods_get_their_priority_and_what_the_administrator_lays_on_them(tmp_path, monkeypatch):
     values = {"training": {"podOverrides": {"spec": {"nodeSelector": {"disk": "fast"}}}}}
-    config = load_config(folder(objects(values), tmp_path, monkeypatch), {})
+    config = load_config(folder(objects(values), tmp_path, monkeypatch), ExecutedFiles())
     assert config.KubernetesBackend.pod_overrides == {"spec": {"nodeSelector": {"disk": "fast"}}}
     assert config.KubernetesBackend.training_priority_class == "gq-gq-training"
     assert config.KubernetesBackend.reservation_priority_class == "gq-gq-reservation"
@@ -114,7 +115,7 @@ def test_what_the_values_say_is_in_force(tmp_path, monkeypatch):
         "config": {"extra": "c.TrainingQueues.grace = 7\n"},
     }
     entry = folder(objects(values), tmp_path, monkeypatch)
-    config = load_config(entry, {})
+    config = load_config(entry, ExecutedFiles())
     assert config.FixedQuota.default == "0.5"
     assert config.TrainingQueues.queues["nlp"] == {"parent": "research", "quota": "2", "over_quota_weight": 4}
     assert (config.IdlePolicy.after, config.IdlePolicy.always, config.IdlePolicy.stop) == (90, True, False)
@@ -124,7 +125,7 @@ def test_what_the_values_say_is_in_force(tmp_path, monkeypatch):
     assert (config.SchedulerService.backend, config.SchedulerService.state_dir) == ("kubernetes", "/state")
     assert config.SchedulerService.database_url == ""
     monkeypatch.setenv("JUPYTER_GQ_DATABASE_URL", "postgresql+psycopg://db/gq")
-    assert load_config(entry, {}).SchedulerService.database_url == "postgresql+psycopg://db/gq"
+    assert load_config(entry, ExecutedFiles()).SchedulerService.database_url == "postgresql+psycopg://db/gq"
 
 
 def test_a_mistake_in_the_values_is_named_with_the_line_that_it_became(tmp_path, monkeypatch):
@@ -145,19 +146,23 @@ def test_a_mistake_in_the_values_is_named_with_the_line_that_it_became(tmp_path,
 def test_a_misspelt_setting_of_any_section_of_ours_is_refused(line, told, tmp_path, monkeypatch):
     entry = folder(objects({"config": {"extra": f"{line}\nc.KubeSpawner.anything = 1\n"}}), tmp_path, monkeypatch)
     with pytest.raises(ConfigFileError, match=re.escape(told)) as refused:
-        PolicyFile(entry, tuple, names_by_section(KubernetesBackend))
+        PolicyFile(entry, tuple, find_start_sections(SchedulerService, KubernetesBackend))
     assert re.search(r"jupyterhub_config_values_policy.py, line \d+", str(refused.value))
 
 
 def test_over_subscription_is_refused_with_the_reason(tmp_path, monkeypatch):
     entry = folder(objects({"config": {"extra": "c.Pools.over_subscription = 2\n"}}), tmp_path, monkeypatch)
     with pytest.raises(ConfigFileError, match="on Kubernetes nodes come and go"):
-        PolicyFile(entry, tuple, names_by_section(KubernetesBackend))
+        PolicyFile(entry, tuple, find_start_sections(SchedulerService, KubernetesBackend))
 
 
 def test_the_settings_of_every_example_are_known_by_name(tmp_path, monkeypatch):
     for path in EXAMPLES:
-        PolicyFile(folder(objects(None, path), tmp_path, monkeypatch), tuple, names_by_section(KubernetesBackend))
+        PolicyFile(
+            folder(objects(None, path), tmp_path, monkeypatch),
+            tuple,
+            find_start_sections(SchedulerService, KubernetesBackend),
+        )
 
 
 def test_the_hub_of_zero_to_jupyterhub_reads_the_same_files():

@@ -7,7 +7,7 @@ import yaml
 
 from jupyter_gq.backends.kubernetes.shares.device_check import Finding, Report
 from jupyter_gq.check_devices import describe_report
-from jupyter_gq.controller.settings.config_file import load_config
+from jupyter_gq.controller.settings.config_file import ExecutedFiles, load_config
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.domain.pod_pool import Visibility
 from tests.chart.render import EXAMPLES, ROOT, objects, schema, template
@@ -66,7 +66,7 @@ def test_what_check_devices_says_to_write_is_taken_and_changes_the_way_of_that_p
         void=Finding(devices=()),
         ways=((Visibility.ENV_CDI, Finding(devices=("GPU-1",))),),
     )
-    pools = load_config(tmp_path / "jupyterhub_config.py", {}).Pools.pools
+    pools = load_config(tmp_path / "jupyterhub_config.py", ExecutedFiles()).Pools.pools
     lines = describe_report(report, before.pod_pools[0], pools)
     advice = yaml.safe_load("\n".join(lines[lines.index("pools:") :]))
     after = taken(advice, [], tmp_path, monkeypatch).pod_pools

@@ -35,6 +35,7 @@ SAMPLES = {
     "hub.baseUrl": "/jupyter/",
     "agent.kubeletDir": "/data/kubelet",
     "agent.journalDir": "/data/jupyter-gq",
+    "bundles.url": "s3://bucket/folder",
     "config.extra": "c.IdlePolicy.after = 61\n",
     "monitoring.interval": "17s",
     "service.replicas": 2,
@@ -60,6 +61,7 @@ WITH = {
     "training.checkpoints.size": {"training": {"checkpoints": {"create": True}}},
     "training.checkpoints.storageClassName": {"training": {"checkpoints": {"create": True}}},
     "agent.journalDir": {"agent": {"suspend": True}},
+    "bundles": {"bundles": {"url": "s3://bucket"}},
     "hub.serviceAccount": {"admissionPolicy": {"enabled": True}},
     "admissionPolicy.exemptNamespaces": {"admissionPolicy": {"enabled": True}},
     "monitoring": {"monitoring": {"serviceMonitor": True}, **LETS_PROMETHEUS_IN},
@@ -335,6 +337,7 @@ def test_a_volume_where_pods_have_something_else_is_refused(path):
         ({"training": {"namespace": "x"}, "nodes": {"namespace": "x"}}, "are both x, and the chart makes them"),
         ({"training": {"namespace": NAMESPACE}}, "Give jobs a namespace of their own."),
         ({"nodes": {"namespace": NAMESPACE}}, "Give agents a namespace of their own."),
+        ({"bundles": {"secretName": "bucket"}}, "Set bundles.url, or leave the name out."),
         ({"monitoring": {"serviceMonitor": True}}, "Prometheus may not reach the service. Give the labels"),
     ],
 )

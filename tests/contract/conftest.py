@@ -5,6 +5,7 @@ import subprocess
 import pytest
 
 from jupyter_gq.backends.control_groups import find_own_group
+from tests.patience import scaled
 
 from .postgresql import PostgresServer, programs_or_skip
 from .small_disk import mounted
@@ -23,6 +24,13 @@ _LONGEST = (
 
 def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path.name not in _LONGEST)
+
+
+@pytest.fixture(autouse=True)
+def _files_are_waited_for(monkeypatch):
+    """Folders of owners answer, but this machine may be slower than the product waits for them in a step."""
+    for module in ("starts", "task_results"):
+        monkeypatch.setattr(f"jupyter_gq.backends.local.{module}.PATIENCE", scaled(60))
 
 
 @pytest.fixture

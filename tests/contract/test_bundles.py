@@ -3,54 +3,25 @@
 import json
 import os
 import stat
+import threading
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
 from jupyter_gq.backends.bundles import BundleStore, LogName, LogSpan
-from jupyter_gq.backends.kubernetes.bundles import StoredBundles
-from jupyter_gq.backends.local import LocalBundles, spools
+from jupyter_gq.backends.local import LocalBundles, spools, user_access
+from jupyter_gq.backends.local import bundles as bundles_module
 from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull, TooLarge, UnusableFile
-from jupyter_gq.store.sql import SqlStore
+from tests.patience import scaled, until
 
-from .small_disk import mounted
+from .dead_disk import covered
+from .kept_files import BUNDLE, FilesAtFolder, FilesAtMemory, LocalFiles, StoredFiles
+from .small_disk import fill, mounted
 
 LOG = LogName(job="job-1", owner="ann", run=1, task=0)
-BUNDLE = {"manifest": {"cwd": "/"}, "notebook": {"cells": ["ä"]}}
 
 
-class LocalFiles:
-    """Folders of this machine; the runner writes into them."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder / "state"
-        self.bundles = LocalBundles(self._folder)
-
-    def put_log(self, job: str, run: int, task: int, text: str) -> None:
-        folder = self._folder / "jobs" / job / "runs" / str(run) / str(task)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "log").write_text(text)
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
-class StoredFiles:
-    """Files in the database; the runner sends what it has."""
-
-    def __init__(self, folder: Path) -> None:
-        self.store = SqlStore(f"sqlite:///{folder / 'service.sqlite'}")
-        self.bundles = StoredBundles(self.store, self.store)
-
-    def put_log(self, job: str, run: int, task: int, text: str) -> None:
-        self.bundles.put_log(LogName(job=job, owner="ann", run=run, task=task), text)
-
-    def close(self) -> None:
-        self.store.close()
-
-
-@pytest.fixture(params=[LocalFiles, StoredFiles])
+@pytest.fixture(params=[LocalFiles, StoredFiles, FilesAtFolder, FilesAtMemory])
 def kept(request, tmp_path):
     """Each place in turn."""
     made = request.param(tmp_path)
@@ -90,6 +61,20 @@ def test_an_id_is_used_once_until_its_files_are_deleted(bundles):
     bundles.write("job-1", "ann", BUNDLE, 1000)
 
 
+def test_a_large_bundle_is_kept_like_a_small_one(kept, tmp_path):
+    large = {**BUNDLE, "data": "x" * 100_000}
+    kept.write("job-1", large)
+    assert kept.read("job-1") == large
+    with pytest.raises(Conflict):
+        kept.write("job-1", large)
+    kept.bundles.delete("job-1", "ann")
+    assert kept.read("job-1") is None
+    with pytest.raises(TooLarge):
+        kept.write("job-1", large, 1000)
+    kept.write("job-1", large)
+    assert kept.read("job-1") == large
+
+
 def test_ids_cannot_leave_the_folder(bundles):
     with pytest.raises(BackendError):
         bundles.write("../job", "ann", BUNDLE, 1000)
@@ -107,6 +92,17 @@ def test_the_log_is_that_of_the_newest_run_with_all_its_tasks(kept):
     assert [kept.bundles.log("job-1", "ann", 8, run=10, tasks=[task]) for task in range(2)] == ["xxxxzero", "one"]
     kept.bundles.delete("job-1", "ann")
     assert kept.bundles.log("job-1", "ann", 8, run=10, tasks=range(2)) is None
+
+
+def test_a_full_disk_is_told_as_long_as_it_is_full(small_disk):
+    bundles = LocalBundles(small_disk)
+    assert bundles.shortage() == ""
+    fill(small_disk)
+    with pytest.raises(StorageFull):
+        bundles.write("job-1", "ann", BUNDLE, 10**6)
+    assert bundles.shortage().startswith(f"The disk of {small_disk}/jobs is full, so new jobs are refused.")
+    (small_disk / "filler").unlink()
+    assert bundles.shortage() == ""
 
 
 def test_a_full_disk_keeps_nothing_on_this_machine(small_disk):
@@ -400,6 +396,28 @@ def test_spool_that_is_no_file_is_refused(tmp_path, plant):
         LocalBundles(tmp_path / "state").left_outputs("job-1", "ann", 1, 0)
 
 
+@pytest.mark.parametrize("below", ["", "runs/1/0"])
+def test_a_folder_that_does_not_answer_keeps_no_deletion_waiting(local, tmp_path, monkeypatch, below):
+    for job in ("job-1", "job-2"):
+        local.write(job, "ann", BUNDLE, 10**6)
+    jobs = tmp_path / "state/jobs"
+    with covered(jobs / "job-1" / below):
+        monkeypatch.setattr(user_access, "DEADLINE", scaled(0.5))
+        deleting = threading.Thread(target=local.delete, args=("job-1", "ann"), daemon=True)
+        deleting.start()
+        deleting.join(scaled(10))
+        assert not deleting.is_alive()
+        local.delete("job-2", "ann")
+        assert not (jobs / "job-2").exists()
+        monkeypatch.setattr(user_access, "PAUSE", 0.0)
+
+    def is_deleted():
+        local.delete("job-1", "ann")
+        return list(jobs.iterdir()) == list((tmp_path / "state/deleted").iterdir()) == []
+
+    until(is_deleted, "the deletion once the folder answers")
+
+
 def test_results_are_read_in_parts_and_deleted_with_the_job(tmp_path, local):
     local.write("job-1", "ann", BUNDLE, 1000)
     content = bytes(range(256)) * 40 + b"end"
@@ -450,3 +468,32 @@ def test_a_link_among_the_results_is_refused(tmp_path, local):
     for path in ("files/link", "files/folder/passwd"):
         with pytest.raises(UnusableFile):
             local.result_part("job-1", "ann", path, 0, 10)
+
+
+def test_a_silent_disk_holds_up_neither_a_new_job_nor_a_measurement(tmp_path, monkeypatch):
+    bundles = LocalBundles(tmp_path / "state")
+    monkeypatch.setattr(user_access, "DEADLINE", 0.1)
+    with covered(tmp_path / "state" / "jobs"):
+        with pytest.raises(BackendError, match="could not be written: the file system gave no answer"):
+            bundles.write("job-1", "ann", {}, 1000)
+        assert bundles.disk_use("job-2") is None
+
+
+def test_a_measurement_that_takes_too_long_is_the_answer_to_the_next_question(tmp_path, monkeypatch):
+    local = LocalBundles(tmp_path / "state")
+    local.write("job-1", "ann", {}, 1000, b"x" * 3 * 2**20)
+    measure, goes_on = bundles_module.measure_folder, threading.Event()
+
+    def measure_late(folder):
+        goes_on.wait(scaled(60))
+        return measure(folder)
+
+    monkeypatch.setattr(user_access, "DEADLINE", 0.1)
+    with monkeypatch.context() as late:
+        late.setattr(bundles_module, "measure_folder", measure_late)
+        assert local.disk_use("job-1") is None
+        goes_on.set()
+        until(lambda: local._late_uses, "the late answer")
+    monkeypatch.setattr(user_access, "MOST_BLOCKED", 0)  # so that nobody is asked now
+    assert local.disk_use("job-1") == 3
+    assert local.disk_use("job-1") is None, "an old answer is given once"

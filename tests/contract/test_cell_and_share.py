@@ -20,7 +20,7 @@ from tests.api.hubs import Hub
 from tests.patience import PATIENCE, eventually, scaled
 
 from .test_killed_service import RealService, a_job, until
-from .test_suspended_share import CONFIG, phase_of
+from .test_suspended_share import CONFIG, LENT_AT_ONCE, phase_of
 
 pytestmark = pytest.mark.asyncio
 
@@ -123,7 +123,7 @@ async def service(tmp_path):
     hub = Hub()
     await hub.start()
     service = RealService(tmp_path, hub)
-    (tmp_path / "jupyterhub_config.py").write_text(CONFIG)
+    (tmp_path / "jupyterhub_config.py").write_text(CONFIG + LENT_AT_ONCE)
     service.start()
     yield service
     service.clean_up()

@@ -230,11 +230,13 @@ def test_call_in_another_state_is_refused_and_changes_nothing(checkpointer, proc
     assert checkpointer.state(process) is CheckpointState.LOCKED
 
 
-def test_process_without_device_memory_is_none_of_the_driver(checkpointer):
-    other = read_process(os.getpid()).id
-    assert not checkpointer.uses_device(other)
-    refused(CheckpointProblem.NO_PROCESS, checkpointer.state, other)
-    refused(CheckpointProblem.NO_PROCESS, checkpointer.lock, other, Seconds(1))
+def test_process_that_has_not_opened_the_driver_is_none_of_its(checkpointer):
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as program:
+        other = read_process(program.pid).id
+        assert not checkpointer.uses_device(other)
+        refused(CheckpointProblem.NO_PROCESS, checkpointer.state, other)
+        refused(CheckpointProblem.NO_PROCESS, checkpointer.lock, other, Seconds(1))
+        program.communicate(b"\n")
 
 
 def test_recycled_id_is_refused(checkpointer, process):

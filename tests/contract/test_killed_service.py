@@ -5,8 +5,10 @@ import contextlib
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import psutil
@@ -90,14 +92,19 @@ class RealService:
     def clean_up(self) -> None:
         if self.process is not None and self.process.poll() is None:
             self.kill()
-        for process in psutil.process_iter():
-            try:
-                ours = f"{self._folder}/" in " ".join(process.cmdline()) and process.pid != os.getpid()
-                if ours:
-                    process.kill()
-            except (psutil.NoSuchProcess, psutil.AccessDenied):
-                continue
+        while self._kill_jobs():  # one may have started another meanwhile
+            pass
         LOGS.release("service", self._folder)
+
+    def _kill_jobs(self) -> bool:
+        """Kill the processes of jobs; return whether there were any."""
+        found = False
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                if f"{self._folder}/" in " ".join(process.cmdline()) and process.pid != os.getpid():
+                    found = True
+                    process.kill()
+        return found
 
 
 @pytest_asyncio.fixture
@@ -304,11 +311,27 @@ def damaged(file):
     file.write_bytes(b"not a database!!" + file.read_bytes()[16:])
 
 
+def with_a_bad_page(file):
+    """The page holds outputs, which a service that starts does not read."""
+    with closing(sqlite3.connect(file)) as database:
+        ((page,),) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'outputs'")
+        ((size,),) = database.execute("PRAGMA page_size")
+    with file.open("r+b") as content:
+        content.seek((page - 1) * size)
+        content.write(os.urandom(64))
+
+
+def cut_in_half(file):
+    os.truncate(file, file.stat().st_size // 2)
+
+
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("happens", "sentence"),
     [
         (damaged, "is damaged (file is not a database)"),
+        (with_a_bad_page, "is damaged ("),
+        (cut_in_half, "is damaged ("),
         (Path.unlink, "is missing or empty, but"),
         (lambda file: file.write_bytes(b""), "is missing or empty, but"),
     ],

@@ -56,7 +56,7 @@ async def test_the_node_shows_its_devices(local):
 
 async def test_device_that_vanishes_stays_and_is_not_healthy(local):
     local.backend.nodes()
-    local.backend._probe._devices = local.backend._probe._devices[1:]
+    local.backend._node._probe._devices = local.backend._node._probe._devices[1:]
     (node,) = local.backend.nodes()
     assert [device.healthy for device in node.devices] == [False, True, True, True]
 
@@ -325,12 +325,12 @@ async def test_partly_started_gang_is_started_anew_as_a_whole(local):
     assert (await local.running(workload)).phase is Phase.RUNNING
 
 
-async def test_run_whose_tasks_were_never_started_is_observed_as_lost(local):
+async def test_run_whose_tasks_were_never_started_is_taken_again(local):
     workload = local.workload()
     local.prepare(workload)
     Ledger(local.folder / "state/runs", SystemClock()).put(_intent(workload))
     local.backend = local.new_backend()
-    assert (await local.end(workload)).outcome is Outcome.LOST
+    assert (await local.end(workload)).outcome is Outcome.REFUSED
 
 
 async def test_no_process_belongs_to_a_run_after_a_restart_of_the_machine(local):

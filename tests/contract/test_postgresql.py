@@ -14,10 +14,11 @@ import sqlalchemy as sa
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.errors import AdminError, StatementCancelled, StorageFull, StoreUnavailable
 from jupyter_gq.domain.workload_detail import WorkloadDetail
+from jupyter_gq.store import statements
 from jupyter_gq.store.protocol import NewEvent, OutputPiece, Record
 from jupyter_gq.store.reachability import check_reachable
 from jupyter_gq.store.sql import SqlStore
-from jupyter_gq.store.tables import metadata
+from jupyter_gq.store.tables import metadata, outputs
 from tests.builders import a_job
 from tests.patience import scaled
 
@@ -66,6 +67,19 @@ def test_while_the_server_is_away_all_is_refused_and_afterwards_it_goes_on(store
     store.confirm()
     store.save([a_record("after")])
     assert ids(store) == {"before", "after"}
+
+
+def test_the_size_of_long_outputs_is_told_without_reading_them(store):
+    store.save([a_record()])
+    # A text that PostgreSQL keeps compressed apart from its row: whoever counts its characters reads all of it.
+    store.append_outputs("digits", [OutputPiece(seq=n, payload={"text": "x" * 4_000_000}) for n in (1, 2)])
+    with store._database.read() as connection:
+        explained = "EXPLAIN (VERBOSE) " + str(
+            sa.select(statements._length(connection, outputs.c.payload)).compile(dialect=connection.dialect)
+        )
+        plan = "\n".join(row[0] for row in connection.exec_driver_sql(explained))
+    assert "octet_length" in plan
+    assert store.output_size("digits").size == store.kept_size("digits") > 8_000_000
 
 
 def test_whether_it_can_be_reached_is_asked_without_a_trace(url, postgresql):

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -212,9 +213,13 @@ async def test_a_service_that_was_killed_while_a_task_joined_starts_no_second_co
     document["tasks"][2] = None
     document["elastic"] |= {"numbers": [0, 1], "joining": {"number": 2, "place": place, "kill_by": 0.0}}
     entry.write_text(json.dumps(document))
+    size = local.task(job, 0).parent / "size.json"
+    size.write_text(json.dumps({"tasks": [0, 1, 2], "least": 2, "most": 4}))
     before = local.leader(job, 2) if started else None
     local.backend = local.new_backend()
-    assert (await local.running(job)).placement == places(*([0, 1, 2] if started else [0, 1]))
+    present = [0, 1, 2] if started else [0, 1]
+    assert (await local.running(job)).placement == places(*present)
+    assert json.loads(size.read_text())["tasks"] == present
     await resize(local, wanted, 0, 1, 2)
     await read_when_there(local.task(job, 2) / "ready")
     assert (await local.running(job)).placement == places(0, 1, 2)
@@ -288,9 +293,22 @@ async def test_each_task_is_told_the_range_and_where_task_0_hosts_the_meeting(lo
     assert "WORLD_SIZE" not in zero, "it changes"
 
 
-async def test_the_tasks_can_read_how_many_they_are(local):
+async def test_the_tasks_can_read_how_many_they_are(local, monkeypatch):
+    told = []
+
+    class Started(subprocess.Popen):
+        """A process; kept is its number as a task, and whether the size has it from its first moment on."""
+
+        def __init__(self, *arguments, env=None, **options):
+            if "GQ_SIZE_FILE" in (env or {}):
+                number = int(env["NODE_RANK"])
+                told.append((number, number in json.loads(Path(env["GQ_SIZE_FILE"]).read_text())["tasks"]))
+            super().__init__(*arguments, env=env, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", Started)
     job = elastic(local, 0, 1)
     await launch(local, job)
+    assert told == [(0, True), (1, True)]
     file = Path(variables(local, job, 0)["GQ_SIZE_FILE"])
 
     def size():
@@ -299,5 +317,6 @@ async def test_the_tasks_can_read_how_many_they_are(local):
     assert size() == {"tasks": [0, 1], "least": 2, "most": 4}
     job = await resize(local, job, 0, 1, 2)
     assert size()["tasks"] == [0, 1, 2]
+    assert told[2:] == [(2, True)]
     await resize(local, job, 0, 2)
     assert size()["tasks"] == [0, 2], "at once, not when the task has ended"

@@ -112,6 +112,7 @@ class Cluster(Machine):
 
     async def step(self):
         await asyncio.sleep(0)
+        self.agent.recover()
         seen = await self.paper.observed(self.key[0])
         report = self.agent.add_suspensions(AgentReport(probe="OK", shares=[AgentShare(pod_uid=POD)]))
         self.agent.follow(self.paper.runs.capabilities.agent_reports.accept_report("n1", report), 0.0)

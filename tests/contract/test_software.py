@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from jupyter_gq.backends.protocol import Outcome
-from jupyter_gq.commands.files_to_send import FileToSend, make_file_bundle
+from jupyter_gq.commands.files_to_send import FileToSend, read_file
 
 from .test_with_runner import real as real  # a fixture
 
@@ -23,7 +23,7 @@ async def test_a_job_runs_with_the_kernel_that_was_chosen(real, tmp_path, monkey
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
     script = tmp_path / "train.py"
     script.write_text("import os\nprint(os.environ.get('MARK', 'that of the file'))\n")
-    bundle = make_file_bundle(FileToSend(path=script, software=software))
+    bundle = read_file(FileToSend(path=script, software=software)).make_bundle()
     workload = real.workload()
     real.bundles.write(workload.id, "ann", bundle.model_dump(), 10**6)
     await real.request(workload)

@@ -92,7 +92,7 @@ async def test_what_an_earlier_service_launches_before_it_ends_is_known(service,
     state = tmp_path / "jupyter-gq-state"
 
     async def knows_the_run():
-        return "run ended: job=job-1 run=1 outcome=LOST" in service.log()
+        return "run ended: job=job-1 run=1 outcome=REFUSED" in service.log()
 
     with lock_folder(state):
         SqlStore(f"sqlite:///{state / 'service.sqlite'}").close()

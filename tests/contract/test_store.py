@@ -85,6 +85,7 @@ def test_owners_of_finished_work_are_known_by_its_kind(store):
     assert store.owners_of_finished(Kind.TRAINING) == frozenset()
     store.save(records)
     assert store.owners_of_finished(Kind.TRAINING) == {"ann"}
+    assert store.finished_owners(Kind.TRAINING) == {"a": "ann", "b": "ann"}
 
 
 def test_a_record_is_forgotten_after_its_output_in_small_steps(store):
@@ -275,6 +276,15 @@ def test_the_size_of_output_is_known_and_only_the_newest_mark_for_left_out_piece
     assert store.last_seqs(["digits"])["digits"] == 5
     size = sum(len(encode_json(piece.payload)) for piece in store.outputs("digits"))
     assert store.output_size("digits") == OutputSize(pieces=2, size=size)
+
+
+def test_what_a_workload_keeps_is_its_output_and_its_files(store):
+    store.save([a_record()])
+    assert store.kept_size("digits") == 0
+    store.append_outputs("digits", pieces(text("c", "a")))
+    store.put_file("digits", "bundle.json", b"x" * 1000)
+    store.put_file("other", "bundle.json", b"x" * 5000)
+    assert store.kept_size("digits") == 1000 + store.output_size("digits").size
 
 
 def test_settings_are_replaced(store, reopened):

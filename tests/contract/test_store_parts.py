@@ -3,6 +3,7 @@
 import pytest
 
 from jupyter_gq.domain.amount import Instant
+from jupyter_gq.store.outside import OUTSIDE_BUNDLE, OutsideContent
 from jupyter_gq.store.protocol import PageSize
 from jupyter_gq.store.sql import SqlStore
 
@@ -62,3 +63,22 @@ def test_parts_that_come_back_are_kept_apart_from_those_that_went_along(store):
     assert store.use_result_parts("digits", "ann", [(along, 1)]) == frozenset()
     assert store.delete_unused_parts(Instant(100.0)) == 1, "the first one was replaced"
     assert store.parts("digits", 0, PageSize(entries=10)) == (b"1",)
+
+
+def test_a_large_content_may_be_outside_and_counts_as_if_it_were_here(store):
+    far = OutsideContent(name=f"{'9' * 64}-{'0' * 16}", size=40_000)
+    first, second, third = "a" * 64, "b" * 64, "c" * 64
+    # A content that reads like the name of an object is a content.
+    store.put_parts("ann", {first: far, second: far.name.encode(), third: b"x" * 50_000}, Instant(5.0))
+    assert store.parts_size("ann") == 40_000 + len(far.name) + 50_000
+    assert store.use_parts("digits", "ann", [(first, len(far.name))]) == {first}, "the size is that of the content"
+    assert store.use_parts("digits", "ann", [(first, 40_000), (second, len(far.name)), (third, 50_000)]) == frozenset()
+    assert store.parts("digits", 0, PageSize(entries=10)) == (far, far.name.encode(), b"x" * 50_000)
+    assert store.parts("digits", 0, PageSize(entries=10, size=40_010)) == (far,)
+    assert store.part("ann", first) == far
+    store.put_file("digits", OUTSIDE_BUNDLE, b"of-a-bundle")
+    store.put_file("digits", "bundle.json", b"{}")
+    assert store.outside_names() == {far.name, "of-a-bundle"}
+    store.delete_files("digits")
+    assert store.delete_unused_parts(Instant(100.0)) == 3
+    assert store.outside_names() == frozenset()

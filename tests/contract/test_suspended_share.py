@@ -34,9 +34,13 @@ c.SimulatedDevices.devices = "1x A100-40GB"
 c.FixedQuota.default = 1
 c.TrainingQueues.queues = {"vision": {"quota": 1}}
 c.TrainingQueues.grace = 20
-c.IdlePolicy.after, c.IdlePolicy.warning, c.IdlePolicy.grace = 16, 10, 0
+c.IdlePolicy.grace = 0
 c.IdlePolicy.return_within = 4
 """
+#: A notebook that is idle is lent about when a job arrives, without a warning.
+LENT_AT_ONCE = "c.IdlePolicy.after, c.IdlePolicy.warning = 2, 1\n"
+#: A job arrives before the notebook has been idle for long, so that the warning is seen.
+WARNED = "c.IdlePolicy.after, c.IdlePolicy.warning = 16, 10\n"
 #: Memory of the kernel's device; more than half, so that a second copy of it finds no room.
 MEMORY = 30_000
 #: A program that holds device memory until it is killed.
@@ -120,11 +124,11 @@ class Notebook:
 
 
 @pytest_asyncio.fixture
-async def service(tmp_path):
+async def service(request, tmp_path):
     hub = Hub()
     await hub.start()
     service = RealService(tmp_path, hub)
-    (tmp_path / "jupyterhub_config.py").write_text(CONFIG)
+    (tmp_path / "jupyterhub_config.py").write_text(CONFIG + getattr(request, "param", LENT_AT_ONCE))
     service.start()
     yield service
     service.clean_up()
@@ -165,6 +169,7 @@ def fault(name: SimulatedFault, process: ProcessId):
         file.unlink()
 
 
+@pytest.mark.parametrize("service", [WARNED], indirect=True, ids=["warned"])
 async def test_an_idle_share_is_lent_and_is_back_when_a_cell_waits(service, notebook, ann, tmp_path):
     assert notebook.is_on_the_device()
     job, _ = await ann.submit(a_job(tmp_path), "key")

@@ -1,7 +1,7 @@
 """Cells of real kernels wait while the share of their notebook is lent, with each ipykernel that is at hand.
 
-The kernels are those of this environment, and of each environment `.venv-ipykernel-*` in the folder of the repository,
-which `make kernels` makes.
+The kernels are those of this environment, and of each environment `.venv-ipykernel-*` in the folder of the repository:
+`make test` makes the one of the oldest version, and `make kernels` others.
 """
 
 import asyncio
@@ -23,7 +23,8 @@ pytestmark = pytest.mark.asyncio
 
 ROOT = Path(__file__).parents[2]
 PYTHONS = {"present": Path(sys.executable)} | {
-    folder.name.removeprefix(".venv-"): folder / "bin/python" for folder in sorted(ROOT.glob(".venv-ipykernel-*"))
+    made.parent.name.removeprefix(".venv-"): made.parent / "bin/python"
+    for made in sorted(ROOT.glob(".venv-ipykernel-*/.installed"))
 }
 
 

@@ -23,7 +23,8 @@ from jupyter_gq.client.state import LiveState, state_document
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.service import names_by_section
+from jupyter_gq.service import SchedulerService
+from jupyter_gq.start_sections import find_start_sections
 from tests.builders import NOW, Cluster, a_job, a_node, running
 from tests.patience import scaled
 
@@ -164,7 +165,7 @@ def load_settings(text, folder):
     head = "" if "import configure" in text else "from jupyter_gq.hub.config import configure\n\nconfigure(c)\n"
     file.write_text(head + text)
     machine = [a_node(devices=8)]
-    PolicyFile(file, lambda: machine, names_by_section(KubernetesBackend))
+    PolicyFile(file, lambda: machine, find_start_sections(SchedulerService, KubernetesBackend))
 
 
 def user_code():

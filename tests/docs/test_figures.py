@@ -1,15 +1,20 @@
 """Figures, messages and conditions in the how-to pages are those of the code."""
 
+import inspect
 import re
 
 import pytest
 
+from docs.generate import configurable
 from jupyter_gq.client.models import Health
+from jupyter_gq.commands.tables import format_duration
 from jupyter_gq.controller.settings.config_file import ConfigFileError
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.runner.output.cell_output import OutputBounds
+from jupyter_gq.store import engine
+from jupyter_gq.store.silence_timeout import SILENCE_TIMEOUT
 
-from .pages import ROOT
+from .pages import PAGES, ROOT, relative
 
 HOW_TO = ROOT / "docs/how-to"
 
@@ -32,6 +37,13 @@ def test_what_is_kept_of_long_output():
         f"once a job shows more than {size(bounds.job)} in all",
     ):
         assert sentence in text
+
+
+def test_the_ages_in_the_list_of_jobs_are_written_as_the_command_writes_them():
+    page = (HOW_TO / "use-the-command-line.md").read_text()
+    ages = re.findall(r"^job-.*?  ([0-9.]+ (?:s|min|h|days))  ", page, re.MULTILINE)
+    assert ages
+    assert set(ages) <= {format_duration(seconds) for seconds in range(0, 7 * 86400, 10)}
 
 
 def test_the_message_about_an_error_in_the_file(tmp_path):
@@ -62,3 +74,37 @@ def test_every_figure_of_a_simulation_is_explained_in_the_table():
     for figure in figures:
         word = re.split(r",| up to| 9", figure)[0]
         assert re.search(rf"\|[^|]*{re.escape(word)}", table), f"{figure} is not in the table"
+
+
+#: A default that a page names: behind the setting, as in "`c.TrainingQueues.grace`, 30 s", or before it.
+BEHIND = re.compile(r"`c\.(\w+)\.(\w+)`(?:, | \()([0-9]+(?:\.[0-9]+)?)(?: s\b|[),])")
+BEFORE = re.compile(r"\b([0-9]+(?:\.[0-9]+)?) s \(`c\.(\w+)\.(\w+)`")
+
+
+#: Decisions tell what was chosen once.
+PRESENT = [page for page in PAGES if "decisions" not in page.parts]
+
+
+def named_defaults(page):
+    text = " ".join(page.read_text().split())
+    yield from ((section, name, number) for section, name, number in BEHIND.findall(text))
+    yield from ((section, name, number) for number, section, name in BEFORE.findall(text))
+
+
+@pytest.mark.parametrize("page", [each for each in PRESENT if list(named_defaults(each))], ids=relative)
+def test_a_default_that_a_page_names_is_that_of_the_setting(page):
+    sections = {cls.__name__: cls for cls in configurable()}
+    for section, name, number in named_defaults(page):
+        assert float(getattr(sections[section](), name)) == float(number), f"c.{section}.{name}"
+
+
+def test_the_limits_of_postgresql():
+    text, source = text_of("use-postgresql.md"), inspect.getsource(engine)
+    limits = dict(re.findall(r"SET (\w+) = '(\d+)s'", source))
+    assert (
+        f"A statement that takes {limits['statement_timeout']} s, or waits {limits['lock_timeout']} s for a lock"
+        in text
+    )
+    assert f"(the server hangs, or its disk does) counts as away after {SILENCE_TIMEOUT:g} seconds" in text
+    (size,), (more,) = re.findall(r"pool_size=(\d+)", source), re.findall(r"max_overflow=(\d+)", source)
+    assert f"at most {int(size) + int(more)} from the service that acts" in text

@@ -11,6 +11,7 @@ from .pages import PAGES, ROOT, prose, relative
 BASES = ("", "jupyter_gq", "helm/jupyter-gq", "tests", "labextension/src")
 #: Names that look like paths of the repository and are files of a reader, or of an alternative that was not taken.
 NOT_OURS = {
+    ".hydra/config.yaml",
     "SNAPSHOT.json",
     "agent.py",
     "changes/NAME.TYPE.md",
@@ -18,6 +19,7 @@ NOT_OURS = {
     "evict_reclaim.py",
     "gq.yaml",
     "jupyter_server_config.py",
+    "outputs/",
     "queues/",
 }
 _PATH = re.compile(r"`([\w.][\w./-]*(?:/|\.(?:csv|Dockerfile|ipynb|json|md|py|sh|toml|ts|tsx|yaml)))`")

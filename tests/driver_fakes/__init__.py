@@ -40,7 +40,8 @@ class DriverMachine:
     """A machine with NVIDIA's driver: real, or one of fakes in `libraries`, with programs that hold device memory."""
 
     def __init__(self, environment: dict[str, str]) -> None:
-        self.environment = {**os.environ, **environment}
+        # The first device is the same for CUDA, which has the fastest first by default, and for NVML.
+        self.environment = {**os.environ, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", **environment}
         self.programs: dict[int, subprocess.Popen[str]] = {}
         self.drivers: list[Driver] = []
 

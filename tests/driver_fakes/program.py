@@ -5,6 +5,7 @@ memory beside it.
 """
 
 import ctypes
+import signal
 import sys
 
 cuda = ctypes.CDLL("libcuda.so.1")
@@ -20,6 +21,7 @@ def call(name, *arguments):
 
 
 def main():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored if the tests are a background job of a shell
     device, context = ctypes.c_int(), ctypes.c_void_p()
     call("cuInit", 0)
     call("cuDeviceGet", ctypes.byref(device), 0)

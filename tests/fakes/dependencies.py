@@ -28,12 +28,14 @@ class FakeBundles:
         self.dropped: dict[str, int] = {}
         #: The list of results of each job, and the content of results by job and path.
         self.listed: dict[str, dict[str, Any]] = {}
-        self.contents: dict[tuple[str, str], bytes] = {}
+        self.brought: dict[tuple[str, str], bytes] = {}
         #: Outputs that the last run of each job has left, in portions.
         self.left: dict[str, list[list[dict[str, Any]]]] = {}
         #: Disk space of each job's files.
         self.used: dict[str, MiB] = {}
         self._full = full
+        #: Why large contents cannot be stored; "" = they can.
+        self.away = ""
         #: Jobs whose files the disk does not delete.
         self.stuck: set[str] = set()
 
@@ -75,7 +77,10 @@ class FakeBundles:
         return found
 
     def result_part(self, job: str, owner: str, path: str, start: int, size: int) -> bytes:
-        return self.contents.get((job, require_inner_path(path)), b"")[start:][:size]
+        return self.brought.get((job, require_inner_path(path)), b"")[start:][:size]
+
+    def is_outside(self, job: str, owner: str, path: str | None, start: int) -> bool:
+        return False
 
     def left_outputs(self, job: str, owner: str, run: int, start: int) -> LeftOutputs:
         portions = self.left.get(job, [])
@@ -83,6 +88,12 @@ class FakeBundles:
             return LeftOutputs(pieces=(), following=None)
         following = start + 1 if start + 1 < len(portions) else None
         return LeftOutputs(pieces=portions[start], following=following)
+
+    def shortage(self) -> str:
+        return "The disk is full." if self._full else ""
+
+    def trouble(self) -> str:
+        return self.away
 
     def disk_use(self, job: str) -> MiB | None:
         return self.used.get(job)
@@ -95,6 +106,9 @@ class FakeBundles:
             raise RecursionError("maximum recursion depth exceeded")
         self.kept.pop(job, None)
 
+    def withdraw(self, job: str, owner: str) -> None:
+        self.delete(job, owner)
+
 
 class SharedBundles(FakeBundles):
     """A store of files that runners in pods fetch and send through the service."""
@@ -102,6 +116,15 @@ class SharedBundles(FakeBundles):
     @property
     def pod_files(self) -> "SharedBundles":
         return self
+
+    #: Nothing is kept elsewhere.
+    contents = None
+
+    def stage(self, bundle: dict[str, Any], max_bytes: int) -> str | None:
+        raise AssertionError("There is no place outside the database.")
+
+    def unstage(self, name: str) -> None:
+        raise AssertionError("There is no place outside the database.")
 
     def bundle(self, job: str) -> dict[str, Any] | None:
         return self.kept.get(job)

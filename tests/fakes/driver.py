@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jupyter_gq.devices.checkpointer import CheckpointError, CheckpointProblem, CheckpointState, CheckpointSupport
+from jupyter_gq.devices.cuda_checkpointer import complete_moves
 from jupyter_gq.devices.driver_limits import LimitError
 from jupyter_gq.devices.host_memory import HostRoom
 from jupyter_gq.devices.probe import DeviceInfo, DeviceModes, ProbeState, ProbeStatus, Usage
@@ -86,7 +87,7 @@ class FakeDriver:
 
     def restore(self, process: ProcessId, moves: Mapping[str, str]) -> None:
         found = self._call("restore", process, S.CHECKPOINTED)
-        device = moves.get(found.device, found.device)
+        device = complete_moves(moves, list(self.total)).get(found.device, found.device)
         if self.total[device] - self.used(device) < found.memory:
             found.state = S.FAILED
             raise CheckpointError(CheckpointProblem.OUT_OF_MEMORY, "The GPU is full.")

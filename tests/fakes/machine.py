@@ -58,7 +58,7 @@ class FakeBackend:
     """Runs come up at the next look, save their state when told to stop, and else go on until the test ends them."""
 
     kinds = frozenset({Kind.TRAINING})
-    capabilities = Capabilities()
+    capabilities = Capabilities(reached_folders=("/",))
 
     def __init__(self, clock: FixedClock, nodes: Sequence[Node], fuse: Fuse | None = None) -> None:
         self._clock, self._nodes, self._fuse = clock, tuple(nodes), fuse or Fuse()

@@ -1,12 +1,10 @@
 """Stores that are lost, full or too late, around a real one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from jupyter_gq.domain.audit import AuditEntry
 from jupyter_gq.domain.errors import Conflict, StorageFull, StoreUnavailable
-from jupyter_gq.domain.json_types import JsonObject
-from jupyter_gq.store.protocol import NO_SETTINGS, NewEvent, OutputPiece, Record, Store, StoredEvent
+from jupyter_gq.store.protocol import OutputPiece, Store, StoredEvent
 
 from .time_and_death import Fuse
 
@@ -28,15 +26,9 @@ class StoreOfAServiceThatDies(_StoreAround):
         super().__init__(store)
         self._fuse = fuse
 
-    def save(
-        self,
-        records: Sequence[Record],
-        events: Sequence[NewEvent] = (),
-        audit: Sequence[AuditEntry] = (),
-        settings: Mapping[str, JsonObject] = NO_SETTINGS,
-    ) -> tuple[StoredEvent, ...]:
+    def save(self, *given: Any, **named: Any) -> tuple[StoredEvent, ...]:
         self._fuse.burn()
-        stored = self._store.save(records, events, audit, settings)
+        stored = self._store.save(*given, **named)
         self._fuse.burn()
         return stored
 
@@ -46,16 +38,10 @@ class StoreIsFull(_StoreAround):
 
     full = True
 
-    def save(
-        self,
-        records: Sequence[Record],
-        events: Sequence[NewEvent] = (),
-        audit: Sequence[AuditEntry] = (),
-        settings: Mapping[str, JsonObject] = NO_SETTINGS,
-    ) -> tuple[StoredEvent, ...]:
+    def save(self, *given: Any, **named: Any) -> tuple[StoredEvent, ...]:
         if self.full:
             raise StorageFull("The disk of the database is full.")
-        return self._store.save(records, events, audit, settings)
+        return self._store.save(*given, **named)
 
 
 class StoreKeepsOldEvents(_StoreAround):
@@ -97,14 +83,8 @@ class StoreLosesAnAnswer(_StoreAround):
 
     losing = False
 
-    def save(
-        self,
-        records: Sequence[Record],
-        events: Sequence[NewEvent] = (),
-        audit: Sequence[AuditEntry] = (),
-        settings: Mapping[str, JsonObject] = NO_SETTINGS,
-    ) -> tuple[StoredEvent, ...]:
-        stored = self._store.save(records, events, audit, settings)
+    def save(self, *given: Any, **named: Any) -> tuple[StoredEvent, ...]:
+        stored = self._store.save(*given, **named)
         if self.losing:
             self.losing = False
             raise StoreUnavailable("'jobs' at db", "server closed the connection unexpectedly")
@@ -114,11 +94,5 @@ class StoreLosesAnAnswer(_StoreAround):
 class StoreLosesTheRace(_StoreAround):
     """Somebody else's save of the same key came first."""
 
-    def save(
-        self,
-        records: Sequence[Record],
-        events: Sequence[NewEvent] = (),
-        audit: Sequence[AuditEntry] = (),
-        settings: Mapping[str, JsonObject] = NO_SETTINGS,
-    ) -> tuple[StoredEvent, ...]:
+    def save(self, *given: Any, **named: Any) -> tuple[StoredEvent, ...]:
         raise Conflict("Another workload of this owner was submitted with the same idempotency key.")

@@ -20,7 +20,6 @@ from jupyter_gq.devices.memory_watchdog import Act, LimitedUse, Watched, WatchRu
 from jupyter_gq.devices.meter import ProbeMeter, Share
 from jupyter_gq.devices.mps import PROGRAM, MpsDaemon, mps_environment
 from jupyter_gq.devices.nvml import NvmlProbe
-from jupyter_gq.devices.probe import ProbeState
 from jupyter_gq.devices.signals import send_signal
 from jupyter_gq.domain.amount import MiB, MilliGpu, Seconds
 from jupyter_gq.domain.cluster import Device
@@ -28,8 +27,6 @@ from tests.driver_fakes import DriverMachine
 from tests.patience import scaled, until
 
 PROBE = NvmlProbe(now=now)
-if PROBE.status().state is not ProbeState.OK:
-    pytest.skip(f"no NVIDIA GPU: {PROBE.status().detail}", allow_module_level=True)
 
 #: MiB of the limit, and what a program holds within it and above it.
 LIMIT, WITHIN, ABOVE = MiB(4096), 1024, 8192

@@ -157,7 +157,7 @@ def test_users_and_their_servers_get_the_scopes_in_this_version_of_the_hub(told)
         assert roles["user"]["scopes"] == ["self", *USER_SCOPES]
     assert set(USER_SCOPES) <= set(plain["server_token_scopes"])
     assert roles["jupyter-gq-admin"]["users"] == plain["admins"] == ["root"]
-    assert set(plain["scopes"]) == {"custom:gq:read", "custom:gq:change", "custom:gq:submit", "custom:gq:admin"}
+    assert set(plain["scopes"]) == {f"custom:gq:{scope}" for scope in ("read", "change", "delete", "submit", "admin")}
 
 
 def test_what_the_administrator_has_set_is_kept(told):
@@ -169,7 +169,7 @@ def test_what_the_administrator_has_set_is_kept(told):
     assert "custom:mine" in kept["scopes"]
     (entry,) = [service for service in kept["services"] if service["name"] == "jupyter-gq"]
     assert entry["url"] == "http://127.0.0.1:8765"
-    socket_path = entry["environment"]["JUPYTER_GQ_SOCKET"]
+    socket_path = entry["environment"]["JUPYTER_GQ_SERVICE_SOCKET"]
     assert kept["service_url"] == f"http+unix://{os.geteuid()}@{quote(socket_path, safe='')}/lab/services/jupyter-gq/"
     assert kept["server_token_scopes"] == ["users:activity!user", "read:hub", *USER_SCOPES]
     assert kept["last_activity_interval"] == 0
@@ -214,12 +214,32 @@ def test_the_port_of_the_service_is_the_same_at_the_next_start(tmp_path, monkeyp
         other.listen()
         with pytest.raises(TraitError, match=f"port {first} .* is in use by another program"):
             port_of(tmp_path)
-        with pytest.raises(TraitError, match=rf"configure\(c, service_port={first}\)"):
+        with pytest.raises(TraitError, match=rf"port {first} .*configure\(c, service_port=\.\.\.\)"):
             configure(Config(), state_dir=str(tmp_path), service_port=first)
     assert port_of(tmp_path) == first
     monkeypatch.setenv("JUPYTERHUB_SERVICE_NAME", "jupyter-gq")
     monkeypatch.setenv("JUPYTERHUB_SERVICE_URL", "http://127.0.0.1:4711")
     assert port_of(tmp_path) == 4711, "the service itself looked for another port"
+
+
+def test_the_setting_of_the_port_is_taken_and_nothing_is_recorded(tmp_path, new_hub):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        wanted = free.getsockname()[1]
+    c = Config()
+    c.JupyterGQ.port = wanted
+    configure(c, state_dir=str(tmp_path))
+    (service,) = c.JupyterHub.services
+    assert service["url"] == f"http://127.0.0.1:{wanted}"
+    assert not (tmp_path / "port").exists()
+
+
+@pytest.mark.parametrize("wrong", ["8000", 0.5, True, -1, 65536])
+def test_a_setting_that_is_no_port_is_refused_with_its_name(tmp_path, wrong):
+    c = Config()
+    c.JupyterGQ.port = wrong
+    with pytest.raises(TraitError, match=r"^c\.JupyterGQ\.port = .* is no port"):
+        configure(c, state_dir=str(tmp_path))
 
 
 def test_a_service_that_still_runs_keeps_a_second_hub_from_starting(tmp_path, new_hub):
@@ -313,13 +333,20 @@ def port_of(folder):
     return int(c.JupyterHub.services[0]["url"].rpartition(":")[2])
 
 
-def test_the_proxy_is_nodes_only_where_both_are_there_for_good(tmp_path, monkeypatch):
-    def command(folder, name, interpreter):
+@pytest.fixture
+def command(tmp_path):
+    """Make a command in a folder of the test's own."""
+
+    def make(folder, name, interpreter):
         (tmp_path / folder).mkdir(exist_ok=True)
         path = tmp_path / folder / name
         path.write_text(f"#!/usr/bin/env {interpreter}\n")
         path.chmod(0o755)
 
+    return make
+
+
+def test_the_proxy_is_nodes_only_where_both_are_there_for_good(command, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "venv"))
     assert build_proxy_command()[-2:] == ["--proxy-timeout", "3600000"]
@@ -346,6 +373,18 @@ def hub():
     JupyterHub.clear_instance()
     yield JupyterHub.instance()
     JupyterHub.clear_instance()
+
+
+def test_the_log_of_the_hub_names_the_proxy(hub, command, tmp_path, monkeypatch, caplog):
+    hub.log = logging.getLogger("hub")
+    caplog.set_level(logging.INFO)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    configure(Config(), state_dir=str(tmp_path / "state"))
+    assert caplog.messages == ["The Hub's proxy is the pure-Python one"]
+    command("bin", "configurable-http-proxy", "node")
+    command("bin", "node", "sh")
+    configure(Config(), state_dir=str(tmp_path / "state"))
+    assert caplog.messages[1:] == [f"The Hub's proxy is {tmp_path}/bin/configurable-http-proxy"]
 
 
 #: With the service's address and token; the setting comes after the call.

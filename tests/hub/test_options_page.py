@@ -72,6 +72,7 @@ async def test_after_a_reclaim_it_says_why_and_selects_cpu(person, service):
         await eventually(pia.gone)
         page = (await pia.browser.get("/hub/spawn/pia")).text
         assert "Idle for 30 min while bob waited." in page
+        assert "files were saved" not in page, "the sentence of an idle server says it"
         assert "2026-09-21" in page
         assert "<strong>bob</strong>" in page
         assert "checked" in cards(page)["0"]

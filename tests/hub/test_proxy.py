@@ -140,7 +140,7 @@ async def proxied():
 async def http_proxied(files=None):
     """The address of the server behind the proxy, and the proxy's process, which may open so many files.
 
-    The path `/other` is a route of its own to the same server.
+    The path `/other` and those of three servers of users are routes of their own to the same server.
     """
     sockets = bind_sockets(0, "127.0.0.1")
     handlers = [
@@ -148,8 +148,8 @@ async def http_proxied(files=None):
         ("/kernel/talkative", Talkative),
         ("/rooms/(.*)", Rooms),
         ("/other/pages/(.*)", Pages),
-        ("/stream", Stream),
-        ("(?:/other)?/answers/(.*)", Answers),
+        ("(?:/user/.*)?/stream", Stream),
+        ("(?:/other|/user/.*)?/answers/(.*)", Answers),
     ]
     server = HTTPServer(Application(handlers, websocket_max_message_size=2 * LARGE, log_function=lambda _: None))
     server.add_sockets(sockets)
@@ -160,8 +160,9 @@ async def http_proxied(files=None):
     proxy = await asyncio.create_subprocess_exec(*command, f"--api-port={api}", env=environment, preexec_fn=limit)
     try:
         await eventually(lambda: listens(port) and listens(api))
-        route = f"http://127.0.0.1:{api}/api/routes/other"
-        await AsyncHTTPClient().fetch(route, method="POST", body=json.dumps({"target": target}))
+        for route in ("/other", "/user/ann", "/user/ann/second", "/user/bob"):
+            url = f"http://127.0.0.1:{api}/api/routes{route}"
+            await AsyncHTTPClient().fetch(url, method="POST", body=json.dumps({"target": target}))
         yield f"http://127.0.0.1:{port}", psutil.Process(proxy.pid)
     finally:
         proxy.terminate()
@@ -242,11 +243,11 @@ def many_files():
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-async def open_stream(address):
+async def open_stream(address, server=""):
     """A browser that has got the first line of a stream, and waits for the next one."""
     host, port = address.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
-    writer.write(f"GET /stream HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+    writer.write(f"GET {server}/stream HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
     await asyncio.wait_for(reader.readuntil(b"data: first\n\n"), scaled(60))
     return reader, writer
 
@@ -302,6 +303,16 @@ async def test_one_server_s_streams_do_not_take_the_room_of_the_others():
         await close_all(streams)
 
 
+async def test_the_servers_of_one_user_do_not_take_the_room_of_other_users():
+    async with http_proxied(files=200 + 2 * 80) as (address, _):
+        servers = ["/user/ann", "/user/ann/second"]
+        streams = await asyncio.gather(*(open_stream(address, server) for server in servers for _ in range(10)))
+        for server in servers:
+            assert await ask(address, f"{server}/answers/cookies") == 503
+        assert await ask(address, "/user/bob/answers/cookies") == 200
+        await close_all(streams)
+
+
 async def test_one_server_s_websockets_do_not_take_the_room_of_the_others():
     async with http_proxied(files=200 + 2 * 80) as (address, _), contextlib.AsyncExitStack() as stack:
         kernel = "ws" + address.removeprefix("http") + "/kernel"
@@ -338,9 +349,14 @@ async def test_messages_wait_for_a_browser_that_does_not_read_them():
 
 
 async def test_slow_browsers_leave_everybody_else_served_and_cost_little_memory():
+    with many_files() as files:
+        await serve_beside_slow_browsers(min(200, files // 12))
+
+
+async def serve_beside_slow_browsers(number):
     async with http_proxied() as (address, proxy):
         host, port = address.removeprefix("http://").split(":")
-        slow = [await asyncio.open_connection(host, int(port), limit=1024) for _ in range(20)]
+        slow = [await asyncio.open_connection(host, int(port), limit=1024) for _ in range(number)]
         before = proxy.memory_info().rss
         for _, writer in slow:
             writer.write(f"GET /answers/long HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())

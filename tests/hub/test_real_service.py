@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import re
 import signal
@@ -355,6 +356,11 @@ async def test_the_command_line_sends_a_script_follows_it_and_ends_with_its_succ
         "import sys, jupyter_gq\nprint('hello', sys.argv[1])\n"
         "_ = (jupyter_gq.results_dir() / 'said.txt').write_text(sys.argv[1])\n"
     )
+    (tmp_path / "waits.py").write_text(
+        "import os, sys, time\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.05)\n"
+        "import net\nprint(net.VALUE, os.path.exists(__file__))\n"
+    )
+    (tmp_path / "net.py").write_text("VALUE = 1\n")
     (tmp_path / "bad.py").write_text("print('so far')\nraise ValueError('no more')\n")
     async with Person(hub, "ann") as ann:
         await eventually(lambda: left(ann, "0.5"))
@@ -368,6 +374,15 @@ async def test_the_command_line_sends_a_script_follows_it_and_ends_with_its_succ
         assert (tmp_path / "said.txt").read_text() == "world"
         code, out, err = await asyncio.to_thread(say, *send, "bad.py")
         assert (code, out.startswith("so far\n"), "ValueError: no more" in out) == (1, True, True), err
+
+        send, go = ["submit", "--gpus", "0", "-o", "json", "waits.py"], tmp_path / "go"
+        sent = [await asyncio.to_thread(say, *send, *live, "--", str(go)) for live in ([], ["--live"])]
+        (tmp_path / "net.py").write_text("VALUE = 2\n")
+        go.touch()
+        for (code, out, err), value in zip(sent, (1, 2), strict=True):
+            assert code == 0, err
+            code, out, _ = await asyncio.to_thread(say, "logs", "-f", json.loads(out)["id"])
+            assert (code, out) == (0, f"{value} True\n"), "frozen at sending, unless in the live folder"
 
         await ann.start({"gpus": "0"})
         await eventually(ann.ready)

@@ -43,3 +43,12 @@ def test_keys_of_others_are_left_to_them():
     assert read_request({"anything": 1}, also_known=None).gpus == "0"
     with pytest.raises(UserError, match="known here: gpus, image"):
         read_request({"profile": "x"}, also_known={"image"})
+
+
+@pytest.mark.parametrize(
+    "options", [{"a" * 100_000: 1}, {str(number): 1 for number in range(1000)}], ids=["long", "many"]
+)
+def test_unknown_keys_are_named_in_a_short_sentence(options):
+    with pytest.raises(UserError, match="known here: gpus") as raised:
+        read_request(options)
+    assert len(str(raised.value)) < 300

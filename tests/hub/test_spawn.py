@@ -86,7 +86,7 @@ async def test_cancelling_gives_the_place_in_line_back(person, service):
 
 async def test_a_ticket_that_is_cancelled_while_it_is_being_opened_is_given_back(person, service):
     """The hub is told to stop before the service has answered; the ticket's id is not known yet."""
-    service.scripts["dan"].expect("POST tickets", Answer(body=waiting(1, ticket="nb-dan"), after=5))
+    service.scripts["dan"].expect("POST tickets", Answer(body=waiting(1, ticket="nb-dan"), after=2))
     async with person("dan") as dan:
         starts = asyncio.create_task(dan.spawn({"gpus": "0.25"}))
         await eventually(lambda: service.of("dan", "POST tickets"))

@@ -246,8 +246,8 @@ class World:
     def patch_status(self, pod, status):
         self.plane.core.patch_namespaced_pod_status(pod.metadata.name, pod.metadata.namespace, {"status": status})
 
-    def start_server(self, workload, additions):
-        return create_server_pod(self.plane.core, self.namespaces.hub, workload, additions)
+    def start_server(self, workload, additions, tolerations=()):
+        return create_server_pod(self.plane.core, self.namespaces.hub, workload, additions, tolerations)
 
     def delete_server(self, user):
         try:
@@ -257,7 +257,7 @@ class World:
                 raise
 
 
-def create_server_pod(core, namespace, workload, additions):
+def create_server_pod(core, namespace, workload, additions, tolerations=()):
     """Create the pod of a server as the Hub's spawner does, as far as it matters here."""
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [additions.node]}]}
     affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
@@ -267,6 +267,7 @@ def create_server_pod(core, namespace, workload, additions):
         "metadata": {"name": f"jupyter-{workload.owner}", "labels": labels, "annotations": additions.annotations},
         "spec": {
             "affinity": {"nodeAffinity": affinity},
+            "tolerations": list(tolerations),
             "containers": [{"name": "notebook", "image": "example.org/lab:1", "resources": resources}],
         },
     }

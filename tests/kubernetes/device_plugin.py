@@ -20,12 +20,7 @@ class Devices:
     def __init__(self, node: str, count: int, resource: str) -> None:
         self.resource = resource
         self.uuids = [f"GPU-sim-{node}-{index}" for index in range(count)]
-        self.broken: set[str] = set()
         self._lock = threading.Lock()
-
-    @property
-    def healthy(self) -> list[str]:
-        return [uuid for uuid in self.uuids if uuid not in self.broken]
 
     def allocate(self, container: Container, wanted: int, runtime: Runtime) -> None:
         """Give devices to this container of the runtime, which tells what others have. Raises `TooFew`."""
@@ -34,7 +29,7 @@ class Devices:
         with self._lock:
             others = (other for other in runtime.active() if other is not container)
             taken = {uuid for other in others for uuid in other.given(self.resource)}
-            free = [uuid for uuid in reversed(self.healthy) if uuid not in taken]
+            free = [uuid for uuid in reversed(self.uuids) if uuid not in taken]
             if len(free) < wanted:
                 available = f"Requested: {wanted}, Available: {len(free)}, which is unexpected"
                 raise TooFew(
@@ -89,6 +84,6 @@ class PodResources:
 
     def _allocatable(self, _request, _context):
         answer = messages.AllocatableResponse()
-        for uuid in self._devices.healthy:
+        for uuid in self._devices.uuids:
             answer.devices.add(resource_name=self._devices.resource, device_ids=[uuid])
         return answer

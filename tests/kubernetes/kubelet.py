@@ -104,11 +104,6 @@ class Kubelet:
             container.signal(signal.SIGKILL)
             container.sweep()
 
-    def break_device(self, index: int) -> None:
-        """The device plugin says that this device is unhealthy."""
-        self.devices.broken.add(self.devices.uuids[index])
-        self._write_node()
-
     def end(self) -> None:
         """End everything that came from it, and take the node away."""
         if not self.api.stopped.is_set():
@@ -223,8 +218,9 @@ class Kubelet:
         return listed["metadata"]["resourceVersion"]
 
     def _watch_from(self, version: str) -> None:
+        """Follow the pods for 20 s, then list them anew: once an event did not come for as long as its watch lasted."""
         self._watch = self.api.watch(
-            "/api/v1/pods", fieldSelector=f"spec.nodeName={self.name}", resourceVersion=version, timeoutSeconds="300"
+            "/api/v1/pods", fieldSelector=f"spec.nodeName={self.name}", resourceVersion=version, timeoutSeconds="20"
         )
         with contextlib.closing(self._watch) as lines:
             for line in _lines(lines):

@@ -103,5 +103,5 @@ _INFO = {
     "operatingSystem": "linux",
     "containerRuntimeVersion": "kwok",
     "kernelVersion": "kwok",
-    "kubeletVersion": "v1.35.4",
+    "kubeletVersion": "v1.36.3",
 }

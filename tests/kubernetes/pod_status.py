@@ -82,20 +82,20 @@ def node_object(name: str, labels, taints, devices: Devices):
 
 
 def node_status(name: str, devices: Devices):
-    """Ready, with so many devices of which the device plugin finds so many healthy."""
+    """Ready, with so many devices as the device plugin lists."""
     conditions = [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]
     conditions += [
         {"type": f"{kind}Pressure", "status": "False", "reason": f"KubeletHasNo{kind}Pressure"}
         for kind in ("Memory", "Disk", "PID")
     ]
     moment = {"lastHeartbeatTime": now(), "lastTransitionTime": now()}
-    count, healthy = len(devices.uuids), len(devices.healthy)
+    count = {devices.resource: str(len(devices.uuids))} if devices.uuids else {}
     unknown = dict.fromkeys(["bootID", "machineID", "systemUUID", "osImage", "kubeProxyVersion"], "")
     info = {"architecture": "amd64", "operatingSystem": "linux", "kernelVersion": os.uname().release}
-    info |= {"containerRuntimeVersion": "processes://1", "kubeletVersion": "v1.35.4", **unknown}
+    info |= {"containerRuntimeVersion": "processes://1", "kubeletVersion": "v1.36.3", **unknown}
     return {
-        "capacity": _NODE | ({devices.resource: str(count)} if count else {}),
-        "allocatable": _NODE | ({devices.resource: str(healthy)} if count else {}),
+        "capacity": _NODE | count,
+        "allocatable": _NODE | count,
         "conditions": [condition | moment for condition in conditions],
         "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}, {"type": "Hostname", "address": name}],
         "nodeInfo": info,

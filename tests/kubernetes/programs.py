@@ -13,6 +13,7 @@ from tests.kubernetes.marks import end_marked
 from tests.patience import scaled
 
 ROOT = Path(__file__).resolve().parents[2]
+#: See docs/decisions/0350-build-the-programs-of-a-cluster-from-one-module.md.
 TOOLS = Path(__file__).with_name("tools") / "build.sh"
 
 #: In the environment of every process that comes from a session, with a value of that session's own.
@@ -43,7 +44,7 @@ def missing_programs(*names: str) -> str:
     if not missing:
         return ""
     return (
-        f"No {', '.join(missing)} in {folder}: run `make cluster-tools` (it needs Go 1.25 or newer), or set "
+        f"No {', '.join(missing)} in {folder}: run `make cluster-tools` (it needs Go 1.26 or newer), or set "
         "KUBEBUILDER_ASSETS to a folder that has them."
     )
 

@@ -10,12 +10,17 @@ from tests.kubernetes.waiting import eventually
 pytestmark = pytest.mark.asyncio
 
 
+#: Otherwise the control plane evicts a server from a lost node within seconds: a slow machine needs as many.
+STAYS = ({"operator": "Exists", "effect": "NoExecute"},)
+
+
 async def a_notebook(world, name, node, index):
     """A server that runs on a share of that slot; returns its ticket and its device."""
     notebook = world.notebook(name, node, index)
     await world.launch(notebook)
     device = await world.held(f"{node}/{index}", node)
-    await asyncio.to_thread(world.start_server, notebook, world.backend.notebooks.pod_additions(notebook.id, 1))
+    additions = world.backend.notebooks.pod_additions(notebook.id, 1)
+    await asyncio.to_thread(world.start_server, notebook, additions, STAYS)
     await world.running(notebook)
     return notebook, device
 

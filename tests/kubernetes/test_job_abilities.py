@@ -123,7 +123,7 @@ async def test_a_job_gives_a_gpu_back_and_gets_it_again_also_over_a_restart(inst
 
 async def test_what_goes_along_is_there_and_what_comes_back_can_be_loaded(installed, tmp_path):
     code = b"def double(number):\n    return 2 * number\n"
-    installed.controller.files.add("ann", [base64.b64encode(code).decode()])
+    await installed.controller.files.add("ann", [base64.b64encode(code).decode()])
     core, train = installed.world.plane.core, installed.world.namespaces.train
     secret = {"metadata": {"name": "gq-ann"}, "stringData": {"HF_TOKEN": "hf-secret"}}
     await asyncio.to_thread(core.create_namespaced_secret, train, secret)
@@ -148,8 +148,8 @@ total = double(21)
     assert [(file.path, file.bytes) for file in results.files] == [("model.bin", 3)]
     (variable,) = results.variables
     assert variable.name == "total"
-    assert installed.controller.jobs.read_result_part(OWNER, job, "files/model.bin", 0) == b"mmm"
-    content = installed.controller.jobs.read_result_part(OWNER, job, variable.path, 0)
+    assert await installed.controller.jobs.read_result_part(OWNER, job, "files/model.bin", 0) == b"mmm"
+    content = await installed.controller.jobs.read_result_part(OWNER, job, variable.path, 0)
     assert pickle.loads(content) == 42
 
 

@@ -26,7 +26,7 @@ async def test_a_job_runs_as_a_pod_to_its_end(installed, tmp_path):
     notebook = await installed.controller.jobs.read_notebook(ANN, job)
     assert notebook["cells"][0]["outputs"][1]["data"]["text/plain"] == "42"
     log = installed.controller.jobs.read_log(ANN, job)
-    assert "SUCCEEDED" in log
+    assert " Done." in log
     assert f"although its devices were not checked. The agent of the node {NODE} has not reported yet." in log
     await eventually(lambda: not installed.world.pods(), "its pod is gone")
 

@@ -1,5 +1,6 @@
 """From SQLite to PostgreSQL while a job runs, step by step as docs/how-to/use-postgresql.md says."""
 
+import contextlib
 import re
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 import yaml
 from kubernetes.client import AppsV1Api
 
+from tests.kubernetes.raw import Raw
 from tests.kubernetes.replicas_world import TWO, an_installation
 from tests.kubernetes.waiting import eventually
 
@@ -23,6 +25,17 @@ def the_pod_of_the_page(made):
     )
     pod["metadata"]["namespace"] = made.hub
     return pod
+
+
+async def test_the_pod_of_the_page_may_run_where_a_site_holds_everything_to_the_strictest_level(
+    control_plane, namespace_set
+):
+    pod = the_pod_of_the_page(namespace_set)
+    pod["metadata"]["namespace"] = namespace_set.train
+    pod["spec"]["serviceAccountName"] = "gq-runner"
+    with contextlib.closing(Raw(control_plane)) as raw:
+        answer = raw.dry_run(pod)
+    assert answer.is_success, answer.text
 
 
 async def test_a_job_goes_on_over_the_move_and_two_replicas_have_all_that_one_had(

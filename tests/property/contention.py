@@ -46,8 +46,14 @@ class Contention:
         ]
         jobs = [describe(workload) for workload in (*self.snapshot.workloads, *self.arrivals)]
         flags = f"consolidate={self.policy.consolidate} reserve_after={self.policy.reserve_after}"
-        nodes = " ".join(f"{node.name}:{len(node.devices)} cpu={node.cpu_milli}" for node in self.snapshot.nodes)
+        nodes = " ".join(map(describe_node, self.snapshot.nodes))
         return "\n  ".join((nodes, *queues, *jobs, flags))
+
+
+def describe_node(node: Node) -> str:
+    """What a node has; the model of each device only if it is one of `MODELS`."""
+    models = ",".join(device.model for device in node.devices if device.model in MODELS)
+    return f"{node.name}:{len(node.devices)} cpu={node.cpu_milli}" + f" models={models}" * bool(models)
 
 
 def describe(job: Workload) -> str:
@@ -55,14 +61,24 @@ def describe(job: Workload) -> str:
     request = job.request
     asks = f"{job.tasks}({job.min_members}) x {request.devices} x {request.milli_per_device} cpu={request.cpu_milli}"
     asks += f" memory={request.memory}" * bool(request.memory)
+    asks += f" model={','.join(request.models)}" * bool(request.models)
+    asks += f" prefers={','.join(request.preferred_models)}" * bool(request.preferred_models)
     kind = "".join((" fixed" * (not job.preemptible), " elastic" * job.elastic, f" priority={job.priority}"))
     places = [device for task in job.placement for device in task.devices or (task.node,)]
     return f"{job.id} {job.queue} {asks}{kind} {' '.join(places)} {job.state} since={job.started_at}"
 
 
+#: The models of devices, and in one cluster of how many there are both of them.
+MODELS = ("A100", "T4")
+ONE_OF = 6
+
+
 @st.composite
 def contentions(draw: st.DrawFn, cores: bool = False) -> Contention:
-    """A full cluster; with `cores`, processors are scarce too, and some work needs no GPU."""
+    """A full cluster; with `cores`, processors are scarce too, and some work needs no GPU.
+
+    One cluster of `ONE_OF` has devices of two models, and work that requires or prefers one of them.
+    """
     nodes = tuple(a_node(f"n{number}", count) for number, count in enumerate(draw(st.sampled_from(CLUSTERS))))
     if cores:
         nodes = tuple(replace(node, cpu_milli=CORE * (len(node.devices) + draw(st.integers(0, 1)))) for node in nodes)
@@ -78,7 +94,31 @@ def contentions(draw: st.DrawFn, cores: bool = False) -> Contention:
         reserve_after=draw(st.sampled_from((None, None, Seconds(495)))),
         per_user=draw(st.integers(0, 3)) == 0,
     )
+    if draw(st.integers(1, ONE_OF)) == 1:
+        nodes = _of_two_models(draw, nodes)
+        models = {device.id: device.model for node in nodes for device in node.devices}
+        holders = tuple(_choosy(draw, job, {models[d] for t in job.placement for d in t.devices}) for job in holders)
+        arrivals = tuple(_choosy(draw, job, {*models.values()}) for job in arrivals)
     return Contention(Snapshot(nodes=nodes, queues=queues, workloads=holders), policy, arrivals)
+
+
+def _of_two_models(draw: st.DrawFn, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The same nodes; each has devices of one model or, rarely, of both in turns."""
+    kinds = [draw(st.sampled_from((MODELS[:1], MODELS[1:], MODELS))) for _ in nodes]
+    return tuple(
+        replace(node, devices=tuple(replace(device, model=kind[device.index % len(kind)]) for device in node.devices))
+        for node, kind in zip(nodes, kinds, strict=True)
+    )
+
+
+def _choosy(draw: st.DrawFn, job: Workload, possible: set[str]) -> Workload:
+    """The same job; it may require one of the possible models, if it needs a GPU, or prefer any."""
+    if not job.request.devices:
+        return job
+    required = draw(st.sampled_from(sorted(possible))) if len(possible) == 1 or not job.holds else None
+    models = (required,) if required is not None and draw(st.booleans()) else ()
+    preferred = (draw(st.sampled_from(MODELS)),) if not models and draw(st.integers(0, 2)) == 0 else ()
+    return replace(job, request=replace(job.request, models=models, preferred_models=preferred))
 
 
 @st.composite

@@ -137,11 +137,11 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
     places = {i.workload: i.placement for i in decision.instructions if isinstance(i, Reserve) and i.nominated}
     by_id = {workload.id: workload for workload in snapshot.workloads}
     _count_what_is_fixed(books, by_id, decision)
-    turns = {
-        each.workload: (each.reason is not EvictReason.RECLAIMED, _left_with_others(by_id, each, places))
-        for each in told
-    }
-    for instruction in sorted(told, key=lambda each: turns[each.workload]):
+
+    def turn(each: Evict | Shrink) -> tuple[bool, Amounts]:
+        return (each.reason is not EvictReason.RECLAIMED, _left_with_others(by_id, each, places))
+
+    for instruction in sorted(told, key=turn):
         victim, gives = by_id[instruction.workload], _given_by(by_id, instruction)
         if instruction.reason is EvictReason.IDLE:
             assert victim.kind is Kind.NOTEBOOK
@@ -311,13 +311,30 @@ def everyone_who_waits_is_explained_once(snapshot: Snapshot, decision: Decision)
 
 
 def nobody_entitled_waits(snapshot: Snapshot, policy: Policy) -> None:
-    """In a settled cluster: no workload that its queue is guaranteed waits while up to four victims could make room."""
+    """In a settled cluster: no workload that its queue is guaranteed waits while up to four victims could make room.
+
+    Unless other work that waits could take its CPU or memory at once, since its queue uses more than it is guaranteed.
+    See docs/decisions/0325-count-what-starts-as-the-first-to-go-in-every-resource.md.
+    """
     books = Books(snapshot, policy)
     for workload in (each for each in snapshot.workloads if each.state is State.PENDING):
         if not is_guaranteed(books, workload) or _owners_ahead(snapshot, books, workload):
             continue
         victims = victims_for(snapshot, books, workload)
-        assert victims is None, f"{workload.id} could start if {[v.id for v in victims]} went"
+        keeps = victims is not None and not _may_lose_host(books, workload, victims)
+        assert not keeps, f"{workload.id} could start if {[v.id for v in victims or ()]} went"
+
+
+def _may_lose_host(books: Books, workload: Workload, victims: Sequence[Workload]) -> bool:
+    """Whether other waiting work could take CPU or memory from the workload, had it the place of the victims."""
+    waiting = (w for w in books.snapshot.workloads if w.state is State.PENDING and w.id != workload.id)
+    changes = [(workload, smallest(workload), 1), *((victim, held(victim), -1) for victim in victims)]
+    for each, amounts, sign in changes:
+        books.add_usage(each, amounts, sign=sign, now=False)
+    found = any(books.may_reclaim_host(other, workload) for other in waiting)
+    for each, amounts, sign in changes:
+        books.add_usage(each, amounts, sign=-sign, now=False)
+    return found
 
 
 def _owners_ahead(snapshot: Snapshot, books: Books, workload: Workload) -> list[Workload]:

@@ -145,7 +145,9 @@ def _notebooks(draw: st.DrawFn, nodes: tuple[Node, ...]) -> tuple[Workload, ...]
 
 def _notebook(draw: st.DrawFn, owner: str, request: Request, devices: list[str]) -> Workload:
     notebook = replace(a_notebook(owner), request=request, suspendable=draw(among(True, True, True, False)))
-    notebook = idle(running(notebook, *devices), UNUSED, busy=False)
+    named = among(None, None, NOW - 1, NOW + A_WHILE)
+    times = {"expire_at": draw(named), "promised_until": draw(named), "kept_until": draw(named)}
+    notebook = idle(running(notebook, *devices), UNUSED, busy=False, **times)
     if notebook.suspendable and draw(among(True, True, False)):
         return replace(notebook, state=State.SUSPENDED)
     return used(notebook) if draw(st.booleans()) else notebook

@@ -6,10 +6,11 @@ Safety: what never happens. Liveness: what happens in the end.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import replace
 
 from jupyter_gq.domain.cluster import Device
+from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
@@ -26,6 +27,7 @@ def loans_are_lawful(snapshot: Snapshot, after: Snapshot, decision: Decision) ->
     """All laws of one cycle: the snapshot before it, the one after it, and what it decided."""
     what_starts_is_at_working_devices_of_its_pool(snapshot, decision)
     only_idle_notebooks_are_suspended_and_for_borrowers(snapshot, decision)
+    nothing_is_taken_before_a_time_that_was_named(snapshot, decision)
     notebooks_come_back_where_they_were(snapshot, decision)
     everything_lent_can_be_given_back(after)
     a_used_notebook_comes_back_now_or_as_soon_as_borrowers_have_stopped(snapshot, after, decision)
@@ -57,6 +59,18 @@ def only_idle_notebooks_are_suspended_and_for_borrowers(snapshot: Snapshot, deci
             assert notebook.activity is not None
             assert notebook.activity.busy is False
             assert each.by is None or can_give_back(by_id[each.by])
+
+
+def nothing_is_taken_before_a_time_that_was_named(snapshot: Snapshot, decision: Decision) -> None:
+    """Safety. Neither a warning, nor one that was withdrawn, nor "Keep it" named a later time than now."""
+    by_id = {workload.id: workload for workload in snapshot.workloads}
+    for each in decision.instructions:
+        notebook = by_id[each.workload]
+        if isinstance(each, Suspend) or (isinstance(each, Evict) and each.reason is EvictReason.IDLE):
+            activity = notebook.activity
+            assert activity is not None
+            for named in (activity.expire_at, activity.promised_until, activity.kept_until):
+                assert named is None or named <= NOW, f"{notebook.id} was told {named}, and it is {NOW}"
 
 
 def notebooks_come_back_where_they_were(snapshot: Snapshot, decision: Decision) -> None:
@@ -99,9 +113,13 @@ def a_used_notebook_comes_back_now_or_as_soon_as_borrowers_have_stopped(
 
 
 def no_borrower_leaves_needlessly(snapshot: Snapshot, after: Snapshot, decision: Decision) -> None:
-    """Safety. Borrowers that stop for a notebook leave it too little room if any one of them stays."""
+    """Safety. Borrowers that stop for a notebook leave it too little room if any one of them stays.
+
+    Work that stops for another reason may need longer than the notebook was promised, so it counts as if it stayed.
+    """
     by_id = {workload.id: workload for workload in snapshot.workloads}
-    lasting = [w for w in after.workloads if w.holds and w.state not in {State.STOPPING, State.SUSPENDED}]
+    lenders = {workload.id for workload in snapshot.workloads if workload.state is State.SUSPENDED}
+    lasting = [w for w in after.workloads if w.holds and w.state is not State.SUSPENDED and not _stops_for(w, lenders)]
     back = [w for w in snapshot.workloads if is_wanted_back(w) and w.id not in {each.id for each in lasting}]
     for each in decision.instructions:
         by = by_id.get(getattr(each, "by", None) or "")
@@ -116,6 +134,11 @@ def no_borrower_leaves_needlessly(snapshot: Snapshot, after: Snapshot, decision:
         for workload, place in promised:
             held += _held_at(workload, place)
         assert any(held[device] > GPU for device in _devices_of([victim])), f"{victim.id} goes for nothing"
+
+
+def _stops_for(workload: Workload, notebooks: Container[str]) -> bool:
+    """Whether the workload was told to stop for one of the notebooks."""
+    return workload.state is State.STOPPING and workload.stop is not None and workload.stop.by in notebooks
 
 
 def nobody_waits_beside_free_room(snapshot: Snapshot, policy: Policy) -> None:

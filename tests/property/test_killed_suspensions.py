@@ -32,9 +32,12 @@ class Story:
     #: What happens once, before the first call of this name.
     event: str = ""
     does: object = None
-    moves: dict[str, str] = field(default_factory=dict)
+    #: The device to resume on; None = where the share was.
+    device: str | None = None
     #: The driver may lose a process.
     loses: bool = False
+    #: The failures end with the service that saw them.
+    heals: bool = False
 
 
 def take_room(driver, device="GPU-0"):
@@ -54,10 +57,10 @@ STORIES = {
     "process ends at the restore": Story(event="restore", does=lambda driver: driver.end(1)),
     "room is taken at the restore": Story(event="restore", does=take_room),
     "room is taken at the unlock": Story(event="unlock", does=lambda driver: driver.start(9, 7000)),
-    "moved": Story(moves={"GPU-0": "GPU-1"}),
-    "moved, and room is taken": Story(
-        moves={"GPU-0": "GPU-1"}, event="restore", does=lambda driver: take_room(driver, "GPU-1")
-    ),
+    "restore refused": Story(fails={"restore": CheckpointProblem.BUSY}, heals=True),
+    "moved": Story(device="GPU-1"),
+    "moved, and the restore is refused": Story(device="GPU-1", fails={"restore": CheckpointProblem.BUSY}, heals=True),
+    "moved, and room is taken": Story(device="GPU-1", event="restore", does=lambda driver: take_room(driver, "GPU-1")),
 }
 
 
@@ -81,6 +84,8 @@ class Machine:
             self.story.does(self.driver)
 
     def restart(self):
+        if self.story.heals and hasattr(self, "suspender"):
+            self.driver.processes[2].fails.clear()
         self.journal = JournalOfAServiceThatDies(self.path, self.fuse)
         self.suspender = ShareSuspender(
             checkpointer=self.driver,
@@ -102,7 +107,7 @@ class Machine:
         target = SuspensionTarget(name="a", devices=("GPU-0",), find_processes=self.find)
         try:
             self.suspender.suspend(target, lambda: self.story.wanted)
-            self.suspender.resume("a", timeout=0, moves=self.story.moves)
+            self.suspender.resume("a", timeout=0, device=self.story.device)
         except SuspensionError:
             pass
 

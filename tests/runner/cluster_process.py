@@ -106,7 +106,7 @@ class LetsEverybodyIn:
 
     service = "jupyter-gq"
 
-    async def identify(self, token: str) -> Identity:
+    async def identify(self, token: str, peer: str) -> Identity:
         scopes = frozenset({"access:services", ADMIN_SCOPE})
         return Identity(name=token, is_service=False, groups=frozenset({"vision"}), scopes=scopes)
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,7 @@ class Job:
         self.folder, self.service = folder, service
         self.cwd = folder.parent / "home"
         self.cells: list[tuple[str, str, str]] = []
-        self.kernel = PYTHON_KERNEL
+        self.kernel = deepcopy(PYTHON_KERNEL)
         self.env: dict[str, str] = {}
         self.returns: list[str] = []
         #: Further entries of the manifest.

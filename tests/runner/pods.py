@@ -7,6 +7,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,8 @@ class Cluster(ServiceProcess):
             with urllib.request.urlopen(request, timeout=scaled(20)) as response:
                 return response.status, response.read()
         except urllib.error.HTTPError as error:
-            return error.code, error.read()
+            with error:
+                return error.code, error.read()
 
     def get(self, path: str) -> Any:
         status, body = self.ask(path)
@@ -193,7 +195,8 @@ class Pod:
         """Kill everything that runs in the pod, as if its node were gone."""
         processes = [psutil.Process(self.process.pid), *psutil.Process(self.process.pid).children(recursive=True)]
         for process in processes:
-            process.kill()
+            with suppress(psutil.NoSuchProcess):  # a child may end by itself meanwhile
+                process.kill()
         self.process.wait()
         psutil.wait_procs(processes[1:], timeout=scaled(20))
 

@@ -256,3 +256,19 @@ def test_first_output_arrives_within_the_goal(job: Job, service: Service) -> Non
     took = time.perf_counter() - begun
     print(f"first output after {took:.2f} s")
     assert took < scaled(20)  # far above the goal: other tests may use this machine; the benchmark measures it
+
+
+def test_what_a_task_of_an_earlier_cell_prints_is_under_that_cell(job: Job, service: Service) -> None:
+    job.target(
+        "import asyncio\nfrom IPython.display import display\nshown = display('begins', display_id=True)\n"
+        "async def tick():\n    for n in range(3):\n        await asyncio.sleep(0.01)\n        print('tick', n)\n"
+        "    shown.update('ends'); display('displayed')\nticking = asyncio.ensure_future(tick())",
+        "starts",
+    )
+    job.target("await ticking\nprint('the end')", "waits")
+    assert job.run()["outcome"] == "SUCCEEDED", job.log()
+    texts = [output.get("text") or output["data"]["text/plain"] for output in service.outputs("starts")]
+    assert texts == ["'ends'", "tick 0\ntick 1\ntick 2\n", "'displayed'"]
+    assert service.text("waits") == "the end\n"
+    assert job.notebook()["cells"][0]["outputs"] == service.outputs("starts")
+    assert "tick 2" in job.log()

@@ -127,6 +127,14 @@ def test_endless_printer_is_bounded_and_its_end_is_kept(job: Job, service: Servi
     assert job.notebook()["cells"][0]["outputs"] == service.outputs()
 
 
+def test_ten_thousand_lines_that_overwrite_each_other_are_the_last_one(job: Job, service: Service) -> None:
+    job.target("for step in range(10_000):\n    print(f'\\rstep {step}', end='', flush=step % 20 == 0)")
+    assert job.run()["outcome"] == "SUCCEEDED"
+    assert service.text() == "step 9999"
+    assert job.notebook()["cells"][0]["outputs"] == service.outputs()
+    assert service.file.stat().st_size < 100_000, "lines that are gone before they are sent are not sent"
+
+
 def test_a_huge_display_is_replaced_by_a_notice(job: Job, service: Service) -> None:
     job.target("from IPython.display import HTML\nHTML('x' * 50_000_000)")
     assert job.run()["outcome"] == "SUCCEEDED"

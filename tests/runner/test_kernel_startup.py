@@ -71,3 +71,22 @@ def test_kernel_of_another_environment_has_the_user_functions(
     )
     assert job.run()["outcome"] == "SUCCEEDED", job.log()
     assert json.loads(service.text()) == [str(other_environment.parents[1]), True, False]
+
+
+def test_a_kernel_that_removes_its_connection_file_is_reached(job: Job, service: Service) -> None:
+    starts = f'mv "$1" "$1.own"; exec "{sys.executable}" -m ipykernel_launcher -f "$1.own"'
+    job.kernel = {**job.kernel, "argv": ["sh", "-c", starts, "sh", "{connection_file}"]}
+    job.target("print('reached')")
+    assert job.run()["outcome"] == "SUCCEEDED", job.log()
+    assert service.text() == "reached\n"
+
+
+def test_other_users_of_the_machine_cannot_reach_the_kernel(job: Job, service: Service) -> None:
+    job.target(
+        "import os, stat\n"
+        "application = get_ipython().kernel.parent\n"
+        "folder = os.stat(os.path.dirname(application.ip))\n"
+        "print(application.transport, oct(stat.S_IMODE(folder.st_mode)))"
+    )
+    assert job.run()["outcome"] == "SUCCEEDED"
+    assert service.text() == "ipc 0o700\n"

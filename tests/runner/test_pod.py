@@ -109,8 +109,9 @@ def test_job_runs_in_a_pod_and_delivers_all_outputs(cluster):
     assert [cell["execution_count"] for cell in notebook["cells"]] == [1, 2]
     assert notebook["cells"][1]["outputs"] == outputs
     log = cluster.log(job)
-    assert "--- cell target" in log
-    assert "SUCCEEDED" in log
+    assert "--- replayed cell 1 of 1 (`import os`)\nreplayed\n" in log
+    assert "--- cell 1 of 1 (`print(os.getcwd(), os.environ['COLOUR'])`)\n" in log
+    assert " Done." in log
     assert log in pod.log(), "the container's log has all of it too"
     cluster.over(pod)
     eventually(lambda: cluster.get(f"jobs/{job}")["phase"] == "done")

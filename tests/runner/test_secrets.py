@@ -50,6 +50,15 @@ def test_on_one_machine_the_value_is_read_at_the_start_and_hidden(job: Job, serv
     assert files_with_secret(home)
 
 
+def test_the_heading_of_a_cell_in_the_log_hides_the_value_too(job: Job) -> None:
+    job.cwd.mkdir(parents=True, exist_ok=True)
+    write_secret(str(job.cwd), "HF_TOKEN", SECRET)
+    job.manifest = {"secrets": ["HF_TOKEN"]}
+    job.target(f"token = '{SECRET}'")
+    job.run()
+    assert "--- cell 1 of 1 (`token = '***'`)\n" in job.log()
+
+
 def test_a_secret_that_was_removed_meanwhile_fails_the_job_with_what_to_do(job: Job) -> None:
     job.manifest = {"secrets": ["HF_TOKEN"]}
     job.target("1")

@@ -90,6 +90,8 @@ class Service:
         self.asked: list[tuple[str, str]] = []
         self.bodies: list[Any] = []
         self.keys: dict[str, dict[str, Any]] = {}
+        #: Keys whose jobs are being deleted.
+        self.deleting: set[str] = set()
         self.activity: list[dict[str, Any]] = []
         self.streams: list[asyncio.Queue[bytes]] = []
         self.resumed_after: list[str | None] = []
@@ -100,6 +102,7 @@ class Service:
             ("GET", "jobs"): (200, {"jobs": [a_job()]}),
             ("GET", "jobs/job-7f3"): (200, a_job()),
             ("DELETE", "jobs/job-7f3"): (202, a_job(phase="cancelling")),
+            ("DELETE", "jobs/job-7f3/record"): (202, a_job(phase="done")),
             ("GET", "jobs/job-7f3/outputs"): (200, {"events": [], "last_seq": 0, "finished": False}),
             ("GET", "jobs/job-7f3/notebook"): (200, a_result()),
             ("GET", "jobs/job-7f3/log"): (200, "runner: started\n"),
@@ -117,6 +120,9 @@ class Service:
         #: While it is not set, reports of the activity are not answered.
         self.activity_gate = asyncio.Event()
         self.activity_gate.set()
+        #: While it is not set, the requests in `answers_late` are not answered.
+        self.late_gate = asyncio.Event()
+        self.answers_late: set[tuple[str, str]] = set()
         #: Content of results by the path of the request and that of the result.
         self.contents: dict[tuple[str, str], bytes] = {}
         self.port = 0
@@ -176,6 +182,8 @@ class Service:
 
     def submit(self, key: str, body: Any) -> tuple[int, Any]:
         """Make one job for each key."""
+        if key in self.deleting:
+            return 409, {"code": "conflict", "message": f"The job of {key} is being deleted. Send with a new key."}
         known = key in self.keys
         job = self.keys.setdefault(key, a_job(id=f"job-{len(self.keys)}", name=body["name"], gpus=str(body["gpus"])))
         return 200 if known else 201, job
@@ -212,6 +220,8 @@ class _Anything(_Handler):
             return
         if path.endswith("/activity"):
             await self.service.activity_gate.wait()
+        if (method, path) in self.service.answers_late:
+            await self.service.late_gate.wait()
         if (method, path) == ("POST", "jobs") and ("POST", "jobs") not in self.service.answers:
             status, answer = self.service.submit(self.request.headers["Idempotency-Key"], body)
         else:

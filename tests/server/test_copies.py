@@ -100,6 +100,15 @@ async def test_one_file_is_copied_alone(copy, job, work):
     assert list(tree(work)) == ["b.txt"]
 
 
+async def test_a_notebook_that_was_moved_gets_its_files_where_it_is_now(copy, job, work, jp_root_dir):
+    job.wrote("model.pt")
+    (jp_root_dir / "moved").mkdir()
+    _, news = await copy(notebook_path="moved/b.ipynb")
+    assert news[-1]["copied"] == [{"path": "model.pt", "target": "moved/model.pt", "unchanged": False}]
+    assert (list(tree(work)), list(tree(jp_root_dir / "moved"))) == ([], ["model.pt"])
+    assert (await copy(notebook_path="../b.ipynb"))[0] == 422
+
+
 async def test_a_notebook_in_the_root_folder_gets_its_files_there(copy, job, jp_root_dir):
     job.is_of("RTC:a.ipynb")
     job.wrote("model.pt")

@@ -13,9 +13,10 @@ from tests.server.test_kernels import Kernel
 
 
 @pytest.fixture
-def kernel(jp_asyncio_loop, on_hub, jp_serverapp, extension, tmp_path):
+def kernel(jp_asyncio_loop, on_hub, jp_serverapp, extension, tmp_path, jp_root_dir):
     """Return a kernel of a notebook of this server."""
     kernel = Kernel(jp_serverapp)
+    (jp_root_dir / "folder").mkdir()
 
     async def start():
         extension.kernel_socket.start()
@@ -85,7 +86,7 @@ async def test_functions_take_files_of_the_present_folder_along_as_cells_do(serv
     for name in ("a.yaml", "conf/b.json", "c.txt"):
         (tmp_path / name).write_text("rate: 1")
     patterns = "also=['*.yaml', 'conf/', '*.csv']"
-    told = "'*.csv' matches no file in the notebook's folder; ignored folders are not searched.\n"
+    told = "'*.csv' matches no file in the notebook's folder; ignored and hidden folders are not searched.\n"
     assert await run(kernel, f"job = jupyter_gq.submit(print, {patterns}, check=False)") == told
     assert await run(kernel, f"swept = jupyter_gq.sweep(dict, {{'lr': [1, 2]}}, {patterns}, check=False)") == told
     assert await run(kernel, "job = jupyter_gq.submit(print, also='*.txt', check=False)") == ""
@@ -99,6 +100,8 @@ async def test_with_several_queues_the_user_names_one(service, kernel):
     service.answers["GET", "queues"] = (200, both)
     said = await run(kernel, "jupyter_gq.submit(print, check=False)")
     assert "Which queue? Name it with queue. Yours are vision, nlp." in said
+    await run(kernel, "%reload_ext jupyter_gq")
+    assert "Which queue? Name it with --queue. Yours" in await run(kernel, "%%train\nmodel = 1")
     assert not [body for body in service.bodies if body and "bundle" in body]
 
 
@@ -279,6 +282,27 @@ async def test_cells_with_the_same_note_have_one_line_that_names_them(service, k
     assert any(each.startswith("This cell asks for input;") for each in said)
 
 
+async def test_cells_of_a_notebook_that_was_moved_run_where_they_ran_here(
+    service, kernel, fetch, jp_serverapp, jp_root_dir
+):
+    await run(kernel, "%reload_ext jupyter_gq")
+    (jp_root_dir / "elsewhere").mkdir()
+    (jp_root_dir / "folder" / "rows.csv").write_text("1")
+    (session,) = await jp_serverapp.session_manager.list_sessions()
+    await jp_serverapp.session_manager.update_session(session["id"], path="elsewhere/b.ipynb")
+    await run(kernel, "%%train --queue vision\nrows = open('rows.csv').read()")
+    manifest = sent(service)["bundle"]["manifest"]
+    assert (manifest["notebook_path"], manifest["cwd"]) == ("elsewhere/b.ipynb", str(jp_root_dir / "folder"))
+    assert [file["path"] for file in manifest["files"]] == ["rows.csv"]
+    notebook = {"cells": [{"cell_type": "code", "id": "read", "source": "read()", "metadata": {}}], "metadata": {}}
+    request = {"notebook_path": "elsewhere/b.ipynb", "notebook": notebook, "targets": ["read"], "kernel_id": kernel.id}
+    _, plan = await fetch("POST", "check", body=request)
+    folder = jp_root_dir / "folder"
+    assert plan["files"]["notes"][0] == (
+        f"This folder is '{folder}', where the kernel was started, not the folder of the notebook."
+    )
+
+
 async def test_without_replay_only_the_cell_runs(service, kernel, extension):
     await watch_and_load(extension, kernel)
     await run(kernel, "start = 1")
@@ -309,13 +333,24 @@ async def test_the_line_of_a_cell_names_all_that_the_command_line_does(service, 
 
 async def test_files_that_fit_a_pattern_go_along_and_a_pattern_without_files_is_named(service, kernel, jp_root_dir):
     await run(kernel, "%reload_ext jupyter_gq")
-    (jp_root_dir / "folder" / "conf").mkdir(parents=True)
+    (jp_root_dir / "folder" / "conf").mkdir()
     for name in ("a.yaml", "conf/b.json", "c.txt"):
         (jp_root_dir / "folder" / name).write_text("rate: 1")
     said = await run(kernel, "%%train --queue vision --also '*.yaml' --also conf/ --also '*.csv'\nmodel = 1")
     assert [file["path"] for file in sent(service)["bundle"]["manifest"]["files"]] == ["a.yaml", "conf/b.json"]
-    told = "'*.csv' matches no file in the notebook's folder; ignored folders are not searched."
+    told = "'*.csv' matches no file in the notebook's folder; ignored and hidden folders are not searched."
     assert [line for line in said.splitlines() if "matches" in line] == [told]
+
+
+async def test_a_job_that_begins_in_an_empty_folder_says_so(service, kernel, tmp_path):
+    service.files |= {"reached": ["/data"]}
+    told = "No file goes along, and the job does not reach this folder: it begins in an empty one."
+    assert await run(kernel, "job = jupyter_gq.submit(print, check=False)") == f"{told}\n"
+    assert await run(kernel, "swept = jupyter_gq.sweep(dict, {'lr': [1, 2]}, check=False)") == f"{told}\n"
+    await run(kernel, "%reload_ext jupyter_gq")
+    assert told in (await run(kernel, "%%train --queue vision\nmodel = 1")).splitlines()
+    (tmp_path / "a.yaml").write_text("rate: 1")
+    assert await run(kernel, "job = jupyter_gq.submit(print, also='*.yaml', check=False)") == ""
 
 
 async def test_a_cell_is_not_sent_from_a_folder_that_was_deleted(service, kernel, tmp_path):
@@ -362,11 +397,13 @@ async def test_a_cell_with_a_syntax_error_is_not_sent(service, kernel):
 
 async def test_jobs_are_listed_and_ended_ones_on_request(service, kernel):
     await run(kernel, "%reload_ext jupyter_gq")
-    listed = [a_job(), a_job(id="job-old", name="before", phase="done"), a_job(id="job-runs", phase="running")]
+    runs = a_job(id="job-runs", phase="running", sentence="Running on 1 GPU.")
+    listed = [a_job(), a_job(id="job-old", name="before", phase="done"), runs]
     service.answers["GET", "jobs"] = (200, {"jobs": listed})
     said = await run(kernel, "jobs = %gq_jobs\nprint(jobs)")
     assert "job-7f3   waiting  Digits  vision  1     1st in line." in said
     assert "job-old" not in said
+    assert "1     On 1 GPU." in said, "beside its state, the reason does not repeat it"
     assert said.index("job-runs") < said.index("job-7f3"), "what runs comes first"
     assert '<td style="white-space: nowrap">job-7f3</td><td>waiting</td>' in await run(
         kernel, "print(jobs._repr_html_())"

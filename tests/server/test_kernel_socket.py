@@ -1,6 +1,8 @@
 """A kernel of the server loads what a job brought back, through a socket that only its user can open."""
 
+import asyncio
 import hashlib
+import json
 import os
 import pickle
 import stat
@@ -9,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gq.notebook.server_socket import ask_server
 from tests.patience import scaled
 from tests.server.service import a_job
 from tests.server.test_kernels import Kernel
@@ -70,6 +73,70 @@ async def test_a_kernel_is_told_which_job_has_a_missing_name(service, kernel, fi
         "model", timeout=scaled(120), output_hook=lambda message: said.append(message["content"].get("text", ""))
     )
     assert f"The job 'Digits' {told}" in said
+
+
+async def test_a_job_whose_results_do_not_list_a_name_has_not_brought_it_back(service, kernel):
+    brings_back(service, name="other")
+    service.answers["GET", "jobs"] = (200, {"jobs": [a_job(phase="done", returns=["model"])]})
+    said = []
+    await kernel.client.execute_interactive(
+        "model", timeout=scaled(120), output_hook=lambda message: said.append(message["content"].get("text", ""))
+    )
+    assert "The job 'Digits' could not bring model back. Its results do not list it.\n" in said
+
+
+@pytest.mark.parametrize(
+    ("phases", "told"),
+    [
+        (["done"], None),
+        (["running", "done"], ("", "", "running")),
+    ],
+)
+async def test_what_is_not_known_in_time_is_not_said_to_be_missing(service, on_hub, extension, phases, told):
+    jobs = [a_job(id=f"job-{n}", name=f"job {n}", phase=phase, returns=["model"]) for n, phase in enumerate(phases)]
+    service.answers["GET", "jobs"] = (200, {"jobs": jobs})
+    service.answers_late = {("GET", f"jobs/{job['id']}/results") for job in jobs}
+    extension.kernel_socket.start()
+    socket = str(extension.kernel_socket.path)
+    status, body = await asyncio.to_thread(ask_server, socket, ["names", "model"], {}, scaled(60))
+    service.late_gate.set()
+    found = json.loads(body)
+    if told is None:
+        assert status == 504
+        assert found["message"] == "The service did not say in time whether a job has brought model back."
+        return
+    assert (found["job"], found["reason"], found["newer"]["phase"]) == told
+
+
+@pytest.mark.parametrize(
+    ("phases", "lost", "told"),
+    [
+        (["failed", "done"], [], ("job-1", "", None)),
+        (["running", "cancelled", "done"], [], ("job-2", "", "running")),
+        (["done", "done"], ["job-0"], ("job-1", "", None)),
+        (["done", "running", "done"], ["job-0"], ("job-2", "", "running")),
+        (["done", "done"], ["job-0", "job-1"], ("job-0", "Its results are no longer kept.", None)),
+        (["paused", "failed"], [], ("", "", "paused")),
+        (["failed", "cancelling"], [], None),
+    ],
+)
+async def test_a_missing_name_is_looked_for_in_older_jobs_too(service, on_hub, extension, phases, lost, told):
+    jobs = [a_job(id=f"job-{n}", name=f"job {n}", phase=phase, returns=["model"]) for n, phase in enumerate(phases)]
+    service.answers["GET", "jobs"] = (200, {"jobs": [a_job(id="other", phase="done", returns=[]), *jobs]})
+    entry = {"name": "model", "type": "dict", "bytes": 1, "sha256": "0" * 64, "path": "vars/0.pickle", "reason": ""}
+    for job in jobs:
+        gone = (404, {"code": "not_found", "message": "Gone."})
+        kept = (200, {"python": "3.11", "variables": [entry]})
+        service.answers["GET", f"jobs/{job['id']}/results"] = gone if job["id"] in lost else kept
+    extension.kernel_socket.start()
+    socket = str(extension.kernel_socket.path)
+    status, body = await asyncio.to_thread(ask_server, socket, ["names", "model"], {}, scaled(60))
+    if told is None:
+        assert status == 404
+        return
+    found = json.loads(body)
+    newer = found["newer"] and found["newer"]["phase"]
+    assert (found["job"], found["reason"], newer) == told
 
 
 async def test_only_the_user_can_open_the_socket_and_it_goes_with_the_server(service, kernel, extension):

@@ -100,6 +100,12 @@ async def test_cancel_answers_with_202(on_hub, fetch):
     assert (status, job["phase"]) == (202, "cancelling")
 
 
+async def test_the_deletion_of_an_ended_job_is_passed_on(on_hub, service, fetch):
+    status, job = await fetch("DELETE", "jobs", "job-7f3", "record")
+    assert (status, job["phase"]) == (202, "done")
+    assert service.asked[-1] == ("DELETE", "jobs/job-7f3/record")
+
+
 async def test_keep_names_this_server(on_hub, service, fetch):
     assert (await fetch("POST", "keep", body={}))[0] == 200
     assert ("POST", "servers/gpu/keep") in service.asked

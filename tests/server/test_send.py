@@ -83,7 +83,9 @@ async def test_sent_bundle_can_run_elsewhere(on_hub, service, fetch, jp_root_dir
     assert not any(name.startswith(("JUPYTERHUB", "JPY", "JUPYTER_GQ")) for name in manifest["environment"])
 
 
-async def test_one_key_makes_one_job_of_each_content_and_returns_none_that_was_cancelled(on_hub, service, fetch):
+async def test_one_key_makes_one_job_of_each_content_and_returns_none_that_is_cancelled_or_deleted(
+    on_hub, service, fetch
+):
     def ran_meanwhile():
         request = a_request()
         request["notebook"]["cells"][1]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "1"}]
@@ -99,6 +101,10 @@ async def test_one_key_makes_one_job_of_each_content_and_returns_none_that_was_c
     next(iter(service.keys.values()))["phase"] = "cancelling"
     assert await send(a_request()) == (201, "job-2")
     assert await send(a_request()) == (200, "job-2")
+    service.deleting.add(next(key for key, job in service.keys.items() if job["id"] == "job-2"))
+    assert await send(a_request()) == (201, "job-3")
+    service.deleting |= {f"{key[:-1]}{number}" for key in service.keys for number in range(1, 9)}
+    assert (await fetch("POST", "send", body=a_request()))[0] == 409, "an end, whatever the service says"
 
 
 async def test_variables_that_the_cells_read_and_proxies_go_along_by_name(on_hub, service, fetch, monkeypatch):
@@ -149,7 +155,7 @@ async def test_bundle_has_the_command_of_the_running_kernel(on_hub, service, fet
     ("fields", "code_", "field", "said"),
     [
         ({"targets": ["intro"]}, "not_a_code_cell", "targets", "markdown cell"),
-        ({"targets": ["nothing"]}, "empty_cell", "targets", "Cell 4 is empty"),
+        ({"targets": ["nothing"]}, "empty_cell", "targets", "Cell 4 has only comments"),
         ({"targets": ["gone"]}, "unknown_cell", "targets", "no longer"),
         ({"targets": []}, "no_cell", "targets", "Select"),
         ({"targets": ["broken"]}, "syntax_error", "targets", "line 2: for"),
@@ -306,9 +312,7 @@ async def test_files_are_left_out_one_by_one_or_all_in_the_live_folder(on_hub, s
         manifest = service.bodies[-1]["bundle"]["manifest"]
         assert (manifest["files"], manifest["own_folder"]) == ([], False)  # the cell is not known to write
     _, plan = await fetch("POST", "check", body={**request, "live_folder": True})
-    assert (
-        plan["files"]["notes"][0] == "No file goes along: the job runs in the folder of the notebook, and writes there."
-    )
+    assert plan["files"]["notes"][0] == "No file goes along: the job runs in this folder itself, and writes there."
 
 
 def a_writing_request(source, **fields):
@@ -324,7 +328,7 @@ async def test_a_cell_that_takes_nothing_along_writes_into_a_folder_of_the_job_s
     _, plan = await fetch("POST", "check", body=request)
     assert plan["files"]["going"] == []
     assert plan["files"]["notes"][:2] == [
-        "The job runs in a folder of its own, where the files of this folder are links.",
+        "The job runs in a folder of its own, with links to the files of this folder.",
         "What it writes there comes back as its results; what it writes through a link changes your file.",
     ]
     assert (await fetch("POST", "send", body=request))[0] == 201
@@ -349,7 +353,7 @@ async def test_a_cell_that_would_miss_something_elsewhere_runs_in_the_notebook_s
 ):
     _, plan = await fetch("POST", "check", body=a_writing_request(source))
     assert plan["files"]["notes"][0] == (
-        f"No file goes along: the job runs in the folder of the notebook, and writes there, since {why}."
+        f"No file goes along: the job runs in this folder itself, and writes there, since {why}."
     )
     assert (await fetch("POST", "send", body=a_writing_request(source)))[0] == 201
     assert service.bodies[-1]["bundle"]["manifest"]["own_folder"] is False
@@ -431,7 +435,7 @@ async def test_files_whose_names_are_not_utf8_are_named(on_hub, service, fetch, 
     status, plan = await fetch("POST", "check", body=a_request(file_patterns=["*.csv"]))
     assert status == 200, plan
     (staying,) = plan["files"]["staying"]
-    assert staying["path"] == "odd\udcff.csv"
+    assert staying["path"] == r"'odd\udcff.csv'"
     assert "it is not valid text" in staying["message"]
 
 
@@ -443,7 +447,7 @@ async def test_patterns_that_take_no_file_along_are_told_before_the_job_is_sent(
     outside = "is outside of the notebook's folder, and only files in this folder go along"
     assert [note.partition(". ")[0] for note in plan["files"]["pattern_notes"]] == [
         "'!**/a*b*c/**/*/**/d' keeps no file here: it is no valid pattern, or has too many * or letters",
-        "'*.yaml' matches no file in the notebook's folder; ignored folders are not searched.",
+        "'*.yaml' matches no file in the notebook's folder; ignored and hidden folders are not searched.",
         f"'../*.ipynb' {outside}",
         f"'~/a' {outside}",
     ]

@@ -97,6 +97,19 @@ async def test_software_that_is_not_offered_is_refused_with_what_is(on_hub, serv
     assert sent_jobs(service) == []
 
 
+async def test_a_kernel_that_names_no_command_is_not_offered(on_hub, service, fetch, jp_kernel_dir):
+    for name, argv in (("py-none", []), ("py-empty", ["", "{connection_file}"])):
+        (jp_kernel_dir / name).mkdir()
+        spec = {"argv": argv, "display_name": name, "language": "python"}
+        (jp_kernel_dir / name / "kernel.json").write_text(json.dumps(spec))
+        status, problem = await fetch("POST", "send", body=a_request(software=name))
+        assert (status, problem["code"], problem["field"]) == (422, "unknown_software", "software")
+        offered = problem["message"].partition("Offered are: ")[2]
+        assert "py-other" in offered
+        assert name not in offered
+    assert sent_jobs(service) == []
+
+
 async def test_a_preview_says_which_kernel_the_job_would_have(on_hub, service, fetch):
     service.answers["POST", "jobs/preview"] = (200, {"starts_now": True, "sentence": "Starts now.", "gpus": "1"})
     for software, named in (("py-other", "py-other"), ("JAX", ""), ("", "")):

@@ -160,7 +160,7 @@ MAKES = {
     "a lock": ("import threading\nsteps = threading.Lock()", "lock"),
     "a socket": ("import socket\nsteps = socket.socket()", "socket"),
     "a database handle": ("import sqlite3\nsteps = sqlite3.connect(':memory:')", "sqlite3.Connection"),
-    "a thread": ("import threading\nsteps = threading.Thread()", "lock"),
+    "a thread": ("import threading\nsteps = threading.Thread()", "cannot pickle"),
     "a circle": ("steps = []; steps.append(steps)", ""),
     "Windows line ends": ("if True:\r\n    import threading\r\n    steps = threading.Lock()\r\n", "lock"),
     "functions that share": (

@@ -53,6 +53,7 @@ class _Run:
             self._say("the load is over; waiting for the last jobs")
             ends = await read_ends(self.world, self.tally, self.damage)
             rest = await judge_rest(self.world, self.watcher)
+            await self.watcher.see_memory()
         finally:
             for task in watching:
                 task.cancel()

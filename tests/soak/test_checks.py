@@ -122,7 +122,7 @@ def test_memory_is_judged_by_the_longest_lived_service():
     trend = fit_memory(grows + started)
     assert trend.mib_per_hour == pytest.approx(100)
     assert "grew by 100 MiB an hour" in checks.judge_memory(trend)[0]
-    assert "the chart's limit is 1024 MiB" in checks.judge_memory(MemoryTrend(60, 0, 1025, 1025))[0]
+    assert "the chart's limit is 1024 MiB" in checks.judge_memory(MemoryTrend(60, 0, 1025))[0]
     assert checks.judge_memory(fit_memory(flat[:3]))
 
 

@@ -40,7 +40,6 @@ class Tally:
 
     sent: list[Sent] = field(default_factory=list)
     servers_started: int = 0
-    servers_refused: int = 0
     retries: int = 0
     events: int = 0
     #: Streams that a trouble ended, and that were opened again.
@@ -157,8 +156,6 @@ class User:
             answer = await hub.post(f"/users/{self.name}/server", json={"user_options": {"gpus": gpus}})
             if answer.status_code in (201, 202):
                 self._tally.servers_started += 1
-            else:
-                self._tally.servers_refused += 1
 
     async def _stop_server(self, hub: httpx.AsyncClient) -> None:
         with contextlib.suppress(httpx.HTTPError):

@@ -9,7 +9,7 @@ import numpy as np
 import psutil
 
 from jupyter_gq.client.http import ServiceClient, ServiceError
-from tests.patience import Deadline
+from tests.patience import Deadline, eventually
 
 from .world import ADMIN, World
 
@@ -47,7 +47,6 @@ class MemoryTrend:
     seconds: float
     mib_per_hour: float
     highest_mib: float
-    last_mib: float
 
 
 def fit_memory(samples: list[MemorySample]) -> MemoryTrend | None:
@@ -61,7 +60,7 @@ def fit_memory(samples: list[MemorySample]) -> MemoryTrend | None:
         return None
     slope, _ = np.polyfit([each.at for each in warm], [each.mib for each in warm], 1)
     highest = max(each.mib for each in samples)
-    return MemoryTrend(warm[-1].at - warm[0].at, float(slope) * 3600, highest, warm[-1].mib)
+    return MemoryTrend(warm[-1].at - warm[0].at, float(slope) * 3600, highest)
 
 
 class Watcher:
@@ -75,6 +74,14 @@ class Watcher:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._look_often())
             group.create_task(self._compare_often())
+
+    async def see_memory(self) -> None:
+        """Wait, while `watch` goes on, until the memory of one process of the service was seen often enough.
+
+        Where replicas take turns as the leader, no process leads for long under load.
+        """
+        with contextlib.suppress(AssertionError):
+            await eventually(lambda: fit_memory(self._seen.memory) is not None, every=_EVERY / 2)
 
     async def _look_often(self) -> None:
         loop = asyncio.get_running_loop()

@@ -6,18 +6,19 @@ Rules
 -----
 headless: a docstring does not begin with a pronoun, a question word or a preposition.
 pronoun: no later sentence of a docstring, and no sentence of a comment, begins with a bare pronoun.
+TypeScript: in the lab extension these two hold for declarations, and the second one for fields and methods.
 person: no text says "he", "she", "him", "her" or "his": people are "they", things are "it".
 """
 
 import ast
-import io
 import re
 import subprocess
 import sys
-import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.style.trees import list_nodes, list_nodes_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,9 +35,18 @@ PRONOUNS = frozenset(_PRONOUNS.split())
 _PERSON = re.compile(r"\b(?:he|him|his|himself|she|her|hers|herself)\b", re.IGNORECASE)
 _CODE = re.compile(r"``[^`]*``|`[^`]*`|\"[^\"\n]*\"|\{[^}]*\}|https?://\S+")
 _SENTENCE = re.compile(r"(?:(?<=[.!?])\s+|\n\s*\n\s*|\n\s*(?:[-*]|\d+\.)\s+)(?=[A-Z])")
+#: A comment, or a text in quotes, which may contain the sign of a comment.
+_COMMENT_OR_TEXT = re.compile(
+    r"""#[^\n]*|\"{3}(?:\\.|[^\\])*?\"{3}|'{3}(?:\\.|[^\\])*?'{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL
+)
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
+#: A comment that documents a declaration of TypeScript; one with an indentation documents a field or a method.
+_DECLARATION = re.compile(r"^([ \t]*)/\*\*(.*?)\*/", re.DOTALL | re.MULTILINE)
 #: Files that speak to people and hold no Python.
 _OTHER_SUFFIXES = frozenset({".ts", ".tsx", ".html", ".yaml", ".md", ".json", ".css", ".sh", ".toml", ".txt", ".tpl"})
+#: The folder of the package, and that of the lab extension without its tests.
+_PRODUCT = "jupyter_gq/"
+_LAB = re.compile(r"labextension/src/(?!__tests__/)(?!wire\.ts)")
 _LEFT_OUT = (
     "package-lock.json",
     "tests/docs/test_english.py",
@@ -70,17 +80,20 @@ def breaches(paths: list[str]) -> Iterator[Breach]:
         if not path.is_file():
             continue
         if path.suffix == ".py":
-            yield from in_python(name, path.read_text(encoding="utf-8"))
+            nodes = list_nodes_of(path) if name.startswith(_PRODUCT) else None
+            yield from in_python(name, path.read_text(encoding="utf-8"), nodes)
         elif path.suffix in _OTHER_SUFFIXES:
             yield from in_text(name, path.read_text(encoding="utf-8"))
 
 
-def in_python(name: str, source: str) -> Iterator[Breach]:
-    """Yield the breaches of one Python file: in its docstrings, comments and other texts."""
-    product = name.startswith("jupyter_gq/")
-    tree = ast.parse(source)
+def in_python(name: str, source: str, nodes: list[ast.AST] | None = None) -> Iterator[Breach]:
+    """Yield the breaches of one Python file: in its docstrings, comments and other texts.
+
+    `nodes`: those of its tree, where they are known.
+    """
+    product = name.startswith(_PRODUCT)
     docstrings: set[int] = set()
-    for node in ast.walk(tree):
+    for node in nodes or (nodes := list_nodes(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
             text = ast.get_docstring(node)
             if text is not None:
@@ -89,7 +102,7 @@ def in_python(name: str, source: str) -> Iterator[Breach]:
                 if product:
                     yield from _in_docstring(name, line, text)
                 yield from _persons(name, line, text)
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
             yield from _persons(name, node.lineno, node.value)
     for line, text in _comments(source):
@@ -99,14 +112,19 @@ def in_python(name: str, source: str) -> Iterator[Breach]:
 
 
 def in_text(name: str, text: str) -> Iterator[Breach]:
-    """Yield the persons of a file that is not Python."""
+    """Yield the persons of a file that is not Python, and the breaches in the documentation of the lab extension."""
     for number, line in enumerate(text.splitlines(), 1):
         yield from _persons(name, number, line)
+    if _LAB.match(name):
+        for found in _DECLARATION.finditer(text):
+            words = re.sub(r"^ *\* ?", "", found[2], flags=re.MULTILINE).strip()
+            begin = PRONOUNS if found[1] else HEADLESS
+            yield from _in_docstring(name, text.count("\n", 0, found.start()) + 1, words, begin)
 
 
-def _in_docstring(name: str, line: int, text: str) -> Iterator[Breach]:
+def _in_docstring(name: str, line: int, text: str, headless: frozenset[str] = HEADLESS) -> Iterator[Breach]:
     first, *others = _SENTENCE.split(text)
-    if _first_word(first) in HEADLESS:
+    if _first_word(first) in headless:
         yield Breach(path=name, line=line, rule="headless", text=_one_line(first))
     for sentence in others:
         if _first_word(sentence) in PRONOUNS:
@@ -114,20 +132,20 @@ def _in_docstring(name: str, line: int, text: str) -> Iterator[Breach]:
 
 
 def _persons(name: str, line: int, text: str) -> Iterator[Breach]:
-    found = _PERSON.search(_CODE.sub("", text))
-    if found is not None:
+    if _PERSON.search(text) and _PERSON.search(_CODE.sub("", text)):
         yield Breach(path=name, line=line, rule="person", text=_one_line(text))
 
 
 def _comments(source: str) -> Iterator[tuple[int, str]]:
     """Yield the comments, those on lines that follow each other as one, with the number of the first line."""
     begun, words = 0, ""
-    last = -1
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type != tokenize.COMMENT:
+    last, line, at = -1, 1, 0
+    for found in _COMMENT_OR_TEXT.finditer(source):
+        if not found[0].startswith("#"):
             continue
-        line, alone = token.start[0], token.line.lstrip().startswith("#")
-        text = token.string.lstrip("#:! ").strip()
+        line, at = line + source.count("\n", at, found.start()), found.start()
+        alone = not source[source.rfind("\n", 0, at) + 1 : at].strip()
+        text = found[0].lstrip("#:! ").strip()
         if alone and line == last + 1:
             words = f"{words} {text}"
         else:

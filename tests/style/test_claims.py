@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.style.english import ROOT
+from tests.style.trees import list_nodes_of
 
 PACKAGE = ROOT / "jupyter_gq"
 #: Modules that do, or wait for, something outside of the program.
@@ -22,13 +23,12 @@ _BY_NUMBER = re.compile(r"\brules? \d", re.IGNORECASE)
 
 
 @cache
-def modules() -> tuple[tuple[str, ast.Module, str], ...]:
-    """Return the path, the syntax tree and the docstring of each module of the package."""
-    paths = sorted(PACKAGE.rglob("*.py"))
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in paths]
+def modules() -> tuple[tuple[str, list[ast.AST], str], ...]:
+    """Return the path, the nodes and the docstring of each module of the package."""
     return tuple(
-        (str(path.relative_to(ROOT)), tree, ast.get_docstring(tree) or "")
-        for path, tree in zip(paths, trees, strict=True)
+        (str(path.relative_to(ROOT)), nodes, ast.get_docstring(nodes[0]) or "")  # type: ignore[arg-type]
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for nodes in [list_nodes_of(path)]
     )
 
 
@@ -100,12 +100,12 @@ def test_a_module_that_says_pure_touches_nothing_outside(path: str) -> None:
 def test_one_function_assigns_the_state_of_a_workload() -> None:
     """`records.changes.apply_change`, as the docstrings of `domain.states` and `records.records` say."""
     found = set()
-    for path, tree, _ in modules():
+    for path, nodes, _ in modules():
         if not path.startswith(
             ("jupyter_gq/controller/", "jupyter_gq/backends/", "jupyter_gq/store/", "jupyter_gq/api/")
         ):
             continue
-        for function in ast.walk(tree):
+        for function in nodes:
             if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
                 for call in ast.walk(function):
                     named = isinstance(call, ast.Call) and ast.unparse(call.func) == "replace"
@@ -119,8 +119,8 @@ def test_one_function_assigns_the_state_of_a_workload() -> None:
 def calls_of(pattern: str, folder: str) -> set[str]:
     """Return path and function of each call in a folder of the package whose text matches the pattern."""
     found = set()
-    for path, tree, _ in modules():
-        for function in ast.walk(tree) if path.startswith(f"jupyter_gq/{folder}/") else ():
+    for path, nodes, _ in modules():
+        for function in nodes if path.startswith(f"jupyter_gq/{folder}/") else ():
             if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
                 calls = (node for node in ast.walk(function) if isinstance(node, ast.Call))
                 if any(re.match(pattern, ast.unparse(call)) for call in calls):

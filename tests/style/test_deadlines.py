@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.style.trees import list_nodes
+
 TESTS = Path(__file__).parents[1]
 #: Functions, with the position of the seconds, if they may be there.
 _WAITS = {
@@ -35,7 +37,7 @@ _KEYWORDS = {"timeout", "request_timeout"}
 
 def constant_deadlines(code: str) -> Iterator[str]:
     """Yield the line number and the text of each call with a constant deadline."""
-    for node in ast.walk(ast.parse(code)):
+    for node in list_nodes(code):
         if isinstance(node, ast.Call) and any(_is_deadline(value) for value in _deadlines(node)):
             yield f"{node.lineno}: {ast.unparse(node)}"
 

@@ -44,6 +44,24 @@ def test_persons_are_found_in_other_files_too() -> None:
     assert [breach.line for breach in in_text("docs/page.md", "A page.\n\nThe user and his quota.\n")] == [3]
 
 
+@pytest.mark.parametrize(
+    ("source", "rules"),
+    [
+        ("/** What the user chose. */\nexport interface IChoice {}\n", ["headless"]),
+        ("/**\n * One job.\n */\nexport class Row {}\n", ["headless"]),
+        ("/** A row. It is drawn anew. */\nexport class Row {}\n", ["pronoun"]),
+        (
+            "interface IRow {\n  /** Its job. */\n  job: string;\n  /** What it says. */\n  text: string;\n}\n",
+            ["headless"],
+        ),
+        ("/** A row of a job. */\nexport class Row {}\n", []),
+    ],
+)
+def test_the_documentation_of_the_lab_extension_is_read_too(source: str, rules: list[str]) -> None:
+    assert [breach.rule for breach in in_text("labextension/src/panel/row.tsx", source)] == rules
+    assert not list(in_text("labextension/src/__tests__/row.spec.ts", source))
+
+
 def test_tests_may_begin_as_they_like_but_name_no_person_by_a_pronoun() -> None:
     source = 'def test_it():\n    """It waits for him."""\n'
     assert [breach.rule for breach in in_python("tests/test_x.py", source)] == ["person"]

@@ -27,7 +27,7 @@ def test_the_extension_loads_in_each_jupyterlab_that_the_package_asks_for():
 
 
 def test_the_oldest_jupyterlab_is_clicked_in_ci():
-    """The environment with the oldest Hub has the oldest JupyterLab and its Notebook too, and test-browser uses it."""
+    """The environment with the oldest Hub has the oldest JupyterLab and its Notebook, and test-second-hub uses it."""
     makefile = (ROOT / "Makefile").read_text()
     assert f'"jupyterlab=={oldest_jupyterlab()}.*" "notebook>=7.4"' in makefile
     assert re.search(r"JUPYTER_GQ_TEST_PYTHON=\$\(abspath \$\(HUB55\)\).* tests/browser/test_versions\.py", makefile)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import jupyter_gq
+from tests.style.trees import list_nodes, list_nodes_of
 
 PACKAGE = Path(jupyter_gq.__file__).parent
 #: Modules that load a pickle.
@@ -14,9 +15,9 @@ ROOM = PACKAGE / "notebook"
 UNPICKLER = "jupyter_gq.notebook.unpickler"
 
 
-def list_imports(code: str) -> Iterator[str]:
-    """Yield the full names of the modules that code imports, also inside of functions."""
-    for node in ast.walk(ast.parse(code)):
+def list_imports(nodes: list[ast.AST]) -> Iterator[str]:
+    """Yield the full names of the modules that a module imports, also inside of functions."""
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -30,7 +31,7 @@ _IMPORTERS = {"import_module", "__import__"}
 
 def test_imports_of_each_kind_are_found():
     code = "import pickle\ndef f():\n    from dill import loads\n    import_module('joblib')"
-    assert LOADING.intersection(list_imports(code)) == {"pickle", "dill", "joblib"}
+    assert LOADING.intersection(list_imports(list_nodes(code))) == {"pickle", "dill", "joblib"}
 
 
 def test_only_the_room_of_the_kernels_loads_pickles():
@@ -38,6 +39,6 @@ def test_only_the_room_of_the_kernels_loads_pickles():
         str(file.relative_to(PACKAGE)): sorted(loaded)
         for file in PACKAGE.rglob("*.py")
         if ROOM not in file.parents
-        if (loaded := {*LOADING, UNPICKLER}.intersection(list_imports(file.read_text(encoding="utf-8"))))
+        if (loaded := {*LOADING, UNPICKLER}.intersection(list_imports(list_nodes_of(file))))
     }
     assert found == {}

@@ -18,7 +18,7 @@ NOW = """c.FixedQuota.default = "0.25"
 c.FixedQuota.groups = {"vision": "0.5"}
 c.FixedQuota.users = {"zoe": 1}
 c.TrainingQueues.queues = {
-    "top": {"quota": 3},
+    "top": {"quota": 3, "quota_cpus": 6, "quota_memory": "12 GiB"},
     "vision": {"quota": 2, "parent": "top"},
     "nlp": {"quota": 1, "parent": "top", "limit": 2},
 }
@@ -40,7 +40,7 @@ def check(tmp_path, capsys):
         world.send(ANN, "vision", "1", name="old")
         await world.step(2)
         world.send(ANN, "vision", "1", name="young")
-        world.send(BOB, "nlp", "1", name="bobs")
+        world.send(BOB, "nlp", "1", name="bobs", cpus=4, memory="8 GiB")
         await world.step(3)
 
     asyncio.run(fill())
@@ -68,6 +68,14 @@ def test_a_quota_that_python_does_not_write_is_refused_in_one_sentence(check):
     code, told = check(NOW + '\nc.TrainingQueues.queues["vision"]["quota"] = 10**5000\n')
     assert (code, "a number of more than 4300 digits" in told) == (1, True), told
     assert "Traceback" not in told
+
+
+def test_a_variable_that_only_the_hub_has_is_named_with_what_to_do_for_the_command(check, monkeypatch):
+    monkeypatch.delenv("HUB_PASSWORD", raising=False)
+    code, told = check('import os\nsecret = os.environ["HUB_PASSWORD"]\n', compare=False)
+    assert code == 1
+    assert "'HUB_PASSWORD' is not set." in told
+    assert told.endswith("For a command, set it in your shell.\n")
 
 
 @pytest.fixture
@@ -199,6 +207,17 @@ def test_who_loses_quota_is_listed(check, old, new, lines):
                 "ann's job young in vision: 1 GPU above the quota of the queue",
             ],
         ),
+        (
+            '"quota_cpus": 6',
+            '"quota_cpus": "2.5"',
+            ["bob's job bobs in nlp: 1.5 CPU cores above the quota of the queue"],
+        ),
+        (
+            '"quota": 3, "quota_cpus": 6, "quota_memory": "12 GiB"',
+            '"quota": 3, "quota_cpus": 3, "quota_memory": "7 GiB"',
+            ["bob's job bobs in nlp: 1 CPU core, 1 GiB above the quota of the queue"],
+        ),
+        ('"quota_cpus": 6', '"quota_cpus": 4', []),
         ('"vision": "0.5"', '"vision": "0.3"', ["ann's servers: 0.2 GPU above the fixed quota of 0.3"]),
         (
             '    "nlp": {"quota": 1, "parent": "top", "limit": 2},\n',
@@ -250,6 +269,15 @@ def test_a_trait_that_a_spawner_of_ours_does_not_have_is_probably_not_meant(chec
     assert "Did you mean c.GQLocalSpawner.gpu_queue_timeout?" in doubts
 
 
+@pytest.mark.parametrize(
+    "line", ["c.Notifications.webhok = 'https://7654321'", "c.Notifications.webhook_headers = {'a': {'b': open}}"]
+)
+def test_a_value_that_may_be_secret_is_refused_with_its_line_and_not_shown(check, line):
+    code, told = check(f"{NOW}{line.replace('open', '(s for s in [7654321])')}\n", compare=False)
+    assert (code, "c.Notifications.webho" in told, "'…': " in told) == (1, True, True)
+    assert "7654321" not in told
+
+
 #: Sections of other packages, of which some are a little like ours.
 OTHERS = (
     "JupyterHub", "Spawner", "LocalProcessSpawner", "SimpleLocalProcessSpawner", "SystemdSpawner", "KubeSpawner",
@@ -265,7 +293,12 @@ def test_nothing_is_said_of_sections_of_other_packages(check):
 
 
 def test_names_of_queues_that_look_the_same_are_listed(check):
-    _, told = check(NOW.replace('"top": {"quota": 3}', '"caf\\xe9": {}, "cafe\\u0301": {}, "cafe": {}, "top": {}'))
+    _, told = check(
+        NOW.replace(
+            '"top": {"quota": 3, "quota_cpus": 6, "quota_memory": "12 GiB"}',
+            '"caf\\xe9": {}, "cafe\\u0301": {}, "cafe": {}, "top": {}',
+        )
+    )
     assert r"the names 'caf\xe9' and 'cafe\u0301' are easily confused, and are two queues. Keep one of them." in told
     assert told.count("easily confused") == 1
 
@@ -287,3 +320,62 @@ def test_what_is_probably_not_meant_is_told_once(check, caplog):
     _, told = check(NOW + "c.IdlePolicy.suspend = True\nc.IdlePolicy.suspend = False\n", compare=False)
     assert told.count("Only the last one counts.") == 1
     assert not caplog.messages
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("c.FixedQuota.default = Odd()", "c.FixedQuota.default = a value of the type Odd: it is not a number."),
+        ("c.SimulatedDevices.needed = Odd()", "a setting has a value that cannot be used (RuntimeError: odd)"),
+    ],
+)
+def test_a_value_that_python_cannot_write_is_refused_with_a_sentence(check, setting, said):
+    odd = "class Odd:\n    def __repr__(self):\n        raise RuntimeError('odd')\n"
+    code, told = check(f"{NOW}{odd}{setting}\n")
+    assert code != 0
+    assert said in told
+
+
+ON_A_CLUSTER = NOW + 'c.SchedulerService.backend = "kubernetes"\nc.KubernetesBackend.bundle_url = "%s"\n'
+
+
+def test_a_url_with_credentials_is_refused_and_not_shown(check):
+    code, told = check(ON_A_CLUSTER % "s3://key:hidden-word@bucket")
+    assert code == 1
+    assert "bundle_url = '…': the URL has credentials before \"@\"" in told
+    assert "in variables of its environment" in told
+    assert "hidden" not in told
+
+
+@pytest.mark.parametrize("setting", ["bundle_url", "checkpoint_url"])
+def test_a_url_of_no_place_that_lasts_is_refused_where_it_is_set(check, setting):
+    code, told = check(f'{NOW}c.KubernetesBackend.{setting} = "file://hidden-folder"\n')
+    assert code == 1
+    assert f"KubernetesBackend.{setting} = '…': it has a relative path; write three slashes" in told
+    assert "Set the URL of a store that lasts, such as s3://bucket/folder." in told
+    assert "hidden" not in told
+
+
+def test_the_url_of_large_files_is_tried_and_what_fails_is_said(check, tmp_path):
+    missing, place = tmp_path / "not-mounted", tmp_path / "objects"
+    place.mkdir()
+    code, told = check(ON_A_CLUSTER % f"file://{missing}")
+    assert code == 0, "the service may have what this machine lacks"
+    assert f"bundle_url, file://{missing}, cannot be used: FileNotFoundError" in told
+    assert "This was tried from here" in told
+    assert not missing.exists()
+    code, told = check(ON_A_CLUSTER % f"file://{place}")
+    assert code == 0
+    assert "bundle_url" not in told
+    assert not list(place.iterdir()), "the check leaves nothing"
+
+
+@pytest.mark.parametrize("text", ['c.KubernetesBackend.bundle_url = "quite://x"\n', ""])
+def test_a_url_of_large_files_is_tried_where_it_is_used_only(check, text):
+    assert "bundle_url" not in check(NOW + text)[1]
+
+
+def test_a_kind_of_url_that_is_not_known_here_is_said(check):
+    code, told = check(ON_A_CLUSTER % "quite://x")
+    assert code == 0
+    assert "bundle_url is of a kind that is not known, 'quite://'" in told

@@ -1,6 +1,9 @@
 """The help of the whole command: each command is listed once, in a group."""
 
+import contextlib
 import re
+import subprocess
+import sys
 from importlib import import_module
 
 import pytest
@@ -36,3 +39,32 @@ def test_what_a_command_does_not_know_is_told_with_its_own_usage(capsys):
     said = capsys.readouterr().err
     assert said.startswith("usage: jupyter-gq queues [-h]")
     assert said.endswith("jupyter-gq queues: error: unknown arguments: --since x\n")
+
+
+def imported_by(*line):
+    """Return the modules of commands that a process imports which reads that command line."""
+    code = (
+        "import sys\nfrom jupyter_gq.app import main\ntry:\n    main(sys.argv[1:])\nfinally:\n    print(*sys.modules)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code, *line], capture_output=True, text=True)
+    return {each.module for each in COMMANDS.values()} & set(ended.stdout.split())
+
+
+@pytest.mark.parametrize("line", [["--help"], ["queues", "--help"], ["login", "logout"]])
+def test_a_command_imports_no_module_of_another_one(line):
+    assert imported_by(*line) == {COMMANDS[name].module for name in line[:1] if name in COMMANDS}
+
+
+def test_the_script_for_a_shell_knows_the_options_of_all_commands():
+    assert len(imported_by("completion", "bash")) > len(COMMANDS) / 2
+
+
+@pytest.mark.parametrize("line", [["submit", "{}.py"], ["jobs", "--{}"]])
+def test_no_error_writes_a_control_character_of_an_argument_to_the_terminal(line, capsys):
+    text = "\x1b[31mred\x07"
+    with contextlib.suppress(SystemExit):
+        main([part.format(text) for part in line])
+    err = capsys.readouterr().err
+    assert "red" in err
+    assert "\x1b" not in err
+    assert "\x07" not in err

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import jupyter_gq
+from jupyter_gq.controller.settings.reading import Abandoned
 from jupyter_gq.devices.nvml_library import NvmlError
 from jupyter_gq.domain.errors import (
     AdminError,
@@ -24,12 +25,13 @@ from jupyter_gq.notebook.results import ResultError
 from jupyter_gq.notebook.server import JobError
 from jupyter_gq.notebook.share_wait import GPUWaitTimeout
 from jupyter_gq.runner.pod.sigterm import StoppedBeforeStart
+from jupyter_gq.service_waits import Ended
 
 FAULTS = (UserError, AdminError, MachineError, DefectError, HttpRefusal)
-#: No errors of ours: a signal that no `except Exception` may catch, the type of a class of `pynvml`, and the errors in
-#: the kernels of users, whose Python may be too old for our other modules.
+#: No errors of ours: three signals to end, two of which no `except Exception` may catch, the type of a class of
+#: `pynvml`, and the errors in the kernels of users, whose Python may be too old for our other modules.
 IN_KERNELS = {ResultError, JobError, JobFailed, GPUWaitTimeout, OpenFile, SharedVariable, TooManyBytes, Unloadable}
-OTHERS = {StoppedBeforeStart, NvmlError, *IN_KERNELS}
+OTHERS = {Abandoned, Ended, StoppedBeforeStart, NvmlError, *IN_KERNELS}
 
 
 def _classes() -> Iterator[type]:

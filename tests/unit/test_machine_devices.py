@@ -221,6 +221,18 @@ def test_file_that_cannot_be_read_is_refused(capsys, tmp_path):
     assert "there is no such file that can be read" in capsys.readouterr().err
 
 
+def test_a_path_that_no_file_has_is_refused(capsys):
+    assert main(["devices", "--config", "a\0b"]) == 2
+    assert capsys.readouterr().err.endswith("a\\x00b': no path has a NUL character. Check the path.\n")
+
+
+def test_devices_that_are_no_text_are_named_as_the_file_names_them(tmp_path, capsys):
+    file = tmp_path / "jupyterhub_config.py"
+    file.write_text("c.SimulatedDevices.devices = 5\n")
+    assert main(["devices", "--config", str(file)]) == 2
+    assert "c.SimulatedDevices.devices = 5: this is no text. Write numbers and models" in capsys.readouterr().err
+
+
 def test_doctor_of_simulated_devices_finds_that_they_can_be_suspended(config, capsys):
     assert main(["doctor", "--config", str(config)]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -235,6 +247,18 @@ def test_doctor_of_a_machine_that_cannot_suspend_fails(tmp_path, capsys, monkeyp
     config.write_text('get_config().SimulatedDevices.mode = "never"\n')
     assert main(["doctor", "--config", str(config)]) == 1
     assert "x86-64 machines only" in capsys.readouterr().out
+
+
+def test_doctor_says_whether_jobs_can_be_started_here(config, tmp_path, capsys, monkeypatch):
+    assert main(["doctor", "--config", str(config)]) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("start of jobs "))
+    assert line.split()[3] == "works"
+    monkeypatch.setattr("jupyter_gq.backends.local.tasks.ENTER", str(tmp_path / "no-env"))
+    assert main(["doctor", "--config", str(config), "-o", "json"]) == 1
+    (found,) = [each for each in json.loads(capsys.readouterr().out)["abilities"] if each["name"] == "start of jobs"]
+    assert found["state"] == "missing"
+    assert "Jobs cannot be started on this machine" in found["found"]
+    assert "Install GNU coreutils 8.28" in found["found"]
 
 
 def test_doctor_names_a_journal_that_was_set_aside(config, tmp_path, capsys):

@@ -36,7 +36,7 @@ affinity:
 {{- with .Values.imagePullSecrets -}}
 imagePullSecrets:
   {{- range . }}
-  - name: {{ . }}
+  - name: {{ . | quote }}
   {{- end }}
 {{- end }}
 {{- end }}
@@ -92,6 +92,15 @@ seccompProfile:
 {{- end }}
 
 {{- /*
+Annotations of an object that outlives the release. Argo CD heeds the first one only when the whole application is deleted,
+and finds no earlier revision (gq.made), so that the second one keeps it from deleting an object that has left the values.
+*/}}
+{{- define "gq.keep" -}}
+helm.sh/resource-policy: keep
+argocd.argoproj.io/sync-options: Prune=false
+{{- end }}
+
+{{- /*
 The object as JSON if an earlier revision of this release created it, else empty. Call with (list . kind namespace name).
 
 An object that must never be deleted stays in the release even if the values no longer ask for it. If it left the release,
@@ -123,12 +132,12 @@ metadata:
   labels:
     {{- include "gq.labels" (list .top .component) | nindent 4 }}
   annotations:
-    helm.sh/resource-policy: keep
+    {{- include "gq.keep" .top | nindent 4 }}
 spec:
   {{- if .wanted }}
   accessModes: [{{ .mode }}]
   {{- with .storageClassName }}
-  storageClassName: {{ . }}
+  storageClassName: {{ . | quote }}
   {{- end }}
   resources:
     requests:

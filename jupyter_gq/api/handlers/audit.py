@@ -4,6 +4,7 @@ from jupyter_gq.api.call import Call, Reply
 from jupyter_gq.api.errors import refusal
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.audit import Action, AuditFilter
+from jupyter_gq.domain.plain_text import quoted
 
 
 def read_audit_log(call: Call) -> Reply:
@@ -36,5 +37,5 @@ def _action(call: Call) -> Action | None:
     try:
         return Action(given)
     except ValueError as error:
-        message = f"action: one of {', '.join(Action)} was expected, not {given[:60]!r}."
+        message = f"action: one of {', '.join(Action)} was expected, not {quoted(given)}."
         raise refusal(422, "invalid_request", message, field="action") from error

@@ -1,10 +1,21 @@
-"""Routes of jobs, as their owner sees them."""
+"""Routes of jobs, as their owner sees them.
+
+Files of a job are read in threads of their own, a few for each user: see `controller.requests.file_threads`.
+"""
+
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
 
 from jupyter_gq.api.access import ADMIN_SCOPE
 from jupyter_gq.api.call import NO_CONTENT, Call, Reply
 from jupyter_gq.api.errors import missing_scope, refusal
 from jupyter_gq.api.route import Media
 from jupyter_gq.client.models import FileParts, JobChange, JobRequest, JobSelection, JobSubmission, PartsQuestion
+from jupyter_gq.controller.caller import Caller
+from jupyter_gq.controller.requests.file_threads import run_in_file_thread
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 #: Characters of an idempotency key.
 MAX_KEY = 200
@@ -62,8 +73,9 @@ async def submit(call: Call) -> Reply:
         message = f"The header Idempotency-Key must have 1 to {MAX_KEY} printable ASCII characters."
         raise refusal(422, "invalid_request", message, field="Idempotency-Key")
     submission = call.model(JobSubmission)
-    await call.services.jobs.check_folder(call.caller, submission, key)
-    job, created = call.services.jobs.submit(call.caller, submission, key)
+    await call.services.jobs.check_files(call.caller, submission, key)
+    async with call.services.jobs.staged(call.caller, submission, key):
+        job, created = call.services.jobs.submit(call.caller, submission, key)
     return Reply(body=job, status=201 if created else 200, headers={"Location": f"jobs/{job.id}"})
 
 
@@ -72,9 +84,9 @@ def describe_files(call: Call) -> Reply:
     return Reply(body=call.services.files.describe(call.caller, call.model(PartsQuestion).parts))
 
 
-def add_files(call: Call) -> Reply:
+async def add_files(call: Call) -> Reply:
     """Store parts of the caller's files, and answer without content (204). Needs the submit scope."""
-    call.services.files.add(call.caller.user, call.model(FileParts).contents)
+    await call.services.files.add(call.caller.user, call.model(FileParts).contents)
     return NO_CONTENT
 
 
@@ -91,6 +103,11 @@ def cancel(call: Call) -> Reply:
 def cancel_many(call: Call) -> Reply:
     """Ask for the end of several jobs, and answer with those that end (202) and those that could not be cancelled."""
     return Reply(body=call.services.jobs.cancel_many(call.caller, call.model(JobSelection).jobs), status=202)
+
+
+def delete(call: Call) -> Reply:
+    """Hide an ended job and have it deleted, for its owner or an admin; answer with the job as it was (202)."""
+    return Reply(body=call.services.job_deletions.delete(call.caller, call.path["job"]), status=202)
 
 
 def change(call: Call) -> Reply:
@@ -113,38 +130,44 @@ async def read_notebook(call: Call) -> Reply:
     return Reply(body=await call.services.jobs.read_notebook(call.caller, call.path["job"]))
 
 
-def read_results(call: Call) -> Reply:
+async def _read(call: Call, read: Callable[Concatenate[Caller, str, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Return what `read` finds in the files of the job of the request, for its caller."""
+    return await run_in_file_thread(call.caller.user, read, call.caller, call.path["job"], *args, **kwargs)
+
+
+async def read_results(call: Call) -> Reply:
     """Answer with the list of what a job brings back, to its owner or an admin."""
-    return Reply(body=call.services.jobs.read_results(call.caller, call.path["job"]))
+    return Reply(body=await _read(call, call.services.jobs.read_results))
 
 
-def read_result_part(call: Call) -> Reply:
+async def read_result_part(call: Call) -> Reply:
     """Answer with the next bytes of one result of a job, to its owner only."""
-    path = call.optional_text("path") or ""
-    content = call.services.jobs.read_result_part(call.caller, call.path["job"], path, call.integer("start"))
+    path, start = call.optional_text("path") or "", call.integer("start")
+    content = await call.services.jobs.read_result_part(call.caller, call.path["job"], path, start)
     return Reply(content=content, media=Media.BYTES)
 
 
-def read_log(call: Call) -> Reply:
+async def read_log(call: Call) -> Reply:
     """Answer with the end of the log of a job's last run, or of one of its tasks, as text, to its owner or an admin."""
-    text = call.services.jobs.read_log(call.caller, call.path["job"], call.optional_integer("task"))
+    task = call.optional_integer("task")
+    text = await _read(call, call.services.jobs.read_log, task)
     return Reply(text=text, media="text/plain; charset=utf-8")
 
 
-def describe_log(call: Call) -> Reply:
+async def describe_log(call: Call) -> Reply:
     """Answer with the bytes of the log of a job's last run that are kept, to its owner or an admin."""
-    return Reply(body=call.services.logs.describe(call.caller, call.path["job"]))
+    return Reply(body=await _read(call, call.services.logs.describe))
 
 
-def read_log_part(call: Call) -> Reply:
+async def read_log_part(call: Call) -> Reply:
     """Answer with the next bytes of the log of a task, to the job's owner or an admin."""
     task, start = call.integer("task"), call.integer("start")
-    content = call.services.logs.read_part(call.caller, call.path["job"], task, start)
+    content = await _read(call, call.services.logs.read_part, task, start)
     return Reply(content=content, media=Media.BYTES)
 
 
-def find_log_lines(call: Call) -> Reply:
+async def find_log_lines(call: Call) -> Reply:
     """Answer with the next lines of the log of a task that have a text in them, to the job's owner or an admin."""
     text, position = call.optional_text("contains") or "", (call.integer("start"), call.integer("line"))
-    logs = call.services.logs
-    return Reply(body=logs.find_lines(call.caller, call.path["job"], text, call.integer("task"), position))
+    find = call.services.logs.find_lines
+    return Reply(body=await _read(call, find, text, call.integer("task"), position))

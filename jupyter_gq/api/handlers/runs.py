@@ -30,9 +30,10 @@ async def read_bundle(call: Call) -> Reply:
     return Reply(body=await call.services.pods.read_bundle(call.path["job"], call.task))
 
 
-def read_files(call: Call) -> Reply:
+async def read_files(call: Call) -> Reply:
     """Answer with the next parts of the files that a job takes along; only for the job's tasks."""
-    return Reply(content=call.services.files.read_next(call.path["job"], call.integer("start")), media=Media.BYTES)
+    content = await call.services.files.read_next(call.path["job"], call.integer("start"))
+    return Reply(content=content, media=Media.BYTES)
 
 
 async def check_devices(call: Call) -> Reply:
@@ -58,10 +59,10 @@ def store_log(call: Call) -> Reply:
     return NO_CONTENT
 
 
-def add_result_parts(call: Call) -> Reply:
+async def add_result_parts(call: Call) -> Reply:
     """Store parts of what a job brings back; answer without content (204). Only for task 0 of the job."""
     _require_first_task(call)
-    call.services.pods.add_result_parts(call.path["job"], call.model(FileParts).contents)
+    await call.services.pods.add_result_parts(call.path["job"], call.model(FileParts).contents)
     return NO_CONTENT
 
 

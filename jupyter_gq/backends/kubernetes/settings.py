@@ -6,20 +6,23 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from traitlets import Bool, Bunch, Dict, Float, Integer, List, Unicode, validate
+from traitlets import Bool, Bunch, Dict, Float, Integer, List, TraitError, Unicode, validate
 from traitlets.config import LoggingConfigurable
 
 from jupyter_gq import __version__
 from jupyter_gq.backends.server_stopper import ServerStopper
-from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.errors import AdminError, BackendError
 from jupyter_gq.domain.pod_pool import PodPool
 
 from .backend import KubernetesRuns
+from .bundles import BundleDatabase, StoredBundles, open_bundles
 from .clocks import Clocks
+from .contents_at_url import try_url
 from .leader.election import Times
 from .leader.lease import Lease, Seat
 from .objects.names import SERVICE, labels
 from .options import KubernetesOptions
+from .place import open_place, require_usable_url
 from .pod_overrides import PodOverrides
 from .secret_names import SecretOfEachUser
 from .shared_volumes import SharedVolumes, VolumeOfEachUser, list_volumes, require_own_paths
@@ -136,7 +139,15 @@ class KubernetesBackend(LoggingConfigurable):
     ).tag(config=True)
     checkpoint_url = Unicode(
         help="URL for fsspec under which jobs save their state. A job finds its own URL in GQ_CHECKPOINT_URL. "
+        "Credentials are refused here: give them to the pods of jobs. "
         'Default: "", none.'
+    ).tag(config=True)
+    bundle_url = Unicode(
+        help="URL for fsspec, such as s3://bucket/folder, at which the service keeps the large files of jobs: what "
+        "jobs take along and bring back. Pods of jobs fetch them through the service. The service's image needs "
+        "fsspec and the package for the kind of URL, such as s3fs. Credentials are refused here: give them to the "
+        "service in variables of its environment. "
+        'Default: "", all are in the database.'
     ).tag(config=True)
     home_volume = VolumeOfEachUser(
         help="Volume claim in the training namespace with the homes of the users, which several nodes can mount: "
@@ -153,7 +164,8 @@ class KubernetesBackend(LoggingConfigurable):
         help="Part of a pod that is merged into the pod of each task: mappings by key, lists of named objects by name. "
         "It cannot set the name, namespace and node of a pod, jupyter-gq's own labels and annotations, or what gives a "
         "container GPUs that the job did not ask for: resources of GPUs, `resourceClaims`, `NVIDIA_VISIBLE_DEVICES`, a "
-        "privileged runner. Default: {}."
+        "privileged runner. The database, its backups and snapshots have these values in clear: a variable with a "
+        "credential names a Secret by `valueFrom`. Default: {}."
     ).tag(config=True)
     lease_duration = Float(
         15.0,
@@ -230,6 +242,42 @@ class KubernetesBackend(LoggingConfigurable):
         home, data = (proposal["value"], self.data_volumes) if is_home else (self.home_volume, proposal["value"])
         require_own_paths(list_volumes(home, data))
         return proposal["value"]
+
+    @validate("bundle_url", "checkpoint_url")
+    def _require_usable_url(self, proposal: Bunch) -> str:
+        """Return the proposed URL if it is one, holds no credentials and names a store that lasts; else raise."""
+        url: str = proposal["value"]
+        if url:
+            try:
+                require_usable_url(proposal["trait"].name, url)
+            except AdminError as error:
+                raise TraitError(str(error)) from None  # the cause shows nothing more
+        return url
+
+    def check_bundle_url(self) -> None:
+        """Raise `AdminError` if `bundle_url` cannot be used, whatever the state of the store at that URL."""
+        if self.bundle_url:
+            open_place(self.bundle_url)
+
+    def try_bundle_url(self) -> str:
+        """Write, read and delete a small object at `bundle_url`; return why that fails from here, as a sentence.
+
+        Returns "" if it works, and if there is no URL. Takes some seconds at most for each of these steps.
+        """
+        try:
+            failure = try_url(self.bundle_url) if self.bundle_url else ""
+        except AdminError as error:
+            return str(error)
+        told = f"KubernetesBackend.bundle_url, {self.bundle_url}, cannot be used: {failure.rstrip('.')}."
+        return told if failure else ""
+
+    def bundles(self, store: BundleDatabase) -> StoredBundles:
+        """Return the files of jobs in the store, with large contents at `bundle_url` if it is set.
+
+        Waits some seconds for the first use of that URL. If it fails, that is logged and tried again. Raises
+        `AdminError` as `check_bundle_url` does.
+        """
+        return open_bundles(store, self.bundle_url)
 
     def open_cluster(self) -> "Cluster":
         """Return a new client of the cluster.

@@ -8,6 +8,8 @@ Rules
 - Stop, then kill: `stop` sends SIGTERM to the runners and sets a deadline; `observe` kills the processes that are left
   after it. The processes of tasks are killed last, because the others are found below them.
 - Suspended runs: a run that is suspended holds no device and stands still, so it is killed at once if it is to end.
+- Unconfirmed starts: a run that this service did not begin, without a process and without a result, was never started.
+  The place of such a run is given back, and the run does not count as lost.
 - Failed starts: what a failed start has left is killed. If that takes long, the run counts as launched and
   holds its devices until its last process has ended.
 - Folder of a run: a run without its folder cannot report its result, so the run is stopped and has failed.
@@ -22,7 +24,6 @@ from functools import partial
 
 from jupyter_gq.backends.capabilities import Capabilities
 from jupyter_gq.backends.control_groups import (
-    add_process,
     describe_limits,
     find_own_group,
     kill_group,
@@ -33,32 +34,36 @@ from jupyter_gq.backends.control_groups import (
 from jupyter_gq.backends.enforcers import NO_ENFORCERS, Enforcers
 from jupyter_gq.backends.machine_clock import MachineClock
 from jupyter_gq.backends.observer import RunObserver
-from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, reap
+from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase, hash_token
+from jupyter_gq.backends.user_threads import UserThreads
 from jupyter_gq.devices.control_group import RUN_GROUP
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.devices.processes import ProcessId, boot_id
 from jupyter_gq.devices.run_shares import RunShares
 from jupyter_gq.devices.signals import send_signal
 from jupyter_gq.domain.amount import Instant, Seconds
-from jupyter_gq.domain.cluster import Device, Node
-from jupyter_gq.domain.errors import BackendError, StorageFull
+from jupyter_gq.domain.cluster import Node
+from jupyter_gq.domain.errors import BackendError, StartUnanswered, StorageFull
 from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 
 from .accounts import UnixAccount, UnixAccounts
+from .children import Children
 from .files import DISK_FULL_ERRORS
-from .folders import job_folder, make_service_folders
+from .folders import make_service_folders
 from .launching import Preparation, TaskLauncher, choose_limits, choose_task_limits
 from .ledger import Ledger, Run, TaskProcess
 from .members import Members, find_gone
+from .node import MachineNode
 from .options import LocalOptions
 from .ports import find_free_port
-from .results import Result, combine_results
+from .results import HALF_STARTED, Result, combine_results
 from .run_ends import RunEnds
 from .secrets import LocalSecrets
 from .size_changes import SizeChanges, make_elasticity
 from .standstill import Standstill
+from .starts import Starts
 from .suspension import RunSuspension
 from .task_results import TaskResults
 from .tasks import find_folder_fault
@@ -67,7 +72,6 @@ log = logging.getLogger(__name__)
 
 #: Seconds that a failed launch waits for the end of its killed processes, and a supervisor for those below it.
 _KILL_SECONDS = 5.0
-_HALF_STARTED = "The service was restarted while this run began."
 
 
 class LocalRuns:
@@ -92,13 +96,14 @@ class LocalRuns:
         """
         self._limits = enforcers.limits
         self._options = options
-        self._probe = probe
+        self._node = MachineNode(options, probe)
         self._now, self._awake = clock.now, clock.awake
         self._root = options.state_dir.resolve()
         make_service_folders(self._root, open_path=options.system_users)
         self._accounts = UnixAccounts(options.system_users)
+        self._threads, self._starts = UserThreads("starts of runs", most=32, most_of_user=2), Starts()
         self._launcher = TaskLauncher(
-            root=self._root, options=options, service_url=service_url, devices=self._known_devices, mps=enforcers.mps
+            root=self._root, options=options, service_url=service_url, devices=self._node.devices, mps=enforcers.mps
         )
         self._ledger = Ledger(self._root / "runs", clock)
         self._members = Members(self._accounts)
@@ -110,6 +115,7 @@ class LocalRuns:
             keeps_unknown=True,
             limits=group_limits,
             reached_folders=("/",),
+            max_uncounted_tasks=options.max_uncounted_tasks,
             find_folder_fault=partial(find_folder_fault, self._accounts),
             secrets=LocalSecrets(self._accounts),
             process_signals=self,
@@ -126,53 +132,44 @@ class LocalRuns:
             parent_group=self._parent_group,
             start=lambda run, slot, prepared: self._start_task(run, slot.number, slot.place, prepared),
             record=self._record,
+            current=self._ledger.renew,
+            stop_again=self._stop_again,
+            threads=self._threads,
             record_if_possible=self._record_if_possible,
             awake=clock.awake,
         )
         self._tables = ProcessTableCache(clock.awake)
         self._observer = RunObserver()
         self._standstill = Standstill(awake=clock.awake)
-        self._devices: tuple[Device, ...] = ()
-        #: Child processes that were not reaped yet, and the exit codes of those that were.
-        self._children: set[int] = set()
-        self._exit_codes: dict[int, int] = {}
-        self._results = TaskResults(root=self._root, accounts=self._accounts, exit_codes=self._exit_codes)
+        self._children = Children()
+        self._results = TaskResults(self._root, self._accounts, exit_codes=self._children.exit_codes, awake=self._awake)
         self._ends = RunEnds(self._results, clock.now)
         self._ended: dict[tuple[str, int], Observation] = {}
         #: Since when a run whose tasks have all ended or written a result still has processes.
         self._lingering: dict[tuple[str, int], float] = {}
 
     def nodes(self) -> tuple[Node, ...]:
-        """Return this machine as the only node; devices that the probe no longer shows stay, marked as not healthy."""
-        present = tuple(
-            Device(id=d.uuid, index=d.index, model=d.model, memory=d.memory, pool="default")
-            for d in self._probe.devices()
-        )
-        ids = {device.id for device in present}
-        lost = (replace(device, healthy=False) for device in self._devices if device.id not in ids)
-        self._devices = tuple(sorted((*present, *lost), key=lambda device: (device.index, device.id)))
-        options = self._options
-        return (
-            Node(name=options.node_name, devices=self._devices, cpu_milli=options.cpu_milli, memory=options.memory),
-        )
+        """Return this machine as the only node; see `node.MachineNode`."""
+        return (self._node.describe(),)
 
     async def launch(self, launch: Launch) -> None:
-        """Start all tasks of this run; do nothing if all of them were started before.
+        """Start all tasks of this run; do nothing if all of them were started before, or if a start goes on.
 
-        If only some were started, kill them and start the whole run again. On an error the tasks that have started are
-        killed, and `BackendError` is raised with a sentence; if they do not end in time, they are left to `observe`.
+        If only some were started, kill them and start the whole run again. On an error the started tasks are killed,
+        and `StorageFull` or `BackendError` is raised with a sentence. Left to `observe` are tasks that do not end in
+        time, and a start that goes on because files of the owner answer late.
         """
         workload = launch.workload
+        if self._starts.goes_on((workload.id, workload.run)):
+            return
         earlier = self._ledger.get(workload.id, workload.run)
         if earlier is not None:
             earlier = self._adopt(earlier, ProcessTable.read())
             if earlier.is_complete or earlier.failed_as is not None:
                 return
-            if not await self._clean_up(earlier, Outcome.REFUSED, _HALF_STARTED):
+            if not await self._clean_up(earlier, Outcome.REFUSED, HALF_STARTED):
                 return
         account = self._accounts.look_up(workload.owner)
-        if not job_folder(self._root, workload.id).is_dir():
-            raise BackendError(f"The files of {workload.id} are gone, so it cannot run.")
         run = Run(
             job=workload.id,
             number=workload.run,
@@ -191,30 +188,24 @@ class LocalRuns:
             ),
             elastic=make_elasticity(launch, choose_task_limits(workload, self._options)),
         )
-        try:
-            self._record(run)
-            self._start_tasks(run, launch, account)
-        except (BackendError, StorageFull) as error:
-            outcome = Outcome.REFUSED if isinstance(error, StorageFull) else Outcome.FAILED
-            if await self._clean_up(self._ledger.get(*run.key) or run, outcome, f"The start failed: {error}"):
-                raise
-            return
-        self._suspension.add(run)
-        log.info("run launched: job=%s run=%d tasks=%d", *run.key, len(run.numbers), extra=workload.log_fields)
+        await self._starts.begin(run, self._start(run, launch, account))
 
     async def resize(
         self, workload: Workload, detail: WorkloadDetail, environment: Mapping[str, str], grace: Seconds
     ) -> None:
         """Let the run have one task at each place of the workload; see `backends.capabilities.RunResizing`."""
         run = self._ledger.get(workload.id, workload.run)
-        if run is None or run.elastic is None or run.key in self._ended or run.kill_by is not None:
+        if run is None or run.elastic is None or run.kill_by is not None:
+            return
+        if run.key in self._ended or self._starts.goes_on(run.key):
             return
         table = ProcessTable.read()
         run = self._sizes.settle(self._adopt(run, table), table)
         if run.is_complete:
             # Only task 0 reports to the service, so that the others need no token.
             launch = Launch(workload=workload, detail=detail, environment=environment)
-            self._sizes.resize(run, launch, grace, closed=self._is_closed(run, find_gone(run, table)))
+            closed = self._is_closed(run, find_gone(run, table))
+            await self._starts.begin(run, self._sizes.resize(run, launch, grace, closed=closed))
 
     async def stop(self, workload: str, run: int, grace: Seconds) -> None:
         """Send SIGTERM to the runners of a run; `observe` kills what is left of it after `grace` seconds.
@@ -232,21 +223,22 @@ class LocalRuns:
         self._stop_by(replace(found, stop_asked=True), deadline)
 
     async def observe(self) -> Sequence[Observation]:
-        """Return all runs of the ledger as they are now, until `forget` also ended ones; signal what is due."""
+        """Return an observation of each run in the ledger, of ended ones until `forget`; send signals that are due."""
         self._suspension.recover()
         runs = [run for run in self._ledger.all() if run.key not in self._ended]
         # A task without a known process counts as dead, so that the table is read anew and may show its process.
         tasks = [run.tasks[number] for run in runs for number in run.members]
         table = self._tables.read((task.pid, task.ticks) if task else (0, 0) for task in tasks)
         # Reaped after the table was read: each child that is dead in the table has an exit code then.
-        self._reap_children()
-        return [self._ended.get(run.key) or self._observe_alone(run, table) for run in self._ledger.all()]
+        self._children.reap()
+        await self._results.look([run for run in runs if not self._starts.goes_on(run.key)], table)
+        seen = [self._ended.get(run.key) or self._observe_alone(run, table) for run in self._ledger.all()]
+        for run in self._sizes.take_untold():
+            await self._starts.begin(run, self._sizes.tell_size(run))
+        return seen
 
     async def forget(self, workload: str, run: int) -> None:
-        """Remove a run from the ledger; do nothing if it is unknown. The files of its job stay.
-
-        The caller must have recorded the end of the run.
-        """
+        """Remove a run, whose end is recorded, from the ledger, if it is known. The files of its job stay."""
         self._ledger.remove(workload, run)
         self._ended.pop((workload, run), None)
         self._lingering.pop((workload, run), None)
@@ -265,34 +257,50 @@ class LocalRuns:
 
     # -- starting
 
-    def _start_tasks(self, run: Run, launch: Launch, account: UnixAccount) -> None:
-        """Start the tasks one after the other, and record each process; raise the error of the first failure."""
-        prepared = self._launcher.prepare(run, launch, account)
+    async def _start(self, run: Run, launch: Launch, account: UnixAccount) -> None:
+        """Record the run and start its tasks; raise an error, or leave it to `observe` if no caller waits."""
+        try:
+            self._record(run)
+            await self._start_tasks(run, launch, account)
+        except (BackendError, StorageFull) as error:
+            run = self._ledger.renew(run)
+            outcome = Outcome.REFUSED if isinstance(error, StorageFull | StartUnanswered) else Outcome.FAILED
+            told = f"The start failed: {error}"
+            if await self._clean_up(run, outcome, told):
+                if not self._starts.is_late(run.key):
+                    raise
+                self._record_if_possible(replace(run, failed_as=outcome, failure=told, kill_by=self._awake()))
+            return
+        self._suspension.add(run)
+        log.info("run launched: job=%s run=%d tasks=%d", *run.key, len(run.numbers), extra=launch.workload.log_fields)
+        self._stop_again(run)
+
+    async def _start_tasks(self, run: Run, launch: Launch, account: UnixAccount) -> None:
+        """Start the tasks one after the other, and record each process; raise the error of the first failure.
+
+        Files are touched in threads. Once the run is told to stop, no further task is started.
+        """
+        prepared = await self._threads.run(run.owner, self._launcher.prepare, run, launch, account)
+        await self._threads.run(run.owner, self._sizes.write_size, run, account)  # before the tasks begin: they read it
         places = launch.workload.placement
         for task in run.numbers:
-            process = self._start_task(run, task, places[task] if task < len(places) else None, prepared)
-            run = run.with_process(task, process)
+            if (run := self._ledger.renew(run)).kill_by is not None:
+                return
+            place = places[task] if task < len(places) else None
+            process = await self._start_task(run, task, place, prepared)
+            run = self._ledger.renew(run).with_process(task, process)
             self._record(run)
-        self._sizes.write_size(run, account)
 
-    def _start_task(self, run: Run, task: int, place: TaskPlacement | None, prepared: Preparation) -> TaskProcess:
+    async def _start_task(self, run: Run, task: int, place: TaskPlacement | None, prepared: Preparation) -> TaskProcess:
         """Start one task in the control group of its run, and return its process."""
-        process = self._launcher.start(run, task, place, prepared)
-        add_process(run.group, process.pid)  # at once: what it starts later is in the group too
+        process = await self._threads.run(run.owner, self._launcher.start, run, task, place, prepared)
         self._children.add(process.pid)
-        self._exit_codes.pop(process.pid, None)
         return process
 
     def _choose_port(self, workload: Workload) -> int:
         """Return the port on which the tasks meet, which no other run of the ledger has; 0 for a single task."""
         taken = {run.port for run in self._ledger.all() if run.key not in self._ended}
         return find_free_port(taken) if workload.tasks > 1 else 0
-
-    def _known_devices(self) -> tuple[Device, ...]:
-        """Return the devices of this machine."""
-        if not self._devices:
-            self.nodes()
-        return self._devices
 
     def _record(self, run: Run) -> None:
         """Store the run in the ledger; raise `StorageFull` or `BackendError` if the disk refuses."""
@@ -323,7 +331,7 @@ class LocalRuns:
         kill_group(run.group)  # at once, so that no process starts another one between two looks at the table
         while True:
             table = ProcessTable.read()
-            self._reap_children()
+            self._children.reap()
             left = self._members.find(run, table)
             if not left:
                 break
@@ -350,29 +358,35 @@ class LocalRuns:
 
         Record processes that were started and not recorded, and stop or kill those that are due.
         """
+        if self._starts.goes_on(run.key):
+            if run.kill_by is not None and self._awake() >= run.kill_by:
+                self._kill(run, self._members.find(run, table), table, run.kill_by)
+            return self._observer.last(run.key) or replace(self._describe(run), phase=Phase.STARTING)
         run = self._sizes.settle(self._adopt(run, table), table)
         gone = find_gone(run, table)
         left = self._members.find(run, table)
         if not left:
-            return self._observe_end(run)
+            return self._observe_end(run) if self._results.knows_end(run, gone) else self._describe(run)
         self._ends.see_alive(run)
         if self._limits is not None:
             self._limits.enter(run.key, run.group)
         self._end_due_processes(run, gone, left, table)
-        seen = Observation(
+        seen = replace(self._describe(run), pids=tuple(sorted(left)), closed=self._is_closed(run, gone))
+        return self._tell_standstill(run, self._suspension.watch(seen, table), table)
+
+    def _describe(self, run: Run) -> Observation:
+        """Return what the ledger tells of a run that has not ended."""
+        return Observation(
             workload=run.job,
             run=run.number,
-            phase=Phase.RUNNING if run.failed_as is None else Phase.STARTING,
+            phase=Phase.RUNNING if run.failed_as is None and run.is_complete else Phase.STARTING,
             since=Instant(run.launched_at),
-            pids=tuple(sorted(left)),
             owner=run.owner,
             placement=run.placement,
             token_hash=run.token_hash,
             leaving=() if run.elastic is None else tuple(slot.place for slot in run.elastic.leaving),
-            closed=self._is_closed(run, gone),
             sentence="" if run.elastic is None else run.elastic.closed,
         )
-        return self._tell_standstill(run, self._suspension.watch(seen, table), table)
 
     def _tell_standstill(self, run: Run, seen: Observation, table: ProcessTable) -> Observation:
         """Return the observation of a live run, with a sentence if it stands still and this service did not stop it."""
@@ -434,24 +448,9 @@ class LocalRuns:
             elif orphans:
                 table.signal(left, signal.SIGTERM)
             return
-        culprit = self._find_culprit(run, gone) if run.kill_by is None else None
+        culprit = self._results.find_culprit(run, gone) if run.kill_by is None else None
         if culprit is not None:
             self._stop_by(replace(run, culprit=culprit), now + self._options.gang_grace)
-
-    def _find_culprit(self, run: Run, gone: Sequence[int]) -> int | None:
-        """Return the first task because of which all tasks must stop; None if there is none.
-
-        The others would wait for a dead task that has failed, and a task without its folder cannot report its result.
-        """
-        for task in run.numbers:
-            if task in gone and self._results.of_dead_task(run, task).outcome not in (
-                Outcome.SUCCEEDED,
-                Outcome.PAUSED,
-            ):
-                return task
-            if task not in gone and self._results.is_folder_deleted(run, task):
-                return task
-        return None
 
     def _stop_by(self, run: Run, deadline: float) -> None:
         """Record that the run is killed at `deadline`, and send SIGTERM to its runners.
@@ -466,6 +465,12 @@ class LocalRuns:
         else:
             leaders = [t.pid for t in run.tasks if t is not None and table.alive(t.pid, t.ticks)]
             table.signal(leaders, signal.SIGTERM)
+
+    def _stop_again(self, run: Run) -> None:
+        """Stop a run that was told to stop while tasks were started, of which the last ones were not told."""
+        run = self._ledger.renew(run)
+        if run.kill_by is not None:
+            self._stop_by(run, run.kill_by)
 
     def _record_if_possible(self, run: Run) -> None:
         """Store the run in the ledger; if the disk refuses, keep it in memory and log that: a stop must not fail."""
@@ -491,9 +496,3 @@ class LocalRuns:
             remove_group(run.group)
         else:
             self._limits.leave(run.key, run.group)
-
-    def _reap_children(self) -> None:
-        """Reap ended children and keep their exit codes."""
-        codes = reap(self._children)
-        self._children -= codes.keys()
-        self._exit_codes |= codes

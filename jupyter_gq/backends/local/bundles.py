@@ -1,7 +1,11 @@
-"""The files of jobs on this machine; see `backends.bundles.BundleStore` for the guarantees."""
+"""The files of jobs on this machine; see `backends.bundles.BundleStore` for the guarantees.
+
+All of them are on the disk: see docs/decisions/0423-keep-the-large-files-of-one-machine-on-its-disk.md.
+"""
 
 import os
 from collections.abc import Collection, Sequence
+from functools import partial
 from pathlib import Path
 
 from jupyter_gq.backends.bundles import LeftOutputs, LogName, LogSpan, PodFiles, encode_bundle, require_inner_path
@@ -12,7 +16,7 @@ from jupyter_gq.domain.json_types import JsonObject
 
 from .accounts import UnixAccount, UnixAccounts
 from .deletion import delete_folder
-from .disk_use import measure_folder
+from .disk_use import describe_shortage, measure_folder
 from .files import (
     DISK_FULL_ERRORS,
     cut_owned_beginning,
@@ -26,6 +30,7 @@ from .files import (
 )
 from .folders import holding_folder, job_folder, list_jobs, make_service_folders, task_folder
 from .spools import read_spool
+from .user_access import run_as
 
 #: Most bytes of the list of a job's results: a thousand files with long paths.
 _LONGEST_RECORD = 8 * 1024 * 1024
@@ -40,6 +45,9 @@ class LocalBundles:
     def __init__(self, state_dir: str | Path, *, system_users: bool = False) -> None:
         self._root = Path(state_dir).resolve()
         self._accounts = UnixAccounts(system_users)
+        self._own_account = UnixAccounts(system_users=False).look_up("")
+        #: Disk space of folders whose measurement took longer than its caller waited.
+        self._late_uses: dict[str, MiB] = {}
         make_service_folders(self._root, open_path=system_users)
 
     def write(self, job: str, owner: str, bundle: JsonObject, max_bytes: int, files: bytes = b"") -> None:
@@ -51,7 +59,7 @@ class LocalBundles:
         account = self._accounts.look_up(owner)
         folder = job_folder(self._root, job)
         try:
-            folder.mkdir(mode=0o700)
+            run_as(self._own_account, folder, partial(folder.mkdir, mode=0o700))
         except FileExistsError as error:
             raise Conflict(f"There are already files of a job {job}.") from error
         except OSError as error:
@@ -105,13 +113,36 @@ class LocalBundles:
         folder, inner = job_folder(self._root, job), f"results/{require_inner_path(path)}"
         return read_owned_part(folder, inner, self._accounts.look_up(owner), start=start, size=size)
 
+    def is_outside(self, job: str, owner: str, path: str | None, start: int) -> bool:
+        """Return False: all files are on the disk of this machine."""
+        return False
+
     def left_outputs(self, job: str, owner: str, run: int, start: int) -> LeftOutputs:
         """Return some of the outputs in the spool of a run, from byte `start` on; see `BundleStore.left_outputs`."""
         return read_spool(task_folder(self._root, job, run, 0) / "spool.jsonl", self._accounts.look_up(owner), start)
 
-    def disk_use(self, job: str) -> MiB:
-        """Return the space that the folder of the job takes; see `disk_use.measure_folder`."""
-        return measure_folder(job_folder(self._root, job))
+    def shortage(self) -> str:
+        """Return a sentence that says that the disk has no room for a new job; "" if it has."""
+        return describe_shortage(self._root / "jobs")
+
+    def trouble(self) -> str:
+        """Return "": no contents are outside this machine."""
+        return ""
+
+    def disk_use(self, job: str) -> MiB | None:
+        """Return the space that the folder of the job takes; see `disk_use.measure_folder`.
+
+        Returns None if there is no answer in time. If one comes later, the next call returns it.
+        """
+        folder, late = job_folder(self._root, job), self._late_uses.pop(job, None)
+
+        def keep(used: MiB) -> None:
+            self._late_uses[job] = used
+
+        try:
+            return run_as(self._own_account, folder / "any file", partial(measure_folder, folder), discard=keep)
+        except TimeoutError:
+            return late
 
     def jobs(self) -> Collection[str]:
         """Return the ids of all jobs that have a folder."""
@@ -121,13 +152,17 @@ class LocalBundles:
         """Delete all files of the job; do nothing if there are none. What cannot be deleted is logged."""
         delete_folder(job_folder(self._root, job), holding_folder(self._root))
 
+    def withdraw(self, job: str, owner: str) -> None:
+        """Delete all files of a job that was refused, as `delete` does."""
+        self.delete(job, owner)
+
     def _log_file(self, log: LogName) -> Path:
         return task_folder(self._root, log.job, log.run, log.task) / "log"
 
     def _write_files(self, folder: Path, content: bytes, files: bytes, account: UnixAccount) -> None:
         """Give the folder to the account, and write the bundle, the files and the folder for checkpoints into it."""
         if account.switch:
-            os.chown(folder, account.uid, account.gid)
+            run_as(self._own_account, folder, partial(os.chown, folder, account.uid, account.gid))
         write_private(folder / "bundle.json", content, account)
         if files:
             write_private(folder / PACK, files, account)

@@ -8,6 +8,10 @@ Any depth: a folder inside is renamed next to its outermost folder before it is 
     open, and no path grows with the depth.
 Any mode: a folder that its owner has closed is opened first.
 No link is followed: each name is used relative to an open folder.
+Nobody waits for long: the move and each folder in the holding folder have the deadline of `user_access`. A folder that
+    is deleted for longer is deleted further, beside its caller; one that does not answer keeps no other waiting.
+
+See docs/decisions/0356-let-a-silent-folder-go-after-a-day.md.
 """
 
 import logging
@@ -15,8 +19,12 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
+
+from .accounts import UnixAccount, UnixAccounts
+from .user_access import run_as
 
 log = logging.getLogger(__name__)
 
@@ -28,9 +36,20 @@ _NAMES = 10_000
 def delete_folder(folder: Path, holding: Path) -> None:
     """Delete a folder, and whatever earlier deletions left in `holding`, a folder of the service on the same disk.
 
-    A file or link in the place of the folder is removed. What cannot be deleted stays in `holding` and is logged.
+    A file or link in the place of the folder is removed. What cannot be deleted stays in `holding` and is logged; a
+    folder whose file system gives no answer stays in its place.
     """
     holding.mkdir(mode=0o700, exist_ok=True)
+    account = UnixAccounts(system_users=False).look_up("")
+    try:
+        run_as(account, folder / "any file", partial(_move_away, folder, holding))
+    except TimeoutError as error:
+        log.warning("%s cannot be deleted: %s", folder, error.strerror)
+    _clear(holding, account)
+
+
+def _move_away(folder: Path, holding: Path) -> None:
+    """Move a folder into the holding folder; remove a file or link in its place."""
     with _opened(str(holding), None) as held:
         try:
             _move(str(folder), None, held)
@@ -38,21 +57,29 @@ def delete_folder(folder: Path, holding: Path) -> None:
             folder.unlink()
         except FileNotFoundError:
             pass  # an earlier deletion has moved the folder already
-        _clear(held, holding)
 
 
-def _clear(held: int, holding: Path) -> None:
+def _clear(holding: Path, account: UnixAccount) -> None:
     """Delete everything in the holding folder; log what cannot be deleted, and leave it there."""
     stuck: set[str] = set()
-    while names := [name for name in os.listdir(held) if name not in stuck]:
+    while names := [name for name in os.listdir(holding) if name not in stuck]:
         for name in names:
             try:
-                _delete(name, held)
+                run_as(account, holding / name / "any file", partial(_delete_held, name, holding))
             except FileNotFoundError:
                 continue  # another thread deletes the same folders
+            except TimeoutError as error:
+                stuck.add(name)
+                log.warning("%s is not deleted yet: %s", holding / name, error.strerror)
             except OSError as error:
                 stuck.add(name)
                 log.warning("%s cannot be deleted: %s. Delete it by hand", holding / name, error.strerror or error)
+
+
+def _delete_held(name: str, holding: Path) -> None:
+    # The holding folder is opened anew: an abandoned thread may outlive its caller.
+    with _opened(str(holding), None) as held:
+        _delete(name, held)
 
 
 def _delete(name: str, held: int) -> None:

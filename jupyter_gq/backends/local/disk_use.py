@@ -18,8 +18,21 @@ from jupyter_gq.domain.amount import MiB
 _MOST_ENTRIES = 200_000
 _BLOCK = 512
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+#: Bytes without which no job is stored: a bundle with its folders.
+_LEAST_ROOM = 64 * 1024
 #: Device and inode of a folder.
 _Identity = tuple[int, int]
+
+
+def describe_shortage(folder: Path) -> str:
+    """Return a sentence that says that the disk of a folder has no room for a new job; "" if it has, or if unknown."""
+    try:
+        disk = os.statvfs(folder)
+    except OSError:
+        return ""
+    if disk.f_bavail * disk.f_frsize >= _LEAST_ROOM and (disk.f_favail > 0 or disk.f_files == 0):
+        return ""
+    return f"The disk of {folder} is full, so new jobs are refused. Running jobs continue. Free some space on it."
 
 
 def measure_folder(folder: Path) -> MiB:

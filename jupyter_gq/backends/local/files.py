@@ -10,11 +10,11 @@ from typing import TypeVar
 
 from jupyter_gq.client import user_files
 from jupyter_gq.domain import output_bounds
-from jupyter_gq.domain.errors import UnusableFile
+from jupyter_gq.domain.errors import UnansweredFile
 from jupyter_gq.domain.json_types import JsonObject
 
 from .accounts import UnixAccount
-from .user_access import run_as
+from .user_access import NotAskedError, run_as
 
 Content = TypeVar("Content")
 
@@ -122,11 +122,12 @@ def open_log(path: Path, account: UnixAccount) -> int:
 
 
 def _read(path: Path, account: UnixAccount, read: Callable[[], Content]) -> Content:
-    """Return the result of `read` with the rights of the account; raise `UnusableFile` if it does not end in time."""
+    """Return the result of `read` with the rights of the account; raise `UnansweredFile` if it does not end in time."""
     try:
         return run_as(account, path, read)
     except TimeoutError as error:
-        raise UnusableFile(path.name, error.strerror or str(error)) from error
+        asked = not isinstance(error, NotAskedError)
+        raise UnansweredFile(path.name, error.strerror or str(error), asked=asked) from error
 
 
 def _write(path: Path, content: bytes) -> None:

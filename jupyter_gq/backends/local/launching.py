@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from jupyter_gq.backends.control_groups import RunLimits
+from jupyter_gq.backends.control_groups import RunLimits, add_process
 from jupyter_gq.backends.gang import Rendezvous, gang_environment
 from jupyter_gq.backends.mps import MpsDevices
 from jupyter_gq.backends.protocol import Launch
@@ -12,10 +12,12 @@ from jupyter_gq.backends.run_size import SIZE_FILE
 from jupyter_gq.client.variables import add_share_variables
 from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.domain.cluster import Device
+from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.workload import TaskPlacement, Workload
 
 from .accounts import UnixAccount
 from .environment import base_environment
+from .files import is_missing
 from .folders import job_folder, run_folder
 from .ledger import Run, TaskProcess
 from .options import LocalOptions
@@ -55,7 +57,9 @@ class TaskLauncher:
         self._starter = TaskStarter(state_dir=root, command=options.command)
 
     def prepare(self, run: Run, launch: Launch, account: UnixAccount) -> Preparation:
-        """Return the inputs that all tasks of the run share; raise `BackendError` for an unusable bundle."""
+        """Return the inputs that all tasks of the run share; raise `BackendError` for a missing or unusable bundle."""
+        if is_missing(job_folder(self._root, run.job), account):
+            raise BackendError(f"The files of {run.job} are gone, so it cannot run.")
         manifest = read_manifest(self._root, run.job, account)
         cwd = choose_working_folder(launch.detail.cwd or manifest.get("cwd"), account, job_folder(self._root, run.job))
         given = manifest.get("environment")
@@ -68,7 +72,7 @@ class TaskLauncher:
         return Preparation(launch=launch, account=account, cwd=cwd, environment=base)
 
     def start(self, run: Run, number: int, place: TaskPlacement | None, prepared: Preparation) -> TaskProcess:
-        """Start one task at its place, None = it has none, and return its process.
+        """Start one task at its place, None = it has none, in the control group of its run; return its process.
 
         Raises `StorageFull` or `BackendError` with a sentence if that fails.
         """
@@ -85,7 +89,9 @@ class TaskLauncher:
         own = {**prepared.environment, **gang_environment(number, devices, rendezvous)}
         environment = add_share_variables(own, share)
         inputs = TaskInputs(environment=environment, token=prepared.launch.token, last_seq=prepared.launch.last_seq)
-        return self._starter.start(run, number, prepared.account, prepared.cwd, inputs)
+        process = self._starter.start(run, number, prepared.account, prepared.cwd, inputs)
+        add_process(run.group, process.pid)  # at once: what it starts later is in the group too
+        return process
 
     def _share_environment(self, workload: Workload, place: TaskPlacement) -> dict[str, str]:
         """Return the variables that tell a task at this place its own devices."""

@@ -158,6 +158,10 @@ class Ledger:
         """Return a run of a job by its number; None if the ledger does not have it."""
         return self._runs.get((job, number))
 
+    def renew(self, run: Run) -> Run:
+        """Return the run as it is now; as it is given if the ledger does not have it."""
+        return self._runs.get(run.key, run)
+
     def put(self, run: Run) -> None:
         """Store the run on disk, replacing its entry; raise `OSError` and change nothing if the disk refuses."""
         file = self._file(run.job, run.number)

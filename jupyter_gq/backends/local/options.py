@@ -23,3 +23,5 @@ class LocalOptions:
     cpu_milli: MilliCpu | None = None
     memory: MiB | None = None
     max_processes: int = 16_384
+    #: Most tasks that request no GPU, CPU or memory and run at the same time; None = any number.
+    max_uncounted_tasks: int | None = None

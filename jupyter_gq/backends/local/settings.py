@@ -23,7 +23,7 @@ from jupyter_gq.devices.choose import choose_limiter
 from jupyter_gq.devices.mps import MpsDaemon, default_folder, locate_folder
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.devices.run_shares import RunShares
-from jupyter_gq.domain.amount import parse_cpus, parse_memory
+from jupyter_gq.domain.amount import ONE_CORE, parse_cpus, parse_memory
 from jupyter_gq.domain.errors import InvalidAmount
 from jupyter_gq.domain.plain_text import quoted
 
@@ -32,6 +32,10 @@ from .backend import LocalRuns
 from .bundles import LocalBundles
 from .environment import KEPT_VARIABLES
 from .options import LocalOptions
+from .tasks import check_enter
+
+#: Tasks without any amount for each core: jobs that wait for files or the network need less than one.
+_UNCOUNTED_TASKS_OF_CORE = 4
 
 
 class _Amount(TraitType[object, object]):
@@ -103,6 +107,17 @@ class LocalBackend(LoggingConfigurable):
         "Default: 16384.",
     ).tag(config=True)
 
+    max_uncounted_tasks = Integer(
+        min=0,
+        help="The maximum number of tasks that run at the same time on this machine and request neither GPU, CPU nor "
+        "memory. Further jobs of this kind wait; notebooks, and jobs with any amount, neither count nor wait. "
+        "0 = no limit. Default: four for each CPU core that the service may use.",
+    ).tag(config=True)
+
+    @default("max_uncounted_tasks")
+    def _default_max_uncounted_tasks(self) -> int:
+        return max(1, _UNCOUNTED_TASKS_OF_CORE * machine.count_cpus() // ONE_CORE)
+
     driver_memory_limits = Bool(
         False,
         help="True: NVIDIA's driver, from version 615 on, limits the GPU memory of each notebook and each job with a "
@@ -158,8 +173,10 @@ class LocalBackend(LoggingConfigurable):
     ) -> LocalRuns:
         """Build the backend, of which runners report to `service_url`.
 
-        `shares` suspends runs; None = they cannot be suspended. `enforcers` limit shares beside the watchdog.
+        `shares` suspends runs; None = they cannot be suspended. `enforcers` limit shares beside the watchdog. Raises
+        `AdminError` if this machine cannot start a job.
         """
+        check_enter()
         options = LocalOptions(
             state_dir=state_dir,
             command=tuple(self.command),
@@ -169,6 +186,7 @@ class LocalBackend(LoggingConfigurable):
             linger_timeout=self.linger_timeout,
             gang_grace=self.gang_grace,
             max_processes=self.max_processes,
+            max_uncounted_tasks=self.max_uncounted_tasks or None,
             cpu_milli=machine.count_cpus() if self.cpus is None else parse_cpus(self.cpus),
             memory=machine.measure_memory() if self.memory is None else parse_memory(self.memory),
         )

@@ -8,9 +8,10 @@ Surplus only: a task that leaves is told to stop and killed after its grace, wit
     it counts for the result of the run.
 """
 
+import contextlib
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,12 +19,13 @@ from jupyter_gq.backends.control_groups import ParentGroup, RunLimits, set_limit
 from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.backends.protocol import Launch
 from jupyter_gq.backends.run_size import SIZE_FILE, describe_size, plan_resize
+from jupyter_gq.backends.user_threads import UserThreads
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.errors import BackendError, StorageFull
-from jupyter_gq.domain.workload import TaskPlacement
+from jupyter_gq.domain.workload import RunKey, TaskPlacement
 
 from .accounts import UnixAccount, UnixAccounts
-from .files import write_private
+from .files import make_private_folder, write_private
 from .folders import run_folder
 from .launching import Preparation, TaskLauncher
 from .ledger import Elasticity, Run, Slot, TaskProcess
@@ -52,17 +54,25 @@ class SizeChanges:
     launcher: TaskLauncher
     parent_group: ParentGroup | None
     #: Starts a task of a run at the place of the slot.
-    start: Callable[[Run, Slot, Preparation], TaskProcess]
+    start: Callable[[Run, Slot, Preparation], Awaitable[TaskProcess]]
+    #: Returns a run as the ledger has it now.
+    current: Callable[[Run], Run]
+    #: Stops a run that was told to stop while a task joined.
+    stop_again: Callable[[Run], None]
+    #: Threads for the files of owners.
+    threads: UserThreads
     #: Stores a run in the ledger; raises `StorageFull` or `BackendError` if the disk refuses.
     record: Callable[[Run], None]
     #: Stores a run in the ledger, or in memory if the disk refuses.
     record_if_possible: Callable[[Run], None]
     #: Returns the seconds for which the machine has been awake since its start.
     awake: Callable[[], float]
+    #: Runs whose tasks read a size that is not theirs any more.
+    _untold: dict[RunKey, Run] = field(default_factory=dict)
     #: Leaving tasks that this process has told to stop.
     _told: set[tuple[tuple[str, int], int]] = field(default_factory=set)
 
-    def resize(self, run: Run, launch: Launch, grace: Seconds, *, closed: bool) -> None:
+    async def resize(self, run: Run, launch: Launch, grace: Seconds, *, closed: bool) -> None:
         """Let tasks leave and join so that the run has one task at each place of the workload, as far as it can.
 
         If the run is `closed`, no task joins. Raises `BackendError` if task 0 would have to leave.
@@ -80,43 +90,51 @@ class SizeChanges:
             log.info("run shrinks: job=%s run=%d tasks=%s leave", run.job, run.number, plan.leaving)
         account = self.accounts.look_up(run.owner)
         if plan.joining and not closed:
-            run = self._join_all(run, plan.joining, launch, account)
-        self.write_size(run, account)
+            run = await self._join_all(run, plan.joining, launch, account)
+        await self.threads.run(run.owner, self.write_size, run, account)
+        self.stop_again(run)
 
-    def _join_all(self, run: Run, places: tuple[TaskPlacement, ...], launch: Launch, account: UnixAccount) -> Run:
+    async def _join_all(self, run: Run, places: tuple[TaskPlacement, ...], launch: Launch, account: UnixAccount) -> Run:
         """Start a task at each of these places; if that fails once, the run is closed, and the failure is logged."""
         try:
-            prepared = self.launcher.prepare(run, launch, account)
+            prepared = await self.threads.run(run.owner, self.launcher.prepare, run, launch, account)
             for place in places:
-                elastic = run.elastic
+                run = self.current(run)
+                elastic = None if run.kill_by is not None else run.elastic
                 joining = None if elastic is None or elastic.closed else begin_joining(run, elastic, place)
                 if joining is None:
                     return run
                 run = joining
                 self.record(run)
-                run = self._start_joining(run, prepared)
+                # Before the task begins, which reads it.
+                await self.threads.run(run.owner, self.write_size, run, account)
+                run = await self._start_joining(self.current(run), prepared)
                 self.record_if_possible(run)
         except (BackendError, StorageFull) as error:
+            run = self.current(run)
             if run.elastic is not None:
                 run = give_up_joining(run, run.elastic, why=f"No task can be added to this run. {error}")
                 self.record_if_possible(run)
             log.warning("job=%s run=%d: no task can be added: %s", run.job, run.number, error)
         return run
 
-    def _start_joining(self, run: Run, prepared: Preparation) -> Run:
+    async def _start_joining(self, run: Run, prepared: Preparation) -> Run:
         """Start the task that joins, with room for it in the limits of the run, and return the run with it."""
         elastic = run.elastic
         if elastic is None or elastic.joining is None:
             return run
         set_limits(self.parent_group, run.group, elastic.limits.times(len(run.members)))
-        run = finish_joining(run, elastic, elastic.joining, self.start(run, elastic.joining, prepared))
+        process = await self.start(run, elastic.joining, prepared)
+        # Meanwhile the run may have been told to stop, but only this method changes its tasks.
+        run = finish_joining(self.current(run), elastic, elastic.joining, process)
         log.info("run grows: job=%s run=%d task=%d joins", run.job, run.number, elastic.joining.number)
         return run
 
     def settle(self, run: Run, table: ProcessTable) -> Run:
-        """Return the run after tasks have left it whose processes have all ended; signal the other leaving ones.
+        """Return the run without the leaving tasks whose processes have all ended; signal those that still have some.
 
-        A task that was joining when an earlier service ended is found by its mark, or its number is free again.
+        If a task was joining when an earlier service ended, its process is found by its mark. Without a process, the
+        number of that task is free again.
         """
         before = run
         run = self._settle_joining(run, table)
@@ -132,6 +150,8 @@ class SizeChanges:
             self.record_if_possible(run)
             if run.elastic is not None:
                 set_limits(self.parent_group, run.group, run.elastic.limits.times(len(run.members)))
+            if before.elastic is not None and before.elastic.joining is not None:
+                self._untold[run.key] = run
         return run
 
     def _settle_joining(self, run: Run, table: ProcessTable) -> Run:
@@ -156,14 +176,31 @@ class SizeChanges:
             table.signal(above or left, signal.SIGTERM)
 
     def write_size(self, run: Run, account: UnixAccount) -> None:
-        """Write the size of an elastic run into its folder, where its tasks read it; a failure is logged."""
+        """Write the size of an elastic run into its folder, where its tasks read it; a failure is logged.
+
+        A task that joins counts from before its start on, so that it finds itself among the present tasks.
+        """
         if run.elastic is None:
             return
+        joining = () if run.elastic.joining is None else (run.elastic.joining.number,)
         try:
-            size = describe_size(run.elastic.numbers, run.elastic.least, len(run.tasks))
-            write_private(run_folder(self.root, run.job, run.number) / SIZE_FILE, size, account)
+            size = describe_size(sorted({*run.elastic.numbers, *joining}), run.elastic.least, len(run.tasks))
+            folder = run_folder(self.root, run.job, run.number)
+            make_private_folder(folder, account)
+            write_private(folder / SIZE_FILE, size, account)
         except OSError as error:
             log.warning("job=%s run=%d: its tasks are not told how many they are: %s", run.job, run.number, error)
+
+    def take_untold(self) -> list[Run]:
+        """Return the runs whose tasks read an old size, so that `tell_size` must be called; forget these runs here."""
+        untold, self._untold = list(self._untold.values()), {}
+        return untold
+
+    async def tell_size(self, run: Run) -> None:
+        """Write the size of a run in a thread."""
+        with contextlib.suppress(BackendError):  # the system user was removed while the job ran
+            account = self.accounts.last_known(run.owner)
+            await self.threads.run(run.owner, self.write_size, self.current(run), account)
 
     def forget(self, key: tuple[str, int]) -> None:
         """Forget which tasks of a run were told to stop."""

@@ -1,4 +1,7 @@
-"""The start of the processes of a run."""
+"""The start of the processes of a run.
+
+The service itself never enters a folder of a user: a dead file system would hold it. See `ENTER`.
+"""
 
 import contextlib
 import os
@@ -12,7 +15,14 @@ from jupyter_gq.client import working_folder
 from jupyter_gq.client.user_files import LARGE_FILE
 from jupyter_gq.connections.limits import restore_file_limit
 from jupyter_gq.devices.processes import read_process
-from jupyter_gq.domain.errors import BackendError, StorageFull, UnusableFile
+from jupyter_gq.domain.errors import (
+    AdminError,
+    BackendError,
+    StartUnanswered,
+    StorageFull,
+    UnansweredFile,
+    UnusableFile,
+)
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from .accounts import UnixAccount, UnixAccounts
@@ -31,6 +41,12 @@ from .user_access import run_as
 
 #: Files of an earlier attempt at the same run that ended; the new attempt must not take them for its own.
 _STALE_FILES = ("result.json", "stop", "stop_seen", "progress.json")
+#: Program that enters the working folder and becomes the command of the task. Python enters a folder before the new
+#: program runs, and holds its lock, and so the whole service, until then.
+#: See docs/decisions/0355-let-the-process-of-a-task-enter-its-folder.md.
+ENTER = "/usr/bin/env"
+#: Program that stands before a command with "=" in its path, which `ENTER` takes for a variable; it changes nothing.
+SHIELD = "/usr/bin/nice"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,13 +60,17 @@ class TaskStarter:
     def start(self, run: Run, task: int, account: UnixAccount, cwd: str, inputs: "TaskInputs") -> TaskProcess:
         """Start one task in the folder `cwd` and return its process; raise an error with a sentence if that fails.
 
-        The error is `StorageFull` if the disk has no room, and `BackendError` otherwise.
+        The error is `StorageFull` if the disk has no room, `StartUnanswered` if the files of the job do not answer in
+        time, and otherwise `BackendError`. The process enters the folder by itself. If it cannot, it ends, and
+        `results.explain_missing_result` says why.
         """
         try:
             return self._start(run, task, account, cwd, inputs)
         except OSError as error:
             if error.errno in DISK_FULL_ERRORS:
                 raise StorageFull(f"The disk with the jobs has no room for a start: {error.strerror}.") from error
+            if isinstance(error, TimeoutError):
+                raise StartUnanswered(f"Task {task} could not be started: {error.strerror or error}.") from error
             what = error.filename or self.command[0]
             raise BackendError(f"Task {task} could not be started: {what}: {error.strerror or error}.") from error
 
@@ -68,10 +88,12 @@ class TaskStarter:
         environment = {MARK: run.mark(task), **inputs.environment}  # the mark comes first: see `environment_of`
         # A variable, not an argument: a runner of an older release, which another environment may have, ignores it.
         environment["GQ_LAST_SEQ"] = str(inputs.last_seq)
-        with _open_folder(cwd, account) as place, _open_log(folder / "log", account) as log:
+        if os.path.isabs(self.command[0]):
+            os.stat(self.command[0])  # else only the log of the task would tell that it is missing
+        with _open_log(folder / "log", account) as log:
             process = subprocess.Popen(  # noqa: S603 - the command is the admin's
-                [*self.command, str(job), "--run", str(run.number), "--task", str(task)],
-                cwd=place,
+                [*enter_folder(cwd, self.command), str(job), "--run", str(run.number), "--task", str(task)],
+                cwd="/",
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -99,10 +121,35 @@ class TaskInputs:
     last_seq: int = 0
 
 
+def enter_folder(cwd: str, command: Sequence[str]) -> list[str]:
+    """Return a command that enters a folder and becomes `command`, in the same process."""
+    shield = [SHIELD, "-n", "0"] if "=" in command[0] else []
+    return [ENTER, "-C", cwd, *shield, *command]
+
+
+def check_enter() -> None:
+    """Raise `AdminError` if `ENTER` is missing or cannot enter a folder, so that no job could begin."""
+    try:
+        done = subprocess.run(enter_folder("/", [ENTER]), check=False, stdin=subprocess.DEVNULL, capture_output=True)  # noqa: S603 - fixed
+        problem = "" if done.returncode == 0 else f"it ends with the status {done.returncode}"
+    except OSError as error:
+        problem = error.strerror or str(error)
+    if problem:
+        raise AdminError(
+            f"Jobs cannot be started on this machine, since {ENTER} cannot enter a folder ({problem}). Install GNU "
+            "coreutils 8.28 or newer, whose `env` has the option -C."
+        )
+
+
 def read_manifest(state_dir: Path, job: str, account: UnixAccount) -> JsonMapping:
-    """Return the manifest in the job's bundle, empty if there is none; raise `BackendError` for an unusable bundle."""
+    """Return the manifest in the job's bundle, empty if there is none.
+
+    Raises `StartUnanswered` if the file does not answer in time, and `BackendError` for an unusable bundle.
+    """
     try:
         bundle = read_owned_json(job_folder(state_dir, job) / "bundle.json", account, limit=LARGE_FILE)
+    except UnansweredFile as error:
+        raise StartUnanswered(str(error)) from error
     except UnusableFile as error:
         raise BackendError(str(error)) from error
     manifest = {} if bundle is None else bundle.get("manifest")
@@ -140,20 +187,6 @@ def _can_enter(folder: str, account: UnixAccount) -> bool:
         return run_as(account, Path(folder), is_open)
     except OSError:
         return False
-
-
-@contextlib.contextmanager
-def _open_folder(path: str, account: UnixAccount) -> Iterator[str]:
-    """Open a folder with the account's rights; yield a path that means this folder even if the user replaces it.
-
-    The child process enters its folder before it becomes the user, so that the rights must be checked here.
-    """
-    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-    handle = run_as(account, Path(path), lambda: os.open(path, flags), discard=os.close)
-    try:
-        yield f"/proc/self/fd/{handle}"
-    finally:
-        os.close(handle)
 
 
 @contextlib.contextmanager

@@ -11,8 +11,11 @@ thread.
 Deadline: a file system may never answer, such as NFS without its server or FUSE by the user. After `DEADLINE` seconds
 the caller goes on, and the thread is abandoned.
 
-Bounded: if `MOST_BLOCKED` accesses to files of a user are abandoned, further ones are refused at once, until `PAUSE`
-seconds after one of them has ended. If all jobs have the service's own user, the folder counts instead of the user.
+Bounded: if `MOST_BLOCKED` accesses of a user to one file system are abandoned, further ones are refused at once, until
+`PAUSE` seconds after one of them has ended. Other file systems are asked, up to `MOST_OF_USER` abandoned accesses. If
+all jobs have the service's own user, the folder counts instead of the user and the file system.
+
+Text only: the file system of a path is found by the path itself, since a look at a folder may hang.
 
 See docs/decisions/0086-open-users-files-in-threads-with-their-rights.md.
 """
@@ -29,14 +32,19 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeVar
 
+from jupyter_gq.devices.mounts import read_mounts
+from jupyter_gq.domain.errors import MachineError
+
 from .accounts import UnixAccount
 
 Result = TypeVar("Result")
 
 #: Seconds for which a caller waits.
 DEADLINE = 5.0
-#: Most abandoned accesses to files of one user.
+#: Most abandoned accesses of one user to one file system.
 MOST_BLOCKED = 2
+#: Most abandoned accesses of one user to all file systems: users may mount as many of their own as they like.
+MOST_OF_USER = 32
 #: Seconds for which an abandoned access counts after its end. Otherwise a slow file system could delay each step.
 PAUSE = 60.0
 
@@ -51,9 +59,16 @@ _NUMBERS = {
     "s390x": (206, 210, 208),
 }
 
-#: Number of abandoned accesses, by user or folder.
-_blocked: Counter[str] = Counter()
+#: The table of file systems.
+_MOUNTS = Path("/proc/self/mountinfo")
+
+#: Number of abandoned accesses, by user or folder, and by mount point; "" = all file systems of a user.
+_blocked: Counter[tuple[str, str]] = Counter()
 _lock = threading.Lock()
+
+
+class NotAskedError(MachineError, TimeoutError):
+    """An access that was not tried, because too many accesses of the user to other file systems are unanswered."""
 
 
 def run_as(
@@ -66,21 +81,43 @@ def run_as(
     """Return the result of an operation on the file or folder `path`, carried out with the rights of the account.
 
     Errors of the operation are raised. Raises `TimeoutError` with a sentence if the operation does not end in time, or
-    if too many earlier ones have not ended. `discard` takes the result of an operation that ends too late.
+    if too many earlier ones have not ended; `NotAskedError` if those were for other file systems. `discard` takes the
+    result of an operation that ends too late.
     """
-    place = account.name if account.switch else str(path.parent)
-    with _lock:
-        if _blocked[place] >= MOST_BLOCKED:
-            why = f"{_blocked[place]} earlier accesses were not answered in time"
-            raise TimeoutError(errno.ETIMEDOUT, f"the files of {place} cannot be reached: {why}", str(path))
+    user = account.name if account.switch else str(path.parent)
+    place = (user, find_mount_point(path) if account.switch else "")
+    _expect_answer(place, path)
     future: Future[Result] = Future()
-    work = threading.Thread(target=_carry_out, args=(future, account, operation), name=f"files of {place}", daemon=True)
+    work = threading.Thread(target=_carry_out, args=(future, account, operation), name=f"files of {user}", daemon=True)
     work.start()
     concurrent.futures.wait([future], DEADLINE)
     if not future.done():
         _abandon(future, place, discard)
         raise TimeoutError(errno.ETIMEDOUT, f"the file system gave no answer for {DEADLINE:g} s", str(path))
     return future.result()
+
+
+def find_mount_point(path: Path) -> str:
+    """Return the mount point of the file system of an absolute path without links; "/" if the table is unreadable."""
+    try:
+        points = {mount.point for mount in read_mounts(_MOUNTS)}
+    except OSError:
+        return "/"
+    return next((str(each) for each in (path, *path.parents) if str(each) in points), "/")
+
+
+def _expect_answer(place: tuple[str, str], path: Path) -> None:
+    """Raise `TimeoutError` if too many accesses to this place, or of this user, were abandoned."""
+    user, mount = place
+    with _lock:
+        of_place, of_user = _blocked[place], _blocked[user, ""]
+    if of_place >= MOST_BLOCKED:
+        where = f"the files of {user} in {mount}" if mount else f"the files of {user}"
+        why = f"{of_place} earlier accesses were not answered in time"
+        raise TimeoutError(errno.ETIMEDOUT, f"{where} cannot be reached: {why}", str(path))
+    if of_user >= MOST_OF_USER:
+        why = f"{of_user} earlier accesses to other file systems were not answered in time"
+        raise NotAskedError(errno.ETIMEDOUT, f"the files of {user} are not asked for: {why}", str(path))
 
 
 def _carry_out(future: "Future[Result]", account: UnixAccount, operation: Callable[[], Result]) -> None:
@@ -114,12 +151,13 @@ def _call(number: int, *arguments: int) -> None:
         raise OSError(code, os.strerror(code))
 
 
-def _abandon(future: "Future[Result]", place: str, discard: Callable[[Result], None] | None) -> None:
+def _abandon(future: "Future[Result]", place: tuple[str, str], discard: Callable[[Result], None] | None) -> None:
     """Count an operation as blocked until `PAUSE` seconds after its end."""
+    counted = {place, (place[0], "")}
 
     def release() -> None:
         with _lock:
-            _blocked[place] -= 1
+            _blocked.subtract(counted)
 
     def end(done: "Future[Result]") -> None:
         if discard is not None and done.exception() is None:
@@ -129,5 +167,5 @@ def _abandon(future: "Future[Result]", place: str, discard: Callable[[Result], N
         timer.start()
 
     with _lock:
-        _blocked[place] += 1
+        _blocked.update(counted)
     future.add_done_callback(end)

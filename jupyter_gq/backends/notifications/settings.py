@@ -2,13 +2,14 @@
 
 from urllib.parse import urlsplit
 
-from traitlets import Dict, Enum, Float, List, TraitError, Unicode, validate
+from traitlets import Enum, Float, List, TraitError, Unicode, validate
 from traitlets.config import Configurable
 
 from jupyter_gq.domain.amount import Seconds
 
 from .mail import Mail, MailServer
 from .notifier import NoticeRule, Notifier
+from .secret_traits import SecretText, SecretTexts
 from .webhook import Webhook
 
 _PORTS = {"tls": 465, "starttls": 587, "none": 25}
@@ -17,17 +18,15 @@ _PORTS = {"tls": 465, "starttls": 587, "none": 25}
 class Notifications(Configurable):
     """Notifications outside of JupyterLab; a change takes effect when the service starts again.
 
-    They are not stored in the database, because they may hold secrets.
+    The address and headers of the webhook and the password are not stored in the database, because they are secret.
     """
 
-    webhook = Unicode(
+    webhook = SecretText(
         help="""Address that gets a POST request for each job or sweep that ends, such as
         "https://chat.example.org/hooks/abc". The request has a JSON document with `text`, `job`, `name`, `owner`,
         `queue`, `phase`, `sentence`, `finished_at` and `group`. Default: none."""
     ).tag(config=True)
-    webhook_headers = Dict(
-        key_trait=Unicode(),
-        value_trait=Unicode(),
+    webhook_headers = SecretTexts(
         help='Headers of these requests, such as {"Authorization": "Bearer ..."}. Default: none.',
     ).tag(config=True)
     mail_address = Unicode(
@@ -45,7 +44,7 @@ class Notifications(Configurable):
         or `none` (25), for a server on this machine. Default: starttls.""",
     ).tag(config=True)
     mail_user = Unicode(help="Account at the mail server. Default: none, and there is no login.").tag(config=True)
-    mail_password = Unicode(help="Password of that account.").tag(config=True)
+    mail_password = SecretText(help="Password of that account.").tag(config=True)
     phases = List(
         Enum(["done", "failed", "cancelled"]),
         ["done", "failed"],
@@ -62,10 +61,13 @@ class Notifications(Configurable):
     @validate("webhook")
     def _check_webhook(self, proposal: dict[str, str]) -> str:
         """Return the address; raise `TraitError` if it is none of HTTP."""
-        parts = urlsplit(proposal["value"])
-        if proposal["value"] and (parts.scheme not in {"http", "https"} or not parts.hostname):
-            raise TraitError("c.Notifications.webhook is not an address that begins with https:// or http://.")
-        return proposal["value"]
+        address = proposal["value"]
+        if address and not _is_http(address):
+            raise TraitError(
+                "c.Notifications.webhook is not an address that begins with https:// or http:// and names a host, such "
+                "as https://chat.example.org/hooks/abc."
+            )
+        return address
 
     def rule(self) -> NoticeRule:
         """Return what these settings describe; raise `TraitError` if the settings of mail are not complete."""
@@ -87,7 +89,11 @@ class Notifications(Configurable):
         """Return the mail server; raise `TraitError` if its port is no number."""
         host, _, port = self.mail_server.partition(":")
         if port and not port.isdecimal():
-            raise TraitError(f"c.Notifications.mail_server = {self.mail_server!r}: the port is not a number.")
+            # Without the value: somebody may have written the account and the password before the host.
+            raise TraitError(
+                "The port in c.Notifications.mail_server is not a number. Write a host, or a host and its port, such "
+                "as smtp.example.org:2525."
+            )
         return MailServer(
             host=host,
             port=int(port) if port else _PORTS[self.mail_security],
@@ -95,3 +101,13 @@ class Notifications(Configurable):
             user=self.mail_user,
             password=self.mail_password,
         )
+
+
+def _is_http(address: str) -> bool:
+    """Return whether an address has a scheme of HTTP, a host, and no port that is impossible."""
+    try:
+        parts = urlsplit(address)
+        _ = parts.port  # which is parsed here
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"} and bool(parts.hostname)

@@ -82,6 +82,12 @@ class Manifest(StrictModel):
     prefix: list[CellRef] = Field(
         default_factory=list, max_length=MOST_ENTRIES, description="Cells replayed first, in run order."
     )
+    left_out_cells: list[Name] | None = Field(
+        default=None,
+        max_length=MOST_ENTRIES,
+        description="Ids of the notebook's cells that the user left out of those proposed to run first, one for each "
+        "run left out; null = unknown.",
+    )
     targets: list[CellRef] = Field(
         min_length=1, max_length=MOST_ENTRIES, description="Cells whose output goes back to the notebook."
     )

@@ -12,8 +12,9 @@ EVENT_NAMES = ("job", "notebook", "output", "queues", "reset")
 class ServiceEvent(BaseModel):
     """The JSON data of an event of the stream; the SSE event name is `kind`.
 
-    job: JobView. notebook: NotebookView. output: OutputNotice. queues: {}, totals changed: fetch them again. reset: {},
-    the stream could not resume after the last event that was read: fetch all lists again.
+    job: JobView, or JobSummary if the job has more than 200 cells. notebook: NotebookView. output: OutputNotice.
+    queues: {}, totals changed: fetch them again. reset: {}, the stream could not resume after the last event that was
+    read: fetch all lists again.
     """
 
     id: int | None = None

@@ -9,6 +9,7 @@ from jupyter_gq.client.bounds import MOST_CARRIED, Line
 from jupyter_gq.client.bundle import explain_invalid_names
 from jupyter_gq.client.frozen_files import PART_SIZE, explain_unsafe_path
 from jupyter_gq.client.strict_model import REFUSED, StrictModel
+from jupyter_gq.domain.plain_text import quoted
 
 #: Most parts in one question.
 MOST_ASKED = 20_000
@@ -59,7 +60,7 @@ class FrozenFile(Parted):
         """Refuse a path that is not one below the folder."""
         why = explain_unsafe_path(path)
         if why:
-            raise PydanticCustomError(REFUSED, "{why}", {"why": f"{why}: {path[:60]!r}"})
+            raise PydanticCustomError(REFUSED, "{why}", {"why": f"{why}: {quoted(path)}"})
         return path
 
 
@@ -79,10 +80,12 @@ class CarriedPickle(Parted):
 
 
 class Carried(StrictModel):
-    """The variables that a job takes along. Only the kernel of the job unpickles them, of the same environment."""
+    """The variables that a job takes along. Only the kernel of the job unpickles them, in the same environment."""
 
     python: str = Field(
-        pattern=r"^[0-9]{1,2}\.[0-9]{1,3}$", description='Minor version that made them, such as "3.12".'
+        max_length=6,
+        pattern=r"^[0-9]{1,2}\.[0-9]{1,3}$",
+        description='Minor version that made them, such as "3.12".',
     )
     packages: dict[Line, Line] = Field(
         default_factory=dict, max_length=MOST_CARRIED, description="Packages that they need, each with its version."

@@ -5,7 +5,14 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 HealthCode = Literal[
-    "ok", "config_refused", "disk_full", "step_failed", "runs_unobserved", "workloads_set_aside", "devices_missing"
+    "ok",
+    "config_refused",
+    "disk_full",
+    "contents_away",
+    "step_failed",
+    "runs_unobserved",
+    "workloads_set_aside",
+    "devices_missing",
 ]
 
 
@@ -15,8 +22,8 @@ class Health(BaseModel):
     status: Literal["ok", "degraded"]
     code: HealthCode = Field(
         default="ok",
-        description="The first thing that is wrong: config_refused, disk_full, step_failed, runs_unobserved, "
-        "workloads_set_aside or devices_missing.",
+        description="The first thing that is wrong: config_refused, disk_full, contents_away, step_failed, "
+        "runs_unobserved, workloads_set_aside or devices_missing.",
     )
     version: str = Field(default="", description="For admins.")
     devices: str = Field(default="", description="For admins: real or simulated devices, and why.")

@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 from jupyter_gq.client.bounds import MAX_NAME, MOST_SECRETS, Amount, Line, Name, ShortName, Text
 from jupyter_gq.client.strict_model import REFUSED, StrictModel
 from jupyter_gq.domain.amount import LONGEST_TIME
+from jupyter_gq.domain.job_names import JobOrigin
 from jupyter_gq.domain.queue import MAX_PRIORITY, MIN_PRIORITY
 
 from .bundles import Bundle, CellRef
@@ -243,6 +244,10 @@ class JobSummary(BaseModel):
     node: str | None = None
     server: str = ""
     notebook_path: str = ""
+    origin: JobOrigin = Field(
+        default="notebook",
+        description="What was sent: cells of a notebook, a script, or a call of a function or code that is in no cell.",
+    )
     progress: Progress | None = None
     saved_at: float | None = Field(
         default=None, description="When a file in the folder of checkpoints was last written; None = unknown."
@@ -291,6 +296,16 @@ class JobView(JobSummary):
 
     targets: list[CellRef] = Field(default_factory=list, description="Cells whose output goes back to the notebook.")
     prefix: list[CellRef] = Field(default_factory=list, description="Cells that are replayed first, in run order.")
+    left_out_cells: list[str] | None = Field(
+        default=None,
+        description="Ids of cells that the owner left out of those proposed to be replayed, one for each run left out; "
+        "None = unknown, as of jobs that were sent by a command.",
+    )
+    carries_variables: bool | None = Field(
+        default=None,
+        description="Whether variables of the notebook's kernel went along, so that fewer cells are replayed; None = "
+        "unknown, as of jobs of older releases.",
+    )
 
 
 class JobList(BaseModel):
@@ -302,6 +317,11 @@ class JobList(BaseModel):
         default="",
         description='Disk space of the files of all jobs of the listed owners, such as "12 GiB of at most 500 GiB"; '
         '"" = not measured, or below 1 MiB.',
+    )
+    database: str = Field(
+        default="",
+        description="What the database keeps of all jobs of the listed owners, as in `disk`; of all owners it names "
+        'those of whom most is kept: "mary 3.9 GiB, paul 12 MiB; at most 4 GiB each".',
     )
 
 

@@ -10,6 +10,7 @@ from jupyter_gq.client.bounds import Name, Text
 from jupyter_gq.client.frozen_files import PART_SIZE, explain_unsafe_path, find_clash
 from jupyter_gq.client.strict_model import REFUSED, StrictModel
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.plain_text import quoted
 
 from .files import MOST_ASKED, Digest
 
@@ -87,9 +88,9 @@ def _explain_list(results: JobResults) -> str:
     """Return as a clause what is wrong with a list of results; "" if nothing is."""
     both = next((variable.name for variable in results.variables if variable.bytes is not None and variable.reason), "")
     if both:
-        return f"the variable {both[:60]!r} has a size and a reason why there is none"
+        return f"the variable {quoted(both)} has a size and a reason why there is none"
     clash = find_clash([file.path for file in results.files])
-    return "" if clash is None else f"{clash[:60]!r} is a file and a folder"
+    return "" if clash is None else f"{quoted(clash)} is a file and a folder"
 
 
 def _explain_contents(contents: Sequence[KeptResult], wanted: Sequence[tuple[str, int]]) -> str:
@@ -98,11 +99,11 @@ def _explain_contents(contents: Sequence[KeptResult], wanted: Sequence[tuple[str
     for kept in contents:
         unsafe = explain_unsafe_path(kept.path)
         if unsafe:
-            return f"{unsafe}: {kept.path[:60]!r}"
+            return f"{unsafe}: {quoted(kept.path)}"
         if len(kept.parts) != -(-kept.bytes // PART_SIZE):
-            return f"the parts of {kept.path[:60]!r} do not fit its size"
+            return f"the parts of {quoted(kept.path)} do not fit its size"
         if sizes.get(kept.path, kept.bytes) != kept.bytes:
-            return f"{kept.path[:60]!r} is listed with {sizes[kept.path]} bytes, and its content has {kept.bytes}"
+            return f"{quoted(kept.path)} is listed with {sizes[kept.path]} bytes, and its content has {kept.bytes}"
     found = sorted(kept.path for kept in contents)
     return "" if found == sorted(path for path, _ in wanted) else _STRANGE
 

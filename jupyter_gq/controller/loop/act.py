@@ -25,7 +25,7 @@ from jupyter_gq.controller.records.changes import NEW_RUN, Change, DetailChange,
 from jupyter_gq.controller.suspended_runs import has_suspended_run
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.audit import Action, AuditEntry
-from jupyter_gq.domain.errors import BackendError, StorageFull, StoreUnavailable, Superseded
+from jupyter_gq.domain.errors import BackendError, StartUnanswered, StorageFull, StoreUnavailable, Superseded
 from jupyter_gq.domain.mentions import mention, reveal
 from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.reasons import EvictReason
@@ -108,7 +108,7 @@ class Executor:
                 fields = WorkloadChange(reserved=placement, nominated=nominated)
                 return [Change(workload=record.workload.id, fields=fields)]
             case Warn():
-                return _activity_change(record, instruction.expire_at, instruction.sentence)
+                return _activity_change(record, instruction.expire_at, instruction.sentence, lends=instruction.lends)
             case Unwarn():
                 return _activity_change(record, None, "")
             case Suspend():
@@ -298,7 +298,7 @@ class Executor:
         self._context.records.commit_each([Change(workload=name, event=Event.LAUNCHED) for name in admitted])
 
     def _record_refused_launch(self, key: RunKey, error: Exception) -> None:
-        """Record that a run was not launched: its workload backs off if the disk is full, and has failed otherwise.
+        """Record that a run was not launched: its workload backs off if the disk is full or silent, else it has failed.
 
         A workload that was told to stop during the launch stays as it is, and the next step ends its admission.
         """
@@ -306,8 +306,8 @@ class Executor:
         record, now = self._context.records.find_unfinished(key[0]), self._context.clock.now()
         if record is None or record.workload.state is not State.ADMITTED or record.workload.stop is not None:
             return
-        if isinstance(error, StorageFull):
-            # Somebody else may have filled the disk, so the job waits for room instead of failing.
+        if isinstance(error, StorageFull | StartUnanswered):
+            # Not the fault of the job, such as a disk that others have filled, so the job waits instead of failing.
             change = make_backoff_change(record, Event.REQUEUED, str(error), now)
         else:
             told = f"The start failed: {strip_controls(str(error))}"
@@ -469,13 +469,16 @@ def make_stop_change(workload: Workload, stop: Stop, detail: DetailChange, audit
     return Change(workload=workload.id, event=event, fields=WorkloadChange(stop=stop), detail=detail, audit=audit)
 
 
-def _activity_change(record: Record, expire_at: Instant | None, warning: str) -> list[Change]:
-    """Return the change that sets an idle warning, or clears it if `expire_at` is None.
+def _activity_change(record: Record, expire_at: Instant | None, warning: str, *, lends: bool = False) -> list[Change]:
+    """Return the change that sets an idle warning, or withdraws it if `expire_at` is None; its time still holds then.
 
+    `lends` says that the owner is told that the share is lent, and nothing lost.
     No change is returned if no activity has been reported.
     """
     activity = record.workload.activity
     if activity is None:
         return []
-    fields = WorkloadChange(activity=replace(activity, expire_at=expire_at))
+    promised = activity.expire_at if expire_at is None else activity.promised_until
+    after = replace(activity, expire_at=expire_at, told_lent=lends, promised_until=promised)
+    fields = WorkloadChange(activity=after)
     return [Change(workload=record.workload.id, fields=fields, detail=DetailChange(warning=warning))]

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 
 from jupyter_gq.domain.errors import NotLeading, StorageFull, StoreUnavailable, Superseded
 
@@ -13,15 +14,22 @@ _OF_THE_SERVICE = (NotLeading, StorageFull, StoreUnavailable, Superseded)
 
 
 async def run_every(
-    seconds: float, what: str, work: Callable[[], Awaitable[object]], failures: MutableMapping[str, str]
+    seconds: float,
+    what: str,
+    work: Callable[[], Awaitable[object]],
+    failures: MutableMapping[str, str],
+    *,
+    asked: asyncio.Event | None = None,
 ) -> None:
-    """Do `work`, named `what`, again `seconds` seconds after its end, until cancelled.
+    """Do `work`, named `what`, again `seconds` seconds after its end, and once `asked` is set, until cancelled.
 
     A failure is logged once in a row and is in `failures` until the work succeeds. If the store is away or full, that
     is no failure of the work: it is logged only.
     """
     told = ""
+    asked = asked or asyncio.Event()
     while True:
+        asked.clear()
         try:
             await work()
         except _OF_THE_SERVICE as error:
@@ -35,4 +43,5 @@ async def run_every(
         else:
             told = ""
             failures.pop(what, None)
-        await asyncio.sleep(seconds)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asked.wait(), seconds)

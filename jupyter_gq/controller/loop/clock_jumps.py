@@ -4,16 +4,21 @@ Rules
 -----
 Records move along: the times since when a run lasts and a notebook is idle, and until when a warning, "Keep it" or a
 pause lasts, are stored by the wall clock. After a jump they are moved by its length, so that no job reaches its limit
-and no share is taken because of it. Times that only tell when something happened stay.
+and no share is taken because of it. The same holds for the times of forecasts that are compared with waits. Times that
+only tell when something happened stay.
 
 Between two steps: only a jump while this service runs is seen.
 
-See docs/decisions/0215-measure-what-lasts-by-a-clock-that-nobody-sets.md.
+Times of another clock stay: a machine whose clock was lost starts in the past, and jumps once the clock is set. What is
+stored then is far ahead of that clock, because an earlier service wrote it by a right one.
+
+See docs/decisions/0215-measure-what-lasts-by-a-clock-that-nobody-sets.md and
+docs/decisions/0401-leave-the-times-that-a-right-clock-wrote.md.
 """
 
 import logging
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from jupyter_gq.controller.clock import Clock
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
@@ -26,14 +31,16 @@ log = logging.getLogger(__name__)
 
 #: Seconds above which the clocks have not just drifted apart; between two steps a corrected clock drifts far less.
 _LEAST = 2.0
+#: Seconds by which a time may be ahead of the clock that wrote it. "Keep it", warnings and pauses last for hours.
+_MOST_AHEAD = 7 * 86400.0
 
 
 class ClockJumps:
     """The watch over the wall clock, beside the clock of the time awake."""
 
-    def __init__(self, clock: Clock, records: Records, move_activity: Callable[[float], None]) -> None:
-        """Begin with the clocks as they are; `move_activity` moves times of notebooks that are in memory only."""
-        self._clock, self._records, self._move_activity = clock, records, move_activity
+    def __init__(self, clock: Clock, records: Records, move_more: Sequence[Callable[[float], None]]) -> None:
+        """Begin with the clocks as they are; `move_more` move times that are in memory only."""
+        self._clock, self._records, self._move_more = clock, records, move_more
         self._ahead = self._measure()
 
     def _measure(self) -> float | None:
@@ -54,40 +61,59 @@ class ClockJumps:
             log.warning(
                 "the clock was set by %+.0f s, or the machine slept: what lasts goes on without this time", jump
             )
-            moved = (_move_times(record, jump) for record in self._records.unfinished())
+            shift = _Shift(jump=jump, latest=self._clock.now() - jump + _MOST_AHEAD)
+            moved = (_move_times(record, shift) for record in self._records.unfinished())
             self._records.commit_each([change for change in moved if change is not None])
-            self._move_activity(jump)
+            for move in self._move_more:
+                move(jump)
         self._ahead = ahead
 
 
-def _move_times(record: Record, jump: float) -> Change | None:
-    """Return the change that moves the times of a record by `jump` seconds; None if it has no such time."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Shift:
+    """The correction of stored times after a jump."""
+
+    jump: float
+    #: The latest time that the clock can have written before the jump.
+    latest: float
+
+    def move(self, time: Instant) -> Instant:
+        """Return a time moved by the jump; one that another clock has written stays."""
+        return time if time > self.latest else Instant(time + self.jump)
+
+    def move_optional(self, time: Instant | None) -> Instant | None:
+        """Return a time moved by the jump; None if there is none."""
+        return None if time is None else self.move(time)
+
+
+def _move_times(record: Record, shift: _Shift) -> Change | None:
+    """Return the change that moves the times of a record; None if it has no such time."""
     workload, fields, detail = record.workload, WorkloadChange(), DetailChange()
     if workload.started_at is not None and workload.holds:
-        fields["started_at"] = Instant(workload.started_at + jump)
+        fields["started_at"] = shift.move(workload.started_at)
         if workload.checkpointed_at is not None and workload.checkpointed_at > workload.started_at:
-            fields["checkpointed_at"] = Instant(workload.checkpointed_at + jump)
+            fields["checkpointed_at"] = shift.move(workload.checkpointed_at)
     if workload.running_since is not None:
-        fields["running_since"] = Instant(workload.running_since + jump)
+        fields["running_since"] = shift.move(workload.running_since)
     if workload.activity is not None:
-        fields["activity"] = _move_activity(workload.activity, jump)
+        fields["activity"] = _move_activity(workload.activity, shift)
     if (backoff := record.detail.backoff) is not None:
-        detail["backoff"] = replace(backoff, until=Instant(backoff.until + jump))
+        detail["backoff"] = replace(backoff, until=shift.move(backoff.until))
     if (refusal := record.detail.unsuspendable) is not None:
-        detail["unsuspendable"] = replace(refusal, until=Instant(refusal.until + jump))
+        detail["unsuspendable"] = replace(refusal, until=shift.move(refusal.until))
+    if (intent := record.detail.suspension) is not None and intent.since is None:
+        # A failure counts if it came after the decision: with a clock that was set back, none would count.
+        detail["suspension"] = replace(intent, decided_at=shift.move(intent.decided_at))
     return Change(workload=workload.id, fields=fields, detail=detail) if fields or detail else None
 
 
-def _move_activity(activity: Activity, jump: float) -> Activity:
-    """Return the activity with all of its times moved by `jump` seconds."""
+def _move_activity(activity: Activity, shift: _Shift) -> Activity:
+    """Return the activity with all of its times moved."""
     return replace(
         activity,
-        last_active=_move(activity.last_active, jump),
-        sampled_at=Instant(activity.sampled_at + jump),
-        kept_until=_move(activity.kept_until, jump),
-        expire_at=_move(activity.expire_at, jump),
+        last_active=shift.move_optional(activity.last_active),
+        sampled_at=shift.move(activity.sampled_at),
+        kept_until=shift.move_optional(activity.kept_until),
+        expire_at=shift.move_optional(activity.expire_at),
+        promised_until=shift.move_optional(activity.promised_until),
     )
-
-
-def _move(time: Instant | None, jump: float) -> Instant | None:
-    return None if time is None else Instant(time + jump)

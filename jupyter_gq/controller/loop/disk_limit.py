@@ -72,7 +72,7 @@ class DiskLimit:
             await self._measure_job(job, "" if record is None else record.workload.owner)
 
     async def _measure_job(self, job: str, owner: str) -> MiB | None:
-        """Measure and record the disk space of a job's files, and return it; None if they are not on this machine."""
+        """Measure and record the disk space of a job's files, and return it; None if that is not known now."""
         # In a thread: a folder of many files, or on a slow disk, must not keep requests waiting.
         used = await asyncio.to_thread(self._context.bundles.disk_use, job)
         if used is not None:

@@ -12,7 +12,8 @@ not much later.
 Previews: a forecast for a job that has not been sent is bounded more tightly, since its owner waits for the answer. No
 start is compared with it.
 
-Outcomes: the first forecast of each wait is compared with the start that follows. The outcomes outlive a restart.
+Outcomes: the first forecast of each wait is compared with the start that follows. The outcomes outlive a restart. A
+jump of the clock is no part of a wait.
 
 Durations: only jobs that succeeded in one run say how long jobs run. No job runs longer than its maximum running time.
 
@@ -163,6 +164,15 @@ class Forecasts:
                 self._announce(name)
 
     # --- learning
+
+    def move(self, seconds: float) -> None:
+        """Move what is remembered of waits that last, and what was told of them, by a jump of the clock."""
+        self._forecaster.move(seconds)
+        told = self._context.expected_starts
+        self._context.expected_starts = {
+            name: each.model_copy(update={"p50": each.p50 + seconds, "p90": each.p90 + seconds})
+            for name, each in told.items()
+        }
 
     def _learn(self) -> None:
         """Learn durations from jobs that ended and outcomes from jobs that started; store new outcomes.

@@ -7,6 +7,10 @@ Acting: a service acts only while it leads, the store answers, and no other serv
 Reading again: if the store did not answer, it is unknown whether a write was kept. So before the service acts again, it
 reads all live records again. Memory and store then agree, and nothing is launched or stopped because of old records.
 
+Not at once: a database that is busy has time to answer. A SQLite file that another program has locked is waited for as
+long as by any write (`store.engine.BUSY_MS`), and PostgreSQL for its silence timeout. Until then `ready` says what was
+found last. Requests do no more than wait, and to take a service away because of a short lock costs more.
+
 Ending: a service that was replaced ends, so whatever catches `Superseded` inside the loop raises it again. The same
 holds for `StoreAway`: a service that has not reached the store for too long steps back if another service might reach
 it.

@@ -91,6 +91,8 @@ class LogLimits:
             if users[owner] > limit and each.kept > each.workload.tasks * KEPT_END:
                 left = await asyncio.to_thread(self._cut, each.workload, KEPT_END)
                 self._known[each.workload.id] = left
+                # Measured again by `database_limit` at its next look: what is gone must refuse no new job.
+                self._context.kept_sizes.forget(each.workload.id)
                 users[owner] -= each.kept - left
                 dropped += each.kept - left
         return dropped

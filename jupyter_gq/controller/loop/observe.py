@@ -77,7 +77,7 @@ class Observer:
         Before that, store a portion of the outputs that ended runs have left, and let records adopt live runs.
         Afterwards, deal with the runs that no record names, and log pods without a ticket.
         """
-        self._left_outputs.store_portions()  # first, so that the outputs of most jobs are complete at their end
+        await self._left_outputs.store_portions()  # first, so that the outputs of most jobs are complete at their end
         now = self._context.clock.now()
         adopted = self._other_runs.adopt(observed)
         changes = [

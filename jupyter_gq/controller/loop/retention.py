@@ -2,14 +2,17 @@
 
 Rules
 -----
-Orphaned files: see `orphaned_files`.
+Orphaned files: see `orphaned_files` and, for contents outside the database, `orphaned_contents`.
 
 Parts of files: a part is deleted if no job has it and its owner has not wanted it for a day.
 
 Audit entries: an entry is deleted if it is older than `c.AuditLog.keep_days`, whatever became of the work.
 
-Old work only: a workload is deleted if it has been final for longer than `c.TrainingQueues.keep_finished_days` and no
-backend knows a run of it.
+Requests: a job whose deletion its owner or an administrator asked for is deleted at once. If that fails, it is tried
+again every hour, and whenever the deletion of another job is asked for.
+
+Old work only: any other workload is deleted if it has been final for longer than `c.TrainingQueues.keep_finished_days`
+and no backend knows a run of it.
 
 Order: files are deleted first, then the output in small pieces, and the record last. So the next sweep finds whatever a
 killed service left.
@@ -17,7 +20,11 @@ killed service left.
 Hidden at once: a job is hidden from requests and lists before anything of it is deleted. A lab that read a part of its
 output would write that part under the cell. A job whose files cannot be deleted is shown again, with all of its output.
 
-One record: a record that cannot be deleted is named in the log, and the sweep goes on with the others.
+One record: a record that cannot be deleted is named in the log, once for each cause, and the sweep goes on with the
+others.
+
+Wrong clocks: after a leap of the wall clock nothing is deleted for a day; see `deletion_hold`. The clock is looked at
+more often than old work, so that services which never run for an hour end that wait as well.
 
 Short transactions: the work is done in a thread, in short transactions, so that requests and the loop go on.
 """
@@ -28,10 +35,12 @@ import logging
 from jupyter_gq.controller.context import Context
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import StoreUnavailable
-from jupyter_gq.domain.workload import Kind
+from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.store.protocol import Record
 
 from .beside import run_every
+from .deletion_hold import LOOK_EVERY, DeletionHold
+from .orphaned_contents import OrphanedContents
 from .orphaned_files import OrphanedFiles
 
 log = logging.getLogger(__name__)
@@ -45,11 +54,18 @@ _PAGE = 100
 
 
 class Retention:
-    """The sweeps for finished work and audit entries that are old enough."""
+    """The sweeps for finished work, unused files and audit entries that are old enough.
+
+    After a leap of the clock, no sweep deletes anything for a while; see `deletion_hold`.
+    """
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self.orphans = OrphanedFiles(context)
+        self.contents = OrphanedContents(context)
+        self._hold = DeletionHold(context.clock, context.store)
+        #: The last failure to delete each workload that is still to be deleted.
+        self._failures: dict[str, str] = {}
 
     async def run(self) -> None:
         """Sweep every `EVERY` seconds, until cancelled. A sweep that fails keeps no other one from its work."""
@@ -57,13 +73,49 @@ class Retention:
             "the deletion of finished work": self.sweep,
             "the deletion of unused parts of files": self.sweep_parts,
             "the deletion of old audit entries": self.sweep_audit,
-            "the deletion of files without a record": self.orphans.sweep,
+            "the deletion of files without a record": self.sweep_orphans,
+            "the deletion of contents outside the database": self.sweep_contents,
         }
-        failures = self._context.failures
-        await asyncio.gather(*(run_every(EVERY, what, sweep, failures) for what, sweep in sweeps.items()))
+        failures, asked = self._context.failures, self._context.deletions.asked
+        await asyncio.gather(
+            run_every(LOOK_EVERY, "the look at the clock", self.look_at_clock, failures),
+            run_every(EVERY, "the deletion of jobs on request", self.sweep_requested, failures, asked=asked),
+            *(run_every(EVERY, what, sweep, failures) for what, sweep in sweeps.items()),
+        )
+
+    async def look_at_clock(self) -> None:
+        """Notice a leap of the clock, or count the time since one."""
+        self._hold.may_delete()
+
+    async def sweep_requested(self) -> None:
+        """Delete the jobs whose deletion was asked for; one that cannot be read or deleted now stays hidden."""
+        store, deletions = self._context.store, self._context.deletions
+        for job in deletions.requested:
+            record = await asyncio.to_thread(store.get, job)
+            if record is not None:
+                await self._delete_alone(record)
+            elif not await asyncio.to_thread(store.known_ids, [job]):
+                deletions.finish(job)  # a service was killed when only that was left to do
+
+    async def sweep_orphans(self) -> None:
+        """Delete the files of jobs that have no record."""
+        if self._hold.may_delete():
+            await self.orphans.sweep()
+
+    async def sweep_contents(self) -> None:
+        """Delete the contents outside the database that the database does not name any more.
+
+        After a leap of the clock the place is looked at all the same: a copy of the database must not go unnoticed.
+        """
+        await self.contents.sweep(may_delete=self._hold.may_delete())
 
     async def sweep_parts(self) -> int:
-        """Delete the parts of files that no job has any more, in short transactions; return their number."""
+        """Delete the parts of files that no job has and no user wanted for `UNUSED_KEPT`; return their number.
+
+        Deletes in short transactions.
+        """
+        if not self._hold.may_delete():
+            return 0
         before, deleted = Instant(self._context.clock.now() - UNUSED_KEPT), 0
         while portion := await asyncio.to_thread(self._context.store.delete_unused_parts, before):
             deleted += portion
@@ -75,7 +127,7 @@ class Retention:
         Returns 0 and deletes nothing if audit entries are kept for ever.
         """
         kept_for = self._context.settings.keep_audit
-        if kept_for <= 0:
+        if kept_for <= 0 or not self._hold.may_delete():
             return 0
         before, deleted = Instant(self._context.clock.now() - kept_for), 0
         while portion := await asyncio.to_thread(self._context.store.delete_audit_before, before):
@@ -89,7 +141,7 @@ class Retention:
         deletes nothing if finished work is kept for ever.
         """
         kept_for = self._context.settings.keep_finished
-        if kept_for <= 0:
+        if kept_for <= 0 or not self._hold.may_delete():
             return 0
         before, last, deleted = Instant(self._context.clock.now() - kept_for), "", 0
         while page := await asyncio.to_thread(self._context.store.finished, before, last, _PAGE):
@@ -108,10 +160,12 @@ class Retention:
         """
         workload = record.workload
         ended = workload.submitted_at if workload.finished_at is None else workload.finished_at
-        return ended < before and all(known != workload.id for known, _ in self._context.known_runs)
+        if self._hold.count_from(ended) >= before:
+            return False
+        return all(known != workload.id for known, _ in self._context.known_runs)
 
     async def _delete_alone(self, record: Record) -> bool:
-        """Delete a finished workload, and return True; if that fails, log the failure and return False.
+        """Delete a finished workload, and return True; if that fails, log the failure once and return False.
 
         Raises `StoreUnavailable`, because then no other record can be deleted either.
         """
@@ -119,26 +173,34 @@ class Retention:
             await self._delete(record)
         except StoreUnavailable:
             raise  # the other records cannot be deleted either
-        except Exception:  # the defect of one record must not keep the others
-            workload = record.workload
-            log.exception(
-                "%s could not be deleted; it is tried again in an hour", workload.id, extra=workload.log_fields
-            )
+        except Exception as error:  # noqa: BLE001 - the defect of one record must not keep the others
+            self._record_failure(record.workload, error)
             return False
+        self._failures.pop(record.workload.id, None)
         return True
+
+    def _record_failure(self, workload: Workload, error: Exception) -> None:
+        """Log why a workload could not be deleted, unless that is the same as before: each request begins a sweep."""
+        told = f"{type(error).__name__}: {error}"
+        if self._failures.get(workload.id) != told:
+            sentence = "%s could not be deleted; it is tried again within an hour"
+            log.error(sentence, workload.id, exc_info=error, extra=workload.log_fields)
+        self._failures[workload.id] = told
 
     async def _delete(self, record: Record) -> None:
         """Hide a workload from requests and lists, and delete its files, its output and its record, in this order."""
         workload, context = record.workload, self._context
-        context.deleting.add(workload.id)
+        context.deletions.begin(workload.id)
         if workload.kind is Kind.TRAINING:
             try:
                 await asyncio.to_thread(context.bundles.delete, workload.id, workload.owner)
             except Exception:
-                context.deleting.discard(workload.id)
+                context.deletions.give_up(workload.id)
                 raise
         while not await asyncio.to_thread(context.store.delete_portion, workload.id):
             pass  # each call deletes a few pieces of output; between two calls other requests may write
         context.last_seqs.pop(workload.id, None)
+        context.kept_sizes.forget(workload.id)
+        context.disk_uses.forget(workload.id)
         context.set_aside.forget(workload.id)
-        context.deleting.discard(workload.id)
+        context.deletions.finish(workload.id)

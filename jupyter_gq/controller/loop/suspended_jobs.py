@@ -4,13 +4,16 @@ Rules
 -----
 - Instead of the end: the intent to suspend is saved with the intent to stop. The job is STOPPING and holds its devices
   until the backend shows that they are free. Then the job is back in its queue, and its run is kept.
+- What is to be kept: the intent has the GPU memory of the last sample, so that no pause promises to keep what is not
+  there. The attempt is made in any case, since the sample may be older than the memory.
 - Half of the grace: if the run is not suspended by then, it is told to end as if it could not be suspended. The grace
   begins when this process can first act on the stop, so a time without a service does not count.
 - Same run: the next admission of the job resumes the kept run, with its number, its token and its outputs.
 - Nothing to keep: if the kept run ends, or a process of it, the job starts again as after any other pause.
 - One task on one device: a run of several processes that exchange GPU memory cannot be restored.
 
-See docs/decisions/0164-suspend-a-paused-job-instead-of-ending-it.md.
+See docs/decisions/0164-suspend-a-paused-job-instead-of-ending-it.md and
+docs/decisions/0347-promise-to-keep-only-gpu-memory-that-was-seen.md.
 """
 
 from dataclasses import replace
@@ -41,11 +44,11 @@ _REASONS: Final = frozenset(
 
 
 def plan_job_suspension(context: Context, record: Record, stop: Stop) -> DetailChange:
-    """Return the change that records the intent to suspend a job instead of ending its run; an empty one if it ends.
+    """Return the change that records the intent to suspend a job; an empty change if its run has to end instead.
 
     `stop` tells the job to stop. If the job has not come back from its last pause, only the time of the decision is
-    renewed. Otherwise the job must run, go back to its queue, and stop for one of `_REASONS`, and the machine must have
-    memory for the work that needs the devices.
+    renewed. Otherwise a job is suspended if it runs, goes back to its queue, stops for one of `_REASONS` and can be
+    suspended, and if the machine has memory for the work that needs the devices.
     """
     present = record.detail.suspension
     if present is not None and has_suspended_run(record):  # the job has not come back from its last pause yet
@@ -54,7 +57,9 @@ def plan_job_suspension(context: Context, record: Record, stop: Stop) -> DetailC
         return DetailChange()
     if not can_suspend_job(context, record) or not _has_memory(context, record.workload, stop.by):
         return DetailChange()
-    return DetailChange(suspension=Suspension(sentence=stop.sentence, by=stop.by, decided_at=stop.at))
+    use = context.job_use(record.workload)
+    memory = None if use is None else use.memory
+    return DetailChange(suspension=Suspension(sentence=stop.sentence, by=stop.by, decided_at=stop.at, memory=memory))
 
 
 def can_suspend_job(context: Context, record: Record) -> bool:

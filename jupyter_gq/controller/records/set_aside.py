@@ -8,7 +8,8 @@ Named once: a failure is logged when it first occurs, and listed until the same 
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from jupyter_gq.domain.errors import (
@@ -41,15 +42,24 @@ class SetAside:
         `work` names the operation in the log, such as "observing". A success ends an earlier failure of the same work.
         Errors that concern all workloads, such as those of the store, are raised.
         """
+        with self.handling(workload, work):
+            return operation()
+        return None
+
+    @contextmanager
+    def handling(self, workload: str, work: str) -> Iterator[None]:
+        """Set the workload aside if the body of the `with` statement fails, and suppress that error.
+
+        Errors that concern all workloads are raised; a success ends an earlier failure, as in `attempt`.
+        """
         try:
-            result = operation()
+            yield
         except _OF_ALL:
             raise
         except Exception as error:  # noqa: BLE001 - the defect of one workload must not end the step
             self.add(workload, work, error)
-            return None
-        self._failures.pop((workload, work), None)
-        return result
+        else:
+            self._failures.pop((workload, work), None)
 
     def add(self, workload: str, work: str, error: Exception) -> None:
         """Record that `work` on a workload failed; log the error unless it is the same as before."""

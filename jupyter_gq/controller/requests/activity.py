@@ -11,23 +11,25 @@ Full window: the use of a share must be known for the whole time in which the no
 without samples, or a restart of the service, that time begins anew. A gap is longer than `IdleRule.fresh`: a sample
 covers the seconds before. A warning outlives a restart.
 
-Bounded "Keep it": the total time of "Keep it" is bounded, and starts again once the notebook is used again.
+Bounded "Keep it": the total time of "Keep it" is bounded, and starts again once the notebook is used again. The time
+that the owner was told holds in any case, also after a use.
 
 Saved or not: samples stay in memory, since they are worthless after a restart. Decisions of the owner and warnings are
 saved.
 
-See docs/decisions/0124-the-idle-time-begins-anew-after-a-gap.md.
+See docs/decisions/0124-the-idle-time-begins-anew-after-a-gap.md and 0395-hold-each-time-that-the-owner-was-told.md.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from jupyter_gq.client.models import ActivityReport, KernelActivity
+from jupyter_gq.client.models import ActivityReport, KernelActivity, NotebookPhase
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
+from jupyter_gq.controller.views.suspension_views import notebook_phase
 from jupyter_gq.controller.views.workload_views import keep_seconds
 from jupyter_gq.devices.meter import Share, ShareMeter
 from jupyter_gq.domain.amount import ONE_GPU, Instant, Seconds
@@ -44,6 +46,12 @@ log = logging.getLogger(__name__)
 ACTIVE_UTILISATION = 5
 #: States of a notebook whose server runs and reports its kernels.
 _HAS_SERVER = frozenset({State.RUNNING, State.SUSPENDED, State.RESUMING})
+#: Answers to "Keep it" after the share was taken, by the phase of the notebook.
+_TOO_LATE: Mapping[NotebookPhase, str] = {
+    "suspended": "The share was suspended already. Nothing is lost: the next cell that you run brings it back.",
+    "resuming": "The share is coming back already, so there is nothing to keep.",
+    "stopping": "The server is being stopped already, so its share cannot be kept.",
+}
 #: Least time between two samples of the shares.
 SAMPLE_EVERY = Seconds(5)
 
@@ -149,12 +157,12 @@ class ActivityLog:
     def keep(self, caller: Caller, record: Record) -> None:
         """Postpone the eviction of an idle notebook by one step of "Keep it": save the step and withdraw the warning.
 
-        Raises `Conflict` if the share is not about to be taken, or if the bound is reached.
+        Raises `Conflict` if the share is not about to be taken or was taken already, or if the bound is reached.
         """
         workload, rule = record.workload, self._context.settings.policy.idle
         activity = workload.activity
         if activity is None or activity.expire_at is None or workload.state is not State.RUNNING:
-            raise Conflict("The share is not about to be taken, so there is nothing to keep.")
+            raise Conflict(_explain_nothing_to_keep(workload, self._context.clock.now()))
         step = keep_seconds(activity, rule)
         if step <= 0:
             raise Conflict(
@@ -166,7 +174,8 @@ class ActivityLog:
         kept = replace(
             activity,
             expire_at=None,
-            kept_until=Instant(now + step),
+            # A short step must not end before the time that the warning named.
+            kept_until=Instant(max(now + step, activity.expire_at)),
             kept_total=activity.kept_total + step,
         )
         fields, detail = WorkloadChange(activity=kept), DetailChange(warning="")
@@ -231,7 +240,7 @@ def is_any_kernel_busy(kernels: Sequence[KernelActivity]) -> bool | None:
 def _next_activity(before: Activity | None, busy: bool | None, active: Instant, sampled_at: Instant) -> Activity:
     """Return the activity after a report or a sample; the time of the last activity never goes back.
 
-    If the notebook was used again since `before`, the time of "Keep it" starts again.
+    If the notebook was used again since `before`, the bound of "Keep it" starts again.
     """
     if before is None:
         return Activity(busy=busy, last_active=active, sampled_at=sampled_at)
@@ -243,8 +252,15 @@ def _next_activity(before: Activity | None, busy: bool | None, active: Instant, 
         last_active=Instant(last),
         sampled_at=sampled_at,
         kept_total=0.0 if used_again else before.kept_total,
-        kept_until=None if used_again else before.kept_until,
     )
+
+
+def _explain_nothing_to_keep(workload: Workload, now: Instant) -> str:
+    """Return why "Keep it" does nothing for a notebook that has no warning, as a sentence for its owner."""
+    kept_until = None if workload.activity is None else workload.activity.kept_until
+    if workload.state is State.RUNNING and kept_until is not None and now < kept_until:
+        return "The share is kept already, so there is nothing more to keep for now."
+    return _TOO_LATE.get(notebook_phase(workload), "The share is not about to be taken, so there is nothing to keep.")
 
 
 def _least_activity(workload: Workload) -> float:

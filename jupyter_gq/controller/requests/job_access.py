@@ -64,7 +64,7 @@ def may_manage(settings: Settings, caller: Caller, queue: str) -> bool:
 
 def _find(context: Context, job: str) -> Record | None:
     """Return the record of a job; None if there is none, or if it is being deleted."""
-    record = None if job in context.deleting else context.records.get(job)
+    record = None if job in context.deletions else context.records.get(job)
     return record if record is not None and record.workload.kind is Kind.TRAINING else None
 
 

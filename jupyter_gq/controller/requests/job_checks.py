@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 from jupyter_gq.backends.protocol import Backend
 from jupyter_gq.controller.caller import Caller
+from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.records import Records
 from jupyter_gq.controller.settings.config import Settings
 from jupyter_gq.controller.settings.queues import TrainingQueue
+from jupyter_gq.domain.amount import format_bytes, format_memory
 from jupyter_gq.domain.errors import LimitReached, NeverFits, NotAMember, PriorityTooHigh, Resource, UnknownQueue
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Workload
@@ -62,6 +64,46 @@ def check_limits_of_queue(settings: Settings, records: Records, queue: str) -> N
     there, remedy = f"The queue {queue!r} has {{}} jobs that wait", "Choose another queue, or try again later."
     _check_number(len(jobs), settings.max_jobs_per_queue, f"{there} or run", remedy)
     _check_number(_count_waiting(jobs), settings.max_waiting_jobs_per_queue, there, remedy)
+
+
+def check_kept_size(context: Context, user: str) -> None:
+    """Raise `LimitReached` if the user's jobs take more bytes of the database than the settings allow.
+
+    The bytes are those of the last measurement; see `loop.database_limit`.
+    """
+    limit, used = context.settings.max_user_database_bytes, context.kept_sizes.of_users().get(user, 0)
+    if limit and used > limit:
+        unfinished = {job.id for job in _unfinished_jobs(context.records)}
+        largest = context.kept_sizes.largest(user, besides=unfinished.union(context.deletions.requested))
+        remedy = "Jobs can be deleted once they have ended (jupyter-gq delete)"
+        if largest is not None:
+            job, size = largest
+            remedy = f"Delete ended jobs that you do not need: jupyter-gq delete {job} frees {format_bytes(size)}"
+        raise LimitReached(
+            f"The outputs of your jobs take {format_bytes(used)} of the database, and at most {format_bytes(limit)} "
+            f"are allowed. {remedy}; or ask your administrator for c.TrainingQueues.max_user_database_mib."
+        )
+
+
+def check_disk(context: Context, user: str) -> None:
+    """Raise `LimitReached` if the files of the user's jobs take more disk than the settings allow.
+
+    The space is that of the last measurement; see `loop.disk_limit`.
+    """
+    limit, uses = context.settings.max_user_disk, context.disk_uses
+    used = uses.of_user(user)
+    if limit and used > limit:
+        largest, such_as, command = uses.largest_job(user, besides=context.deletions.requested), "", "jupyter-gq delete"
+        if largest is not None:
+            job, size = largest
+            such_as = f", such as those of {job} ({format_memory(size)})"
+            command += "" if context.records.find_unfinished(job) else f" {job}"
+        raise LimitReached(
+            f"The files of your jobs take {format_memory(used)} of disk, and at most {format_memory(limit)} are "
+            f"allowed. Delete checkpoints that you do not need{such_as}, or ended jobs with all their files "
+            f"({command}), and try again some minutes later; or ask your administrator for "
+            "c.TrainingQueues.max_user_disk."
+        )
 
 
 def _check_number(found: int, most: int, words: str, remedy: str) -> None:

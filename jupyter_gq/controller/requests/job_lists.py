@@ -6,6 +6,7 @@ from heapq import nlargest
 from jupyter_gq.client.models import JobList
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
+from jupyter_gq.controller.user_totals import describe_user, describe_users
 from jupyter_gq.controller.views.presenter import Presenter
 from jupyter_gq.domain.errors import NotFound
 from jupyter_gq.domain.workload import Kind
@@ -25,7 +26,7 @@ class JobLists:
     ) -> JobList:
         """Return at most `limit` jobs, newest first, and the `before` of the next page, None on the last one.
 
-        A job that is being deleted is left out, so a page that is not the last one may be shorter.
+        Jobs that are being deleted are left out.
 
         `owner` selects another user's jobs, or those of all users if "*". For callers who are not admins, `owner` is
         ignored. `group` selects the jobs of one group. `before` is the id of the last job of the previous page. Raises
@@ -34,15 +35,16 @@ class JobLists:
         if before is not None:
             self._require_visible(caller, before)
         whose = self._owner_listed(caller, owner)
-        store, page = self._context.store, PageSize(entries=limit, size=self._context.settings.max_page_bytes)
+        store, hidden = self._context.store, self._context.deletions
+        page = PageSize(entries=limit + len(hidden.requested), size=self._context.settings.max_page_bytes)
         found = store.list(page, kind=Kind.TRAINING, owner=whose, group=group, before=before)
-        kept = [record for record in found if record.workload.id not in self._context.deleting]
+        kept = [record for record in found if record.workload.id not in hidden][:limit]
         shown = [self._context.records.find_unfinished(record.workload.id) or record for record in kept]
-        last = found[-1].workload.id if found else None
+        last = (kept or found)[-1].workload.id if found else None
         more = last and store.list(PageSize(entries=1), kind=Kind.TRAINING, owner=whose, group=group, before=last)
         self._context.look_up_last_seqs(record.workload.id for record in shown)
         jobs = self._presenter.show_each(shown, self._presenter.job_summary)
-        return JobList(jobs=jobs, next=last if more else None, disk=self._describe_disk(whose))
+        return JobList(jobs=jobs, next=last if more else None, **self._describe_space(whose))
 
     def list_newest(self, caller: Caller, *, limit: int, owner: str | None = None) -> JobList:
         """Return at most `limit` jobs to look at: those that hold GPUs, those that wait, then ended ones, newest first.
@@ -50,20 +52,22 @@ class JobLists:
         `owner` is as in `list_jobs`. `next` is None if these are all jobs.
         """
         whose = self._owner_listed(caller, owner)
-        page = PageSize(entries=limit + 1, size=self._context.settings.max_page_bytes)
-        store = self._context.store
+        store, hidden = self._context.store, self._context.deletions
+        page = PageSize(entries=limit + 1 + len(hidden.requested), size=self._context.settings.max_page_bytes)
         found = store.list(page, kind=Kind.TRAINING, owner=whose)
         left = [each for each in self._context.records.unfinished() if _is_job_of(each, whose)]
         first = nlargest(limit + 1, left, key=lambda each: (each.workload.holds, each.workload.submission))
         known = {each.workload.id for each in left}
         all_found = [*first, *(each for each in found if each.workload.id not in known)]
-        kept = [each for each in all_found if each.workload.id not in self._context.deleting][:limit]
-        self._context.look_up_last_seqs(record.workload.id for record in kept)
-        jobs = self._presenter.show_each(kept, self._presenter.job_summary)
-        more = len(all_found) > limit or bool(  # bytes may have cut the page of the store
+        kept = [each for each in all_found if each.workload.id not in hidden]
+        shown = kept[:limit]
+        self._context.look_up_last_seqs(record.workload.id for record in shown)
+        jobs = self._presenter.show_each(shown, self._presenter.job_summary)
+        more = len(kept) > limit or bool(  # bytes may have cut the page of the store
             found and store.list(PageSize(entries=1), kind=Kind.TRAINING, owner=whose, before=found[-1].workload.id)
         )
-        return JobList(jobs=jobs, next=kept[-1].workload.id if kept and more else None, disk=self._describe_disk(whose))
+        last = shown[-1].workload.id if shown and more else None
+        return JobList(jobs=jobs, next=last, **self._describe_space(whose))
 
     def list_queue(self, caller: Caller, queue: str, *, limit: int, before: str | None) -> JobList:
         """Return at most `limit` jobs of all users in a queue and those below it, newest first, without ended ones.
@@ -98,10 +102,29 @@ class JobLists:
             raise _no_such_page(job)
         return record.workload.submission
 
-    def _describe_disk(self, owner: str | None) -> str:
-        """Return a phrase on the disk space of a user's jobs, or of those of all users; "" if it is not measured."""
-        limit, uses = self._context.settings.max_user_disk, self._context.disk_uses
-        return uses.describe_users(limit) if owner is None else uses.describe_user(owner, limit)
+    def count_kept(self) -> tuple[int, float]:
+        """Return the bytes that the database keeps of all jobs, and how much of the limit the fullest user takes.
+
+        The latter is 1 at the limit, and 0 without a limit.
+        """
+        sizes, limit = self._context.kept_sizes, self._context.settings.max_user_database_bytes
+        totals = sizes.of_users()
+        return sum(totals.values()), max(totals.values(), default=0) / limit if limit else 0.0
+
+    def _describe_space(self, owner: str | None) -> dict[str, str]:
+        """Return phrases on what the jobs of a user, or of all users, take on the disk and in the database.
+
+        A phrase is "" if that is not measured.
+        """
+        context, settings = self._context, self._context.settings
+        spaces = {
+            "disk": (context.disk_uses.of_users(), settings.max_user_disk * 2**20),
+            "database": (context.kept_sizes.of_users(), settings.max_user_database_bytes),
+        }
+        return {
+            name: describe_users(totals, limit) if owner is None else describe_user(totals.get(owner, 0), limit)
+            for name, (totals, limit) in spaces.items()
+        }
 
     def _require_visible(self, caller: Caller, before: str) -> None:
         """Raise `NotFound` if the job at which a page begins does not exist, or if the caller may not see it."""

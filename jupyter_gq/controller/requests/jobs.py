@@ -1,9 +1,10 @@
 """The requests of users and runners about jobs. A request is checked completely before anything is stored."""
 
-import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import PurePosixPath
 
 from pydantic import ValidationError
@@ -27,15 +28,13 @@ from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.act import make_stop_change
 from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
-from jupyter_gq.controller.results import RESULT_PART, find_size, parse_results
+from jupyter_gq.controller.results import RESULT_PART, is_missing, parse_results
 from jupyter_gq.controller.views.presenter import Presenter
-from jupyter_gq.domain.amount import Instant, format_memory
+from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.audit import Action, AuditEntry
 from jupyter_gq.domain.errors import (
     Conflict,
     JupyterGQError,
-    KeyReused,
-    LimitReached,
     NotFound,
     NotYours,
     StoreUnavailable,
@@ -52,16 +51,18 @@ from jupyter_gq.domain.workload import Kind, Stop, Workload
 from jupyter_gq.domain.workload_detail import CodeError, Progress, SourceCell, WorkloadDetail
 from jupyter_gq.store.protocol import OutputPiece, PageSize, Record
 
+from .file_threads import run_in_content_thread, run_in_file_thread, run_where_it_is_kept
+from .idempotency import find_earlier_job, is_key_known
 from .job_access import find_changeable_job, find_job
-from .job_checks import check_limits_of_queue, check_limits_of_user
-from .job_secrets import check_secrets
+from .job_checks import check_disk, check_kept_size, check_limits_of_queue, check_limits_of_user, find_usable_queue
+from .job_secrets import check_secrets, check_stored_secrets
 from .job_software import find_image
 from .logs import choose_tasks
 from .new_workload import build_workload
 from .output_limits import OutputLimits
 from .pods import JobPods
 from .project_files import ProjectFiles
-from .request_hash import hash_request, is_same_request
+from .request_hash import hash_request
 
 log = logging.getLogger(__name__)
 
@@ -81,41 +82,76 @@ class Jobs:
         self._files = files
         self._output_limits = OutputLimits(context)
 
-    async def check_folder(self, caller: Caller, submission: JobSubmission, key: str | None) -> None:
-        """Raise `UnusableFolder` if it is known that the job cannot run in its working folder.
+    async def check_files(self, caller: Caller, submission: JobSubmission, key: str | None) -> None:
+        """Check the files that a new job needs: its secrets and its working folder.
 
-        A job that runs in a folder of its own is not checked. If the caller has made a job with this idempotency key
-        before, nothing is checked either.
+        Raises `SecretUnavailable` if the job may not have a secret or the caller has not stored it, and
+        `UnusableFolder` if it is known that the job cannot run in its working folder. The folder is not checked if the
+        job brings files or has a folder of its own. If the caller has made a job with this idempotency key before,
+        nothing is checked.
         """
         manifest = submission.bundle.manifest
+        if is_key_known(self._context, caller, key):
+            return
+        await check_stored_secrets(self._context, caller, manifest.secrets, manifest.environment)
         find_fault = self._context.backend_of(Kind.TRAINING).capabilities.find_folder_fault
-        is_sent_again = key is not None and self._context.store.by_idempotency_key(caller.user, key) is not None
-        if find_fault is None or manifest.files or manifest.own_folder or is_sent_again:
+        if find_fault is None or manifest.files or manifest.own_folder:
             return
         # In a thread: a file system that does not answer must not keep other requests waiting.
-        if fault := await asyncio.to_thread(find_fault, caller.user, manifest.cwd):
+        if fault := await run_in_file_thread(caller.user, find_fault, caller.user, manifest.cwd):
             raise UnusableFolder(manifest.cwd, fault)
+
+    @asynccontextmanager
+    async def staged(self, caller: Caller, submission: JobSubmission, key: str | None) -> AsyncIterator[None]:
+        """Upload the bundle of a new job for `submit` in the block, if large contents are kept outside the database.
+
+        After the block, what `submit` has not used is deleted. Does nothing for a `key` that has made a job before.
+        Raises `TooLarge`, `ContentsUnavailable`, and the errors of `submit` for secrets, limits and the queue.
+        """
+        files = self._context.bundles.pod_files
+        if files is None or files.contents is None or is_key_known(self._context, caller, key):
+            yield
+            return
+        # Checked before, so that a job that is refused uploads nothing.
+        check_secrets(self._context, submission.bundle.manifest.secrets, submission.bundle.manifest.environment)
+        self._check_limits(caller, submission)
+        document, limit = self._make_document(submission.bundle), self._context.settings.max_bundle_bytes
+        name = await run_in_content_thread(caller.user, files.stage, document, limit)
+        try:
+            yield
+        finally:
+            if name is not None:
+                files.unstage(name)
+
+    def _check_limits(self, caller: Caller, submission: JobSubmission) -> None:
+        """Raise `LimitReached`, `UnknownQueue` or `NotAMember` if a limit is reached or the queue may not be used."""
+        settings = self._context.settings
+        check_limits_of_user(settings, self._context.records, caller.user)
+        check_limits_of_queue(settings, self._context.records, submission.queue)
+        check_kept_size(self._context, caller.user)
+        find_usable_queue(settings, caller, submission.queue)
+
+    def _make_document(self, bundle: Bundle) -> JsonObject:
+        """Return the bundle as it is stored, with the limits that its runner must know."""
+        return {**bundle.model_dump(), "max_result_bytes": self._context.settings.max_result_bytes}
 
     def submit(self, caller: Caller, submission: JobSubmission, key: str | None) -> tuple[JobView, bool]:
         """Store a new job and queue it; return the job and True.
 
         If the caller sent the same request with this idempotency key before, that earlier job is returned with False.
-        Raises `KeyReused` if the earlier request was another one, and a `UserError` if the queue may not be used, a
-        limit of jobs or of the bundle is exceeded, or the job could never run.
+        Raises `KeyReused` if the earlier request was another one, `Conflict` if its job is being deleted, and another
+        `UserError` if the queue, a secret or the software may not be used, a limit of jobs or of the bundle is
+        exceeded, or the job could never run. Raises `StorageFull` if the disk has no room.
         """
         self._context.remember_groups(caller)
         request_hash = hash_request(submission) if key else ""
-        if key:
-            known = self._context.store.by_idempotency_key(caller.user, key)
-            if known is not None:
-                _check_same_request(key, known, request_hash)
-                return self._presenter.job(self._context.records.get(known.workload.id) or known), False
+        if key and (known := find_earlier_job(self._context, caller, key, request_hash)):
+            return self._presenter.job(known), False
         manifest = submission.bundle.manifest
-        check_secrets(self._context, caller, manifest.secrets, manifest.environment)
+        check_secrets(self._context, manifest.secrets, manifest.environment)
         chosen = find_image(self._context.images, submission.software, manifest.kernel.name)
-        check_limits_of_user(self._context.settings, self._context.records, caller.user)
-        check_limits_of_queue(self._context.settings, self._context.records, submission.queue)
-        self._check_disk(caller)
+        self._check_limits(caller, submission)
+        check_disk(self._context, caller.user)
         self._context.store.require_room()
         workload = build_workload(self._context, caller, submission, f"job-{self._context.new_id()}")
         workload = replace(workload, name=_job_name(submission))
@@ -207,8 +243,9 @@ class Jobs:
     async def read_notebook(self, caller: Caller, job: str) -> JsonObject:
         """Return the executed notebook with the outputs so far; raise `NotFound` before the first cell has run."""
         record = find_job(self._context, caller, job)
-        # In a thread: a notebook with many outputs must not keep other requests waiting.
-        notebook = await asyncio.to_thread(self._context.bundles.executed_notebook, job, record.workload.owner)
+        bundles, owner = self._context.bundles, record.workload.owner
+        is_outside = partial(bundles.is_outside, job, owner, None, 0)
+        notebook = await run_where_it_is_kept(caller.user, is_outside, bundles.executed_notebook, job, owner)
         if notebook is None:
             raise NotFound(f"The job {record.workload.name!r} has no executed notebook yet: it has not run a cell.")
         return notebook
@@ -234,17 +271,24 @@ class Jobs:
             raise NotFound(f"The job {workload.name!r} has brought nothing back.")
         return parse_results(document)
 
-    def read_result_part(self, caller: Caller, job: str, path: str, start: int) -> bytes:
-        """Return the next bytes of a result from `start` on, at most `RESULT_PART`; empty at its end.
+    async def read_result_part(self, caller: Caller, job: str, path: str, start: int) -> bytes:
+        """Return at most `RESULT_PART` bytes of a result from byte `start` on; empty at its end.
 
-        Raises `NotFound` if there is no such result, or none any more. Raises `NotYours` for everybody but the owner,
-        administrators too: a value may hold secrets, and who loads the pickle of another user runs that user's code.
+        Raises `NotFound` if there is nothing though the job's list names more, `ContentsUnavailable` if it cannot be
+        fetched now, and `NotYours` for everybody but the owner, administrators too: a value may hold secrets, and
+        loading the pickle of another user runs that user's code.
         """
         workload = find_job(self._context, caller, job).workload
         if caller.user != workload.owner:
             raise NotYours(f"Only {workload.owner} can read what the job {workload.name!r} brings back.")
-        content = self._context.bundles.result_part(job, workload.owner, path, start, RESULT_PART)
-        if not content and start == 0 and find_size(self._context.bundles.results(job, workload.owner), path) != 0:
+        is_outside = partial(self._context.bundles.is_outside, job, workload.owner, path, start)
+        return await run_where_it_is_kept(caller.user, is_outside, self._read_result_part, workload, path, start)
+
+    def _read_result_part(self, workload: Workload, path: str, start: int) -> bytes:
+        """Return what `read_result_part` does, and raise `NotFound` and `ContentsUnavailable` as it does."""
+        bundles, job = self._context.bundles, (workload.id, workload.owner)
+        content = bundles.result_part(*job, path, start, RESULT_PART)
+        if not content and is_missing(bundles.results(*job), path, start):
             raise NotFound(f"The job {workload.name!r} has no result {quoted(path)}, or it was deleted.")
         return content
 
@@ -294,18 +338,6 @@ class Jobs:
 
     # --- inside
 
-    def _check_disk(self, caller: Caller) -> None:
-        """Raise `LimitReached` if the files of the user's jobs take more disk than the settings allow."""
-        limit, uses = self._context.settings.max_user_disk, self._context.disk_uses
-        used = uses.of_user(caller.user)
-        if limit and used > limit:
-            job, most = uses.largest_job(caller.user)
-            raise LimitReached(
-                f"The files of your jobs take {format_memory(used)} of disk, and at most {format_memory(limit)} are "
-                f"allowed. Delete checkpoints that you do not need, such as those of {job} ({format_memory(most)}), "
-                "and try again some minutes later; or ask your administrator for c.TrainingQueues.max_user_disk."
-            )
-
     def _needs_admin(self, caller: Caller, job: Workload) -> bool:
         """Tell whether the caller may send the job only as an administrator.
 
@@ -332,8 +364,7 @@ class Jobs:
         If the store does not answer, the files stay, since the record may have been saved. Errors are raised.
         """
         workload, context = record.workload, self._context
-        limits = {"max_result_bytes": context.settings.max_result_bytes}
-        document = {**bundle.model_dump(), **limits}
+        document = self._make_document(bundle)
         self._files.keep(workload.id, workload.owner, bundle.manifest)
         try:
             content = b"" if context.bundles.pod_files is not None else self._files.read_all(workload.id)
@@ -342,8 +373,8 @@ class Jobs:
         except StoreUnavailable:
             raise  # the record may have been saved; if not, the next service that takes over deletes the files
         except JupyterGQError:
+            context.bundles.withdraw(workload.id, workload.owner)
             context.store.delete_files(workload.id)
-            context.bundles.delete(workload.id, workload.owner)
             raise
 
     def _cancel_changes(self, caller: Caller, job: str) -> Sequence[Change]:
@@ -403,20 +434,12 @@ def _make_detail(manifest: Manifest, image: str) -> WorkloadDetail:
         mode=manifest.mode,
         targets=_source_cells(manifest.targets),
         prefix=_source_cells(manifest.prefix),
+        left_out_cells=None if manifest.left_out_cells is None else tuple(manifest.left_out_cells),
+        carries_variables=manifest.carried is not None,
         returns=tuple(manifest.returns),
         secrets=tuple(manifest.secrets),
         image=image,
     )
-
-
-def _check_same_request(key: str, known: Record, request_hash: str) -> None:
-    """Raise `KeyReused` if the job that a key has made before was asked for by another request."""
-    if not is_same_request(known.detail.request_hash, request_hash):
-        raise KeyReused(
-            f"The Idempotency-Key {quoted(key)} belongs to another request, which made the job "
-            f"{known.workload.name!r} ({known.workload.id}). Send a new job with a new key, or repeat that request "
-            "unchanged."
-        )
 
 
 def _source_cells(cells: Sequence[CellRef]) -> tuple[SourceCell, ...]:

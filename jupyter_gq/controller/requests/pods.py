@@ -12,7 +12,6 @@ Tokens end with the run, for pods and for processes: the next admission replaces
 and after the last one no token is valid.
 """
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from secrets import compare_digest
@@ -33,6 +32,7 @@ from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import Record
 
 from .device_checks import DeviceChecks
+from .file_threads import run_in_content_thread, run_in_file_thread
 from .project_files import ProjectFiles
 
 #: Key of a bundle's document for the executed notebook of the earlier runs.
@@ -100,13 +100,22 @@ class JobPods:
     async def read_bundle(self, job: str, task: int) -> JsonObject:
         """Return the bundle of a job, and record that the task has it, so that the task gets no further token.
 
-        The key `executed` holds the executed notebook for task 0 of a later run, and None otherwise. Raises `NotFound`
-        or `Conflict` if the job has no run, and `NotFound` if it has no files or jobs are not pods.
+        The key `executed` holds the executed notebook for task 0 of a run after the first, and None otherwise. Raises
+        `NotFound` or `Conflict` if the job has no run, `NotFound` if it has no files or jobs are not pods,
+        `ContentsUnavailable` if the files cannot be fetched now, and `NotThisRun` if the run ended meanwhile.
         """
         files, record = self._require_pod_files(), self._running_record(job)
-        document = files.bundle(job)
+        asking = _holder(record, task)
+        # In a thread, with turns of the job. A place outside the database holds up no job whose bundle is inside.
+        bundles, owner = self._context.bundles, record.workload.owner
+        is_outside = await run_in_file_thread(job, bundles.is_outside, job, owner, None, 0)
+        run = run_in_content_thread if is_outside else run_in_file_thread
+        document = await run(job, files.bundle, job)
         if document is None:
             raise NotFound(f"The files of the job {job} are gone, so it cannot run.")
+        record = self._running_record(job)
+        if _holder(record, task) != asking:
+            raise NotThisRun(f"The run of the job {job} ended while its bundle was fetched, so it gets none.")
         fetched = record.detail.tasks_with_bundle
         if task not in fetched:
             detail = DetailChange(tasks_with_bundle=tuple(sorted([*fetched, task])))
@@ -114,7 +123,7 @@ class JobPods:
         executed = None
         if record.workload.run > 1 and task == 0:
             # In a thread: a notebook with many outputs must not keep other requests waiting.
-            executed = await asyncio.to_thread(self._context.bundles.executed_notebook, job, record.workload.owner)
+            executed = await run(job, bundles.executed_notebook, job, owner)
         return {**document, EXECUTED: executed}
 
     async def check_devices(self, job: str, task: int, wait: float) -> TaskDeviceCheck:
@@ -148,15 +157,15 @@ class JobPods:
         else:
             files.append_log(log, start, text, share_of_log(self._context.settings.max_log_bytes, workload.tasks))
 
-    def add_result_parts(self, job: str, contents: Sequence[str]) -> None:
+    async def add_result_parts(self, job: str, contents: Sequence[str]) -> None:
         """Store parts of what a job brings back, which are base64, for its owner.
 
         Raises `NotFound` if jobs are not pods, or if the job does not exist or has ended; `Conflict` if it waits;
-        another `UserError` for a part that is not base64, empty or too large; and `LimitReached` if the owner's parts
-        would exceed the limit of a user.
+        another `UserError` for a part that is not base64, empty or too large; `LimitReached` if the owner's parts would
+        exceed the limit of a user; and `ContentsUnavailable` if large parts cannot be stored now.
         """
         self._require_pod_files()
-        self._project_files.add(self._running_record(job).workload.owner, contents)
+        await self._project_files.add(self._running_record(job).workload.owner, contents)
 
     def store_results(self, job: str, report: ResultsReport) -> None:
         """Store what a job brings back, in place of an earlier report; its parts were sent before.
@@ -198,6 +207,11 @@ class JobPods:
         if files is None:
             raise NotFound("The jobs of this service read and write their files themselves, on its own machine.")
         return files
+
+
+def _holder(record: Record, task: int) -> tuple[int, str | None]:
+    """Return the number of a job's run, and the uid of the pod that has the token of this task."""
+    return record.workload.run, record.detail.task_pods.get(task)
 
 
 def _token_change(record: Record, task: int, hashed: str, holder: DetailChange) -> Change:

@@ -7,23 +7,29 @@ Nothing is stored: a preview may be asked for as often as a field of the dialog 
 Two parts: the decision of the cycle is there at once. Only for a job that would wait, forecasts are made in a thread,
 one after the other for all who ask, at most `MOST_FORESEEN` for one preview.
 
+In turns: one user's previews are decided one after the other, and the service answers others after each decision.
+
 Bounded: while others ask as well, a preview waits at most `LONGEST_WAIT` seconds for its turn. Then its answer has no
 start, so that the answer is there before the user looks for it.
 
-See docs/decisions/0139-let-the-scheduler-compute-alternatives.md.
+See docs/decisions/0139-let-the-scheduler-compute-alternatives.md and
+docs/decisions/0349-decide-the-previews-of-a-user-in-turns.md.
 """
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from math import ceil
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 from jupyter_gq.client.models import Alternative, ExpectedStart, JobFields, Preview
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
-from jupyter_gq.controller.group_limits import hold_newcomer
+from jupyter_gq.controller.group_limits import hold_beyond_limits, hold_newcomer
 from jupyter_gq.controller.loop.decide import Decider
 from jupyter_gq.controller.run_time_limits import find_run_time_limit
+from jupyter_gq.controller.task_limit import hold_beyond_task_limit
 from jupyter_gq.controller.views.workload_views import format_optional_cpus, format_optional_memory
 from jupyter_gq.domain.amount import format_gpus
 from jupyter_gq.domain.workload import Workload
@@ -31,7 +37,7 @@ from jupyter_gq.scheduling.preview.admission import Outlook
 from jupyter_gq.scheduling.wording import describe_duration
 
 from .alternatives import MOST_OFFERED, Tried, choose_better, try_alternatives
-from .job_secrets import check_secrets
+from .job_secrets import check_stored_secrets
 from .job_software import find_image
 from .new_workload import build_workload
 
@@ -58,6 +64,8 @@ class Previews:
         self._context, self._decider, self._forecasts = context, decider, forecasts
         #: Held by the preview whose forecasts are being made.
         self._foreseeing = asyncio.Lock()
+        #: The turns of each user with a preview that waits to be decided, or is being decided.
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def preview(
         self, caller: Caller, request: JobFields, *, secrets: Sequence[str] = (), home: str = "", kernel: str = ""
@@ -65,19 +73,17 @@ class Previews:
         """Return what would happen if the job were submitted now, and better alternatives; nothing is stored.
 
         `secrets` are names of secrets of the job, which are looked for in the folder `home`. `kernel` is the name of
-        its kernel: a `software` of this name is no image. Raises the errors of a request that is wrong or can never
-        run, as a submission does. The limits of jobs, the disk of the user, the room of the store and the bundle are
-        not checked.
+        the job's kernel: if `request.software` is that name, the job needs no image. Raises the errors of a request
+        that is wrong or can never run, as a submission does. The limits of jobs, the disk of the user, the room of the
+        store and the bundle are not checked.
         """
-        check_secrets(self._context, caller, secrets, {"HOME": home})
+        await check_stored_secrets(self._context, caller, secrets, {"HOME": home})
         find_image(self._context.images, request.software, kernel)  # raises if it is not offered
-        workload = build_workload(self._context, caller, request, "preview")
-        unfinished = tuple(self._context.records.unfinished())
-        workload = hold_newcomer(unfinished, workload, request.group, request.group_parallel)
-        (outlook,) = self._decider.preview(caller, [workload])
+        turn = self._turns.setdefault(caller.user, asyncio.Lock())
+        async with turn:
+            workload, outlook, tried = await self._decide(caller, request)
         if workload.hold is not None or (outlook.starts_now and not outlook.over_quota):
             return self._describe(workload, outlook)
-        tried = await try_alternatives(self._context, self._decider, caller, request, workload)
         better = choose_better(outlook, tried)
         offered = [_offer(each) for each in better]
         if outlook.starts_now:
@@ -90,6 +96,21 @@ class Previews:
             if start is not None and _is_clearly_earlier(start, expected, self._context.clock.now())
         ]
         return self._describe(workload, outlook, offered[:MOST_OFFERED], expected)
+
+    async def _decide(self, caller: Caller, request: JobFields) -> tuple[Workload, Outlook, list[Tried]]:
+        """Return what would be sent, what would become of it now, and alternatives if it would not start in quota."""
+        workload = build_workload(self._context, caller, request, "preview")
+        unfinished = tuple(self._context.records.unfinished())
+        workload = hold_newcomer(unfinished, workload, request.group, request.group_parallel)
+        views = [replace(record.workload, backoff=record.detail.backoff) for record in unfinished]
+        together, limit = [*hold_beyond_limits(unfinished, views), workload], self._context.max_uncounted_tasks
+        known = frozenset(entry.queue.name for entry in self._context.settings.training)
+        workload = hold_beyond_task_limit(together, limit, self._context.clock.now(), known)[-1]
+        (outlook,) = self._decider.preview(caller, [workload])
+        await asyncio.sleep(0)  # other requests come before the next cycle
+        if workload.hold is not None or (outlook.starts_now and not outlook.over_quota):
+            return workload, outlook, []
+        return workload, outlook, await try_alternatives(self._context, self._decider, caller, request, workload)
 
     async def _foresee(self, workloads: Sequence[Workload]) -> list[ExpectedStart | None]:
         """Return the probable start of each workload, as if only that one were queued; None = it is not known."""

@@ -4,14 +4,17 @@ Rules
 -----
 - Own parts only: a user learns which parts that user has sent, and never what another one has.
 - Kept by jobs: a part is kept while a job has it, and for a day after it was sent or asked for; see `loop.retention`.
+- Lost parts are sent again: a part whose object at the URL is missing or damaged counts as not sent.
+- Large parts may be at a URL: they are uploaded and fetched in threads, and the database has their names only.
 - Limits: files and variables of one job, and all parts of one user, have at most the bytes that the settings allow.
 """
 
 import base64
 import binascii
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from jupyter_gq.backends.contents import Contents, read_contents
 from jupyter_gq.client.frozen_files import PART_SIZE, list_part_sizes
 from jupyter_gq.client.models import CarriedPickle, FileStore, FrozenFile, KeptResult, Manifest
 from jupyter_gq.client.older_service import list_known_fields
@@ -19,7 +22,10 @@ from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.domain.errors import Conflict, LimitReached, TooLarge, UserError
 from jupyter_gq.domain.workload import Kind
+from jupyter_gq.store.outside import LEAST_OUTSIDE, Content
 from jupyter_gq.store.protocol import PageSize
+
+from .file_threads import run_in_content_thread
 
 #: Parts in one answer to a pod.
 _PAGE = PageSize(entries=1000, size=PART_SIZE)
@@ -33,11 +39,12 @@ class ProjectFiles:
         self._context = context
 
     def describe(self, caller: Caller, parts: Sequence[str]) -> FileStore:
-        """Return which of these parts the caller must send, and what the service takes; these parts are kept a while.
+        """Return which of these parts the caller must send, and what the service accepts.
 
+        `parts` are SHA-256 digests, as hex. Parts that are stored already are kept for a while from now on.
         Raises `StoreUnavailable` if the database does not answer.
         """
-        known = self._context.store.want_parts(caller.user, parts, self._context.clock.now()) if parts else frozenset()
+        known = self._find_known(caller.user, parts)[0]
         return FileStore(
             missing=[part for part in dict.fromkeys(parts) if part not in known],
             max_job_bytes=self._context.settings.max_job_file_bytes,
@@ -45,25 +52,57 @@ class ProjectFiles:
             fields=list_known_fields(),
         )
 
-    def add(self, owner: str, contents: Sequence[str]) -> None:
-        """Store parts of files of this user, which are base64; a part that is stored already adds nothing.
+    async def add(self, owner: str, contents: Sequence[str]) -> None:
+        """Store parts of this user's files; a part that is stored already adds nothing.
 
-        Raises `UserError` for other text, and `LimitReached` if the user's parts would exceed the limit.
+        `contents` are the parts as base64. Raises `UserError` for other text, `LimitReached` if the user's parts would
+        exceed the limit, and `ContentsUnavailable` if large parts cannot be stored outside the database.
         """
         parts = {hashlib.sha256(part).hexdigest(): part for part in map(_decode, contents)}
-        limit, store, now = self._context.settings.max_user_file_bytes, self._context.store, self._context.clock.now()
-        known = store.want_parts(owner, list(parts), now) if parts else frozenset()
+        new = self._choose_new(owner, parts)
+        large = {digest: part for digest, part in new.items() if len(part) >= LEAST_OUTSIDE}
+        if large and (outside := self._outside) is not None:
+            stored = await run_in_content_thread(owner, outside.put, list(large.values()))
+            kept: Mapping[str, Content] = {**new, **dict(zip(large, stored, strict=True))}
+            # Asked again, since other requests of this user may have stored parts during the upload. What is uploaded
+            # in vain is deleted by `loop.orphaned_contents`.
+            new = self._choose_new(owner, new)
+        else:
+            kept = new
+        if new:
+            self._context.store.put_parts(owner, {digest: kept[digest] for digest in new}, self._context.clock.now())
+
+    @property
+    def _outside(self) -> Contents | None:
+        """The place of large contents outside the database; None if they are in the database too."""
+        files = self._context.bundles.pod_files
+        return None if files is None else files.contents
+
+    def _choose_new(self, owner: str, parts: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """Return the parts that are not stored yet; raise `LimitReached` if the user's parts would exceed the limit."""
+        limit, store = self._context.settings.max_user_file_bytes, self._context.store
+        known, counted = self._find_known(owner, list(parts))
         new = {digest: part for digest, part in parts.items() if digest not in known}
-        if not new:
-            return
-        used = store.parts_size(owner)
-        if used + sum(map(len, new.values())) > limit:
+        more = sum(len(part) for digest, part in new.items() if digest not in counted)
+        used = store.parts_size(owner) if more else 0
+        if more and used + more > limit:
             raise LimitReached(
                 f"The files that your jobs took along and brought back have {used / _MIB:.0f} MiB, and at most "
                 f"{limit / _MIB:.0f} MiB are kept for you. Use fewer files, or wait until older jobs are deleted; your "
                 "administrator can raise c.TrainingQueues.max_user_files_mib."
             )
-        store.put_parts(owner, new, now)
+        return new
+
+    def _find_known(self, owner: str, parts: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
+        """Return which of these parts the user need not send, and which have a row; the user wants all of them now.
+
+        A part whose object is missing or damaged has a row and must be sent again.
+        """
+        store, lost = self._context.store, frozenset() if self._outside is None else self._outside.lost
+        known = store.want_parts(owner, parts, self._context.clock.now()) if parts else frozenset()
+        # The name of an object begins with the hash of its content, so most requests ask the database nothing more.
+        suspected = sorted(known & {name.partition("-")[0] for name in lost})
+        return known - (store.find_parts(owner, suspected, lost) if suspected else frozenset()), known
 
     def keep(self, job: str, owner: str, manifest: Manifest) -> None:
         """Keep the parts of what a job takes along: its files, then its variables.
@@ -87,18 +126,26 @@ class ProjectFiles:
             )
 
     def read_all(self, job: str) -> bytes:
-        """Return the contents of all files and variables that a job takes along, joined in the order of its parts."""
-        found: list[bytes] = []
+        """Return the contents of all files and variables that a job takes along, joined in the order of its parts.
+
+        Raises the errors of `read_next`.
+        """
+        found: list[Content] = []
         while page := self._context.store.parts(job, len(found), _PAGE):
             found += page
-        return b"".join(found)
+        return b"".join(read_contents(self._outside, found))
 
-    def read_next(self, job: str, start: int) -> bytes:
+    async def read_next(self, job: str, start: int) -> bytes:
         """Return one page of what `read_all` returns: the part with the number `start`, from 0, and those after it.
 
         A page has about 4 MiB, and the page after the last part is empty. Callers count the parts by their known sizes.
+        Raises `ContentsUnavailable` or `NotFound` for a part outside the database that cannot be fetched or is gone.
         """
-        return b"".join(self._context.store.parts(job, start, _PAGE))
+        page = self._context.store.parts(job, start, _PAGE)
+        if all(isinstance(part, bytes) for part in page):
+            return b"".join(read_contents(None, page))
+        # Each job has turns of its own: a user's other requests wait for none of a starting job.
+        return b"".join(await run_in_content_thread(job, read_contents, self._outside, page))
 
     def keep_results(self, job: str, owner: str, contents: Sequence[KeptResult]) -> None:
         """Keep the parts of what a job brings back, in place of earlier ones; raise `TooLarge` or `Conflict` if not."""

@@ -31,9 +31,12 @@ class ServiceStatus:
         error = context.settings_source.error
         probe = context.probe.status().state if context.probe is not None else ProbeState.OK
         set_aside = self._list_set_aside()
+        shortages = list(filter(None, [context.store.shortage, context.disk_shortage]))
+        away = context.bundles.trouble()
         wrong: dict[HealthCode, bool] = {
             "config_refused": error is not None,
-            "disk_full": bool(context.store.shortage),
+            "disk_full": bool(shortages),
+            "contents_away": bool(away),
             "step_failed": bool(context.failures),
             "runs_unobserved": bool(context.unobserved),
             "workloads_set_aside": bool(set_aside),
@@ -49,10 +52,12 @@ class ServiceStatus:
             runs=UNOBSERVED if context.unobserved else "ok",
             limits=context.backend_of(Kind.TRAINING).capabilities.limits,
             failures=[
-                *filter(None, [context.store.shortage]),
+                *shortages,
+                *filter(None, [away]),
                 *(f"{what}: {failure}" for what, failure in sorted(context.failures.items())),
             ],
             warnings=[
+                *filter(None, [context.contents_warning]),
                 *context.settings_source.warnings,
                 *self.names.warnings,
                 *self._list_lost_queues(),

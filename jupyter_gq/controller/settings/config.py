@@ -15,6 +15,7 @@ from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.pod_pool import PodPool
 from jupyter_gq.domain.queue import BUILD_ROOT, Queue, build_queue
 from jupyter_gq.domain.queue_tree import find_leaves, path_of
+from jupyter_gq.domain.store_url import explain_fault_in_url, explain_secret_in_url
 from jupyter_gq.scheduling.policy import (
     IdleRule,
     MinRuntimeMethod,
@@ -38,8 +39,15 @@ from .sections import (
     Placement,
     Pools,
     TrainingQueues,
+    can_be_shown,
 )
 from .traits import SettingsError
+
+#: Settings with URLs of stores, and who gets the credentials: these must not be in the URL, which is stored.
+_STORED_URLS = {
+    ("KubernetesBackend", "bundle_url"): "to the service in variables of its environment",
+    ("KubernetesBackend", "checkpoint_url"): "to the pods of jobs by an identity, or by a Secret in pod_overrides",
+}
 
 MEBIBYTE = 1024 * 1024
 DEFAULT_GRACE = Seconds(30)
@@ -164,6 +172,8 @@ class Settings:
     #: Most bytes of the log of one job, and of the logs of all jobs of one user.
     max_log_bytes: int = 64 * MEBIBYTE
     max_user_log_bytes: int = 1024 * MEBIBYTE
+    #: Most bytes of the database that the jobs of one user may take; 0 = no limit.
+    max_user_database_bytes: int = 4096 * MEBIBYTE
     #: Names and patterns of the secrets that jobs may have.
     secrets: tuple[str, ...] = ()
     #: Container images in which jobs may run beside their notebook's, by the name under which they are offered.
@@ -312,6 +322,7 @@ def build_settings(
     sections that other code reads. Raises `SettingsError` at the first fault.
     """
     _check_names(config, also or {})
+    _check_urls(config)
     fixed, training, pools = FixedQuota(config=config), TrainingQueues(config=config), Pools(config=config)
     idle, fairness, placement = IdlePolicy(config=config), Fairness(config=config), Placement(config=config)
     waits = LongWaits(config=config)
@@ -381,6 +392,7 @@ def build_settings(
         max_user_file_bytes=int(training.max_user_files_mib * MEBIBYTE),
         max_log_bytes=int(training.max_log_mib * MEBIBYTE),
         max_user_log_bytes=int(training.max_user_logs_mib * MEBIBYTE),
+        max_user_database_bytes=int(training.max_user_database_mib * MEBIBYTE),
         secrets=training.secrets,
         images=training.images,
         keep_finished=Seconds(training.keep_finished_days * DAY),
@@ -438,6 +450,20 @@ def _usage_rule(fairness: Fairness) -> UsageRule:
     )
 
 
+def _check_urls(config: Config) -> None:
+    """Raise `SettingsError` for a URL that names no place, or has credentials: these would be stored and shown."""
+    for (section, trait), receiver in _STORED_URLS.items():
+        url = config[section].get(trait) if section in config else None
+        if not isinstance(url, str) or not url:
+            continue
+        if secret := explain_secret_in_url(url):
+            fix = f"write it without them, and give credentials {receiver}"
+            raise SettingsError(f"{section}.{trait}", "…", f"the URL has {secret}", fix)
+        if fault := explain_fault_in_url(url):
+            fix = "set the URL of a store that lasts, such as s3://bucket/folder"
+            raise SettingsError(f"{section}.{trait}", "…", f"it {fault}", fix)
+
+
 def _check_names(config: Config, also: Mapping[str, Collection[str]]) -> None:
     """Raise `SettingsError` for a trait that our sections do not have, and for a section whose name is nearly ours.
 
@@ -452,7 +478,7 @@ def _check_names(config: Config, also: Mapping[str, Collection[str]]) -> None:
             continue
         for trait in config[name]:
             if trait not in traits:
-                value = config[name][trait]
+                value = config[name][trait] if can_be_shown(name) else "…"
                 close = get_close_matches(trait, traits, n=1)
                 guess = f"did you mean c.{name}.{close[0]}?" if close else f"use one of {', '.join(sorted(traits))}"
                 raise SettingsError(f"{name}.{trait}", value, "there is no such trait", guess)

@@ -64,7 +64,7 @@ def _value_at(within: ast.AST, key: str) -> tuple[int, ast.AST] | None:
 
 
 def find_duplicates(source: str) -> list[str]:
-    """Return a sentence for each key that a dict has twice, and for each setting that two plain lines set.
+    """Return a sentence for each key that a dict has twice, and for each setting or entry that two plain lines set.
 
     Python uses the last one and says nothing. The list is empty for a source that is not valid Python.
     """
@@ -72,7 +72,7 @@ def find_duplicates(source: str) -> list[str]:
         tree = ast.parse(source)
     except SyntaxError:
         return []
-    found = sorted([*_repeated_keys(tree), *_repeated_settings(tree)])
+    found = sorted([*_repeated_keys(tree), *_repeated_settings(tree), *_repeated_entries(tree)])
     return [
         f"line {line}: {what} is written in line {first} too. Only the last one counts." for line, first, what in found
     ]
@@ -94,6 +94,45 @@ def _repeated_settings(tree: ast.Module) -> Iterator[tuple[int, int, str]]:
     targets = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
     names = [(".".join(_names(each)), each.lineno) for each in targets if isinstance(each, ast.Attribute)]
     yield from ((line, first, f"c.{name}") for line, first, name in _repeated([pair for pair in names if pair[0]]))
+
+
+def _repeated_entries(tree: ast.Module) -> Iterator[tuple[int, int, str]]:
+    """Yield each entry of a setting that the top level of the file assigns again, such as "c.FixedQuota.users['ann']".
+
+    An entry is written by a line of its own, or with all others of its setting. The result is like that of
+    `_repeated_settings`.
+    """
+    seen: dict[str, int] = {}
+    assignments = [node for node in tree.body if isinstance(node, ast.Assign)]
+    for node in assignments:
+        for target in node.targets:
+            name = _entry_name(target)
+            if name and isinstance(target, ast.Attribute):
+                # The line removes all earlier entries, and is a repetition itself if there were any.
+                seen = {entry: line for entry, line in seen.items() if not entry.startswith(f"{name}[")}
+                seen.update(_entries_of(name, node.value))
+            elif name:
+                if name in seen:
+                    yield target.lineno, seen[name], f"c.{name}"
+                seen[name] = target.lineno
+
+
+def _entry_name(target: ast.expr) -> str:
+    """Return a setting or an entry such as "FixedQuota.users['ann']"; "" for anything else, or if a key is computed."""
+    if isinstance(target, ast.Attribute):
+        names = _names(target)
+        return ".".join(names) if names and names[0][:1].isupper() else ""
+    if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+        inner = _entry_name(target.value)
+        return inner and f"{inner}[{target.slice.value!r}]"
+    return ""
+
+
+def _entries_of(name: str, value: ast.expr) -> Iterator[tuple[str, int]]:
+    """Yield the name and the line of each entry that a dict gives to the setting `name`."""
+    for key in value.keys if isinstance(value, ast.Dict) else ():
+        if isinstance(key, ast.Constant):
+            yield f"{name}[{key.value!r}]", key.lineno
 
 
 def _repeated(names: Sequence[tuple[object, int]]) -> Iterator[tuple[int, int, object]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from traitlets.config import Config
 
-from .config_file import FileIdentity, identify, load_config
+from .config_file import ExecutedFiles, identify, load_config
 from .reading import Reading
 
 
@@ -18,7 +18,7 @@ class EarlyExecution:
     def __init__(self, path: Path) -> None:
         """Begin to execute the file."""
         #: The files that were executed, each with its identity when that began.
-        self.executed: dict[Path, FileIdentity] = {}
+        self.executed = ExecutedFiles()
         self.reading = Reading(lambda: load_config(path.absolute(), self.executed))
 
     def take(self) -> Config | None:

@@ -3,16 +3,24 @@
 Rules
 -----
 1. The policy is kept as our sections of the config, as plain JSON, without what may be secret. The store keeps it, so a
-   service that starts with a bad file runs with it.
+   service that starts with a bad file runs with it. In place of a secret stands a mark by which a change is noticed. A
+   section with such a mark is not put in force: half of it might log in without a password, or notify others.
 2. Cut off: a file that is the beginning of the file in force, and ends in the middle of a line or without entries that
    are in force, is refused. A file that is being written looks like that, and so does one on a full disk.
 3. Lost: a setting with entries (queues, quotas, pools) that has none any more is refused, unless the file names the
    setting in `c.SchedulerService.allow_empty`.
+4. Empty: a file that sets nothing at all is refused while a policy is in force that set something (`loaded_policy`).
 
-See docs/decisions/0075-refuse-a-file-that-lost-its-policy.md.
+See docs/decisions/0075-refuse-a-file-that-lost-its-policy.md
+and docs/decisions/0385-refuse-a-file-that-sets-nothing.md
+and docs/decisions/0450-store-marks-in-place-of-secret-settings.md.
 """
 
 import hashlib
+import hmac
+import json
+import re
+import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,13 +30,20 @@ from traitlets.config import Config
 from traitlets.config.loader import LazyConfigValue
 
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject, JsonValue
+from jupyter_gq.domain.plain_text import quoted
 
 #: The name of the stored document.
 LAST_GOOD = "last_good_policy"
 #: Settings with entries by name that may not lose all of them by accident.
 GUARDED = ("TrainingQueues.queues", "FixedQuota.users", "FixedQuota.groups", "Pools.pools")
-#: Settings that may hold a password.
-_SECRETS = frozenset({("SchedulerService", "database_url")})
+#: Settings that may hold a password, and that come from the environment if the file cannot be used.
+_LEFT_OUT = frozenset({("SchedulerService", "database_url")})
+#: Settings that may hold a password, in whose place a mark is kept.
+_SECRETS = frozenset(("Notifications", trait) for trait in ("webhook", "webhook_headers", "mail_password"))
+#: The key of a mark, and the rounds of its hash: a guess at a short password costs time.
+_MARK, _ROUNDS = "mark of a secret", 20_000
+#: The value of a mark: its salt and its hash.
+_SALTED_HASH = re.compile("[0-9a-f]{16}:[0-9a-f]{64}")
 #: Marks the steps by which a file changes a list, such as `c.LocalBackend.env_keep.append("X")`.
 _STEPS = "steps of a list"
 
@@ -46,23 +61,26 @@ class LastGood:
     files: Mapping[str, _LineEnds]
 
     @classmethod
-    def of(cls, config: Config, names: Collection[str], executed: Collection[Path]) -> Self:
+    def of(
+        cls, config: Config, names: Collection[str], executed: Collection[Path], before: "LastGood | None" = None
+    ) -> Self:
         """Return the policy of a config, without what may be secret, and with hashes of the lines of its files.
 
-        `names` are our sections; `executed` are the files that made the config.
+        `names` are our sections; `executed` are the files that made the config. A secret that is the same in `before`
+        has the same mark.
         """
+        known = {} if before is None else before.sections
         sections = {
-            name: {trait: _plain(value) for trait, value in config[name].items() if (name, trait) not in _SECRETS}
-            for name in sorted(names)
-            if name in config
+            name: _without_secrets(name, config[name], known.get(name, {})) for name in sorted(names) if name in config
         }
         return cls(sections=sections, files={str(path): _line_ends(path) for path in executed})
 
     @classmethod
     def from_document(cls, document: JsonMapping) -> Self:
-        """Return the policy that `to_document` wrote as JSON."""
+        """Return the policy that `to_document` wrote as JSON; earlier releases wrote secrets, which are left out."""
         files = {path: [(int(end), str(mark)) for end, mark in ends] for path, ends in document["files"].items()}
-        return cls(sections=dict(document["sections"]), files=files)
+        sections = {name: _without_secrets(name, traits, traits) for name, traits in document["sections"].items()}
+        return cls(sections=sections, files=files)
 
     def to_document(self) -> JsonObject:
         """Return the policy as JSON, for the store."""
@@ -70,12 +88,26 @@ class LastGood:
         return {"sections": self.sections, "files": files}
 
     def to_config(self) -> Config:
-        """Return the policy as a config that a file with the same values would make."""
+        """Return the policy as a config that a file with the same values would make, without `secret_sections`."""
         return Config(
             {
                 section: {trait: _with_steps(value) for trait, value in traits.items()}
                 for section, traits in self.sections.items()
+                if section not in self.secret_sections
             }
+        )
+
+    @property
+    def secret_sections(self) -> tuple[str, ...]:
+        """The sections that cannot be put in force from here, because secrets of them are not kept."""
+        return tuple(name for name, traits in self.sections.items() if any(map(_is_mark, traits.values())))
+
+    def describe_missing(self) -> tuple[str, ...]:
+        """Return a sentence for each of `secret_sections`: that the section is not in force, why, and what to do."""
+        return tuple(
+            f"c.{section} is not in force: the service started with the last good settings, and secrets are not stored "
+            "with them. Mend the file and start the service again."
+            for section in self.secret_sections
         )
 
     def entries(self, setting: str) -> frozenset[str]:
@@ -84,21 +116,26 @@ class LastGood:
         found = self.sections.get(section, {}).get(trait)
         return frozenset(found) - {_STEPS} if isinstance(found, dict) else frozenset()
 
+    def allows_empty(self, setting: str) -> bool:
+        """Return whether a list in `c.SchedulerService.allow_empty` names a setting; False if that is no list."""
+        allowed = self.sections.get("SchedulerService", {}).get("allow_empty")
+        return isinstance(allowed, list) and setting in allowed
+
 
 def explain_loss(before: LastGood, after: LastGood) -> str | None:
     """Return a sentence that says what a newer policy has lost and how to confirm that; None if nothing is lost.
 
-    A file that is cut off counts as a loss. So does a guarded setting that has lost all of its entries and is not in
-    `allow_empty`; the loss of some is none.
+    A file of `before` that is cut off now counts as a loss; this function reads those files again. A setting of
+    `GUARDED` that has lost all of its entries counts too, unless `after` has it in `allow_empty`. A setting that keeps
+    some of its entries has lost nothing.
     """
     lost = {setting: before.entries(setting) - after.entries(setting) for setting in GUARDED}
     for path, ends in before.files.items():
         found = _describe_cut(Path(path), ends, bool(any(lost.values())))
         if found:
             return found
-    allowed = after.sections.get("SchedulerService", {}).get("allow_empty") or ()
     for setting, names in lost.items():
-        if names and not after.entries(setting) and setting not in allowed:
+        if names and not after.entries(setting) and not after.allows_empty(setting):
             listed = ", ".join(sorted(names))
             return (
                 f"c.{setting} has no entries any more, and these are in force: {listed}. If the file was cut off, "
@@ -152,18 +189,59 @@ def _short(digest: "hashlib._Hash") -> str:
     return digest.hexdigest()[:16]
 
 
-def _plain(value: object) -> JsonValue:
+def _without_secrets(section: str, traits: Mapping[str, object], before: JsonMapping) -> JsonObject:
+    """Return the values of a section as JSON, with marks in place of secrets; a mark in `before` stays if it fits."""
+    return {
+        trait: _mark(to_plain(value), before.get(trait)) if (section, trait) in _SECRETS else to_plain(value)
+        for trait, value in traits.items()
+        if (section, trait) not in _LEFT_OUT
+    }
+
+
+def _mark(value: JsonValue, before: JsonValue) -> JsonValue:
+    """Return the mark of a secret: `before` if that is a mark of the same secret, else a new one.
+
+    A value that is empty or that is a mark already is returned as it is.
+    """
+    if not value or _is_mark(value):
+        return value
+    text = json.dumps(value, sort_keys=True).encode()
+    if isinstance(before, dict) and _is_mark(before):
+        salt, _, digest = before[_MARK].partition(":")
+        if hmac.compare_digest(digest, _digest(text, salt)):
+            return before
+    salt = secrets.token_hex(8)
+    return {_MARK: f"{salt}:{_digest(text, salt)}"}
+
+
+def _digest(text: bytes, salt: str) -> str:
+    return hashlib.pbkdf2_hmac("sha256", text, salt.encode(), _ROUNDS).hex()
+
+
+def _is_mark(value: JsonValue) -> bool:
+    if not isinstance(value, dict) or set(value) != {_MARK}:
+        return False
+    text = value[_MARK]
+    return isinstance(text, str) and _SALTED_HASH.fullmatch(text) is not None
+
+
+def to_plain(value: object) -> JsonValue:
     """Return a value of a config as JSON; a type that JSON lacks becomes text, which our traits also accept."""
     if isinstance(value, LazyConfigValue):
         steps = value.to_dict()
-        return _plain(steps["update"]) if "update" in steps else {_STEPS: _plain(steps)}
+        return to_plain(steps["update"]) if "update" in steps else {_STEPS: to_plain(steps)}
     if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
+        return {str(key): to_plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
+        return [to_plain(inner) for inner in value]
     if isinstance(value, set | frozenset):
-        return sorted((_plain(inner) for inner in value), key=str)
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+        return sorted((to_plain(inner) for inner in value), key=str)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - the code of an administrator's class may raise anything; the trait refuses it
+        return quoted(value)
 
 
 def _with_steps(value: JsonValue) -> object:

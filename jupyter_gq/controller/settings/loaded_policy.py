@@ -17,20 +17,26 @@ Copied: each look works on a copy, which becomes the policy only once the look h
 import copy
 import hashlib
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Self
 
+from traitlets import TraitError
 from traitlets.config import Config
 
 from jupyter_gq.domain.cluster import Node
+from jupyter_gq.domain.errors import AdminError
 
 from .config import Settings, build_settings
-from .config_file import ConfigFileError, FileIdentity, identify, load_config
+from .config_file import ConfigFileError, ExecutedFiles, Execution, FileIdentity, identify, load_config
 from .config_lines import find_duplicates, find_line
 from .early_execution import EarlyExecution
 from .last_good import LastGood, explain_loss
+from .process_end import forbid_process_end
+from .reading import Abandoned
 from .sections import SECTIONS
+from .start_sections import StartSections
+from .told_errors import check_values, describe_error, describe_refusal
 from .traits import SettingsError
 from .twin_names import describe_twins
 
@@ -47,14 +53,14 @@ class LoadedPolicy:
         self,
         path: Path,
         nodes: Callable[[], Sequence[Node] | None],
-        also: Mapping[str, Collection[str]] | None,
+        sections: StartSections,
         stored: LastGood | None,
     ) -> None:
         """Start without settings; the arguments are those of `PolicyFile`."""
         self._path = path
         self._nodes = nodes
-        self._also = also or {}
-        self._names = {"SchedulerService", *self._also, *(section.__name__ for section in SECTIONS)}
+        self._sections = sections
+        self._names = _list_sections(sections)
         self._loaded: tuple[Path, ...] = (path,)
         self._identities: dict[Path, FileIdentity] = {}
         self._seen: dict[Path, str] = {}
@@ -68,7 +74,7 @@ class LoadedPolicy:
         #: What the last execution set, also in sections that are not of the policy; None if it failed.
         self.config: Config | None = None
         #: The files of the last execution, each with its identity when the execution began.
-        self.executed: dict[Path, FileIdentity] = {}
+        self.executed = ExecutedFiles()
 
     def copy(self) -> Self:
         """Return a copy that another thread may change by a look."""
@@ -103,7 +109,7 @@ class LoadedPolicy:
         if self.last_good is None:
             raise error
         try:
-            self.current = build_settings(self.last_good.to_config(), self._nodes(), self._also)
+            self.current = build_settings(self.last_good.to_config(), self._nodes(), self._sections.names)
         except SettingsError:
             raise error from None  # the machine has changed too: the file is what has to be mended
         self.error = str(error)
@@ -128,7 +134,7 @@ class LoadedPolicy:
 
     def _start_look(self) -> None:
         self._identities = {path: identify(path) for path in self._loaded}
-        self.executed = {}
+        self.executed = ExecutedFiles()
 
     def _execute(self, early: EarlyExecution | None) -> Config:
         """Return what the file sets, from `early` if the file has not changed since; raise `ConfigFileError`."""
@@ -137,7 +143,7 @@ class LoadedPolicy:
             config = early.take()
             if config is not None:
                 return config
-            self.executed = {}
+            self.executed = ExecutedFiles()
         return load_config(self._path, self.executed)
 
     def _load(self, early: EarlyExecution | None = None) -> Settings:
@@ -156,39 +162,52 @@ class LoadedPolicy:
             self._seen = self._changing = self._fingerprints() | executed
         loaded = tuple(self.executed)
         try:
-            found = LastGood.of(config, self._names, loaded)
+            with forbid_process_end():
+                check_values(config, self._names)
+                found = self._find_policy(config, loaded)
+                settings = build_settings(config, self._nodes(), self._sections.names)
+                self._sections.check(config)
+                warnings = _find_warnings(loaded, settings)
+        except (ConfigFileError, Abandoned):
+            raise
+        except SettingsError as error:
+            raise ConfigFileError(f"{self._place(error)}: {error}") from error
+        except (TraitError, AdminError) as error:  # of a class that reads its section at the start
+            raise ConfigFileError(f"{self._path}: {describe_refusal(error)}") from error
         except RecursionError as error:
             raise ConfigFileError(
                 f"{self._path}: a setting has a value that contains itself, or that is nested too deeply. Undo the "
                 "last change of the file."
             ) from error
-        loss = None if self.last_good is None else explain_loss(self.last_good, found)
-        if loss is not None:
-            raise ConfigFileError(loss)
-        try:
-            settings = build_settings(config, self._nodes(), self._also)
-        except SettingsError as error:
-            raise ConfigFileError(f"{_place(loaded, error)}: {error}") from error
-        except Exception as error:  # the administrator's values may be of any type
+        except BaseException as error:  # the administrator's values may be of any type
             log.exception("settings: a value cannot be used")
             raise ConfigFileError(
-                f"{self._path}: a setting has a value that cannot be used ({type(error).__name__}: {error}). Undo the "
+                f"{self._path}: a setting has a value that cannot be used ({describe_error(error)}). Undo the "
                 "last change of the file. The log of the service has the details."
             ) from error
-        self.last_good = found
-        self._warn(loaded, settings)
+        self.last_good, self.warnings = found, warnings
         return settings
 
-    def _warn(self, loaded: Sequence[Path], settings: Settings) -> None:
-        """Store a warning for all that is written twice in these files, and for twin names of queues."""
-        self.warnings = (
-            *(
-                f"{path}, {found}"
-                for path in dict.fromkeys(loaded)
-                for found in find_duplicates(path.read_text(encoding="utf-8", errors="replace"))
-            ),
-            *describe_twins([entry.queue.name for entry in settings.training]),
-        )
+    def _find_policy(self, config: Config, loaded: Sequence[Path]) -> LastGood:
+        """Return the policy of a config that these files made.
+
+        Raises `ConfigFileError` if the files have lost too much of the policy in force.
+        """
+        found = LastGood.of(config, self._names, loaded, self.last_good)
+        loss = None if self.last_good is None else explain_loss(self.last_good, found)
+        if loss is None and self.last_good is not None and self.last_good.sections and not any(config.values()):
+            loss = (
+                f"{self._path} sets nothing any more. If the file was cut off, write it again. If all settings shall "
+                "have their defaults, add this line: c.SchedulerService.allow_empty = []"
+            )
+        if loss is not None:
+            raise ConfigFileError(loss)
+        return found
+
+    def _place(self, error: SettingsError) -> str:
+        """Return the file and line where the trait of the error is set last; only the first file if none is found."""
+        first = self.executed.first
+        return (first and _find_last(first, error)) or str(self._path)
 
     def _fingerprints(self) -> dict[Path, str]:
         """Return a hash of the content of each watched file; for a file that cannot be read, the error."""
@@ -202,10 +221,48 @@ class LoadedPolicy:
         return found
 
 
-def _place(executed: Sequence[Path], error: SettingsError) -> str:
-    """Return the file and line where the trait of the error is set last; only the first file if no line is found."""
-    for path in reversed(executed):
-        line = find_line(path.read_text(encoding="utf-8", errors="replace"), error.trait, error.path)
-        if line is not None:
-            return f"{path}, line {line}"
-    return str(executed[0])
+def find_policy(config: Config, executed: Collection[Path], sections: StartSections) -> LastGood:
+    """Return the policy of a config that these files made.
+
+    Raises `SettingsError` for settings that are refused whatever devices there are, and the errors of `sections.check`.
+    """
+    names = _list_sections(sections)
+    with forbid_process_end():
+        check_values(config, names)
+        build_settings(config, None, sections.names)
+        sections.check(config)
+        return LastGood.of(config, names, executed)
+
+
+def _list_sections(sections: StartSections) -> frozenset[str]:
+    """Return the names of all our sections of a config."""
+    return frozenset({"SchedulerService", *sections.names, *(section.__name__ for section in SECTIONS)})
+
+
+def _find_warnings(loaded: Sequence[Path], settings: Settings) -> tuple[str, ...]:
+    """Return a warning for all that is written twice in these files, and for twin names of queues."""
+    return (
+        *(
+            f"{path}, {found}"
+            for path in dict.fromkeys(loaded)
+            for found in find_duplicates(path.read_text(encoding="utf-8", errors="replace"))
+        ),
+        *describe_twins([entry.queue.name for entry in settings.training]),
+    )
+
+
+def _find_last(execution: Execution, error: SettingsError) -> str | None:
+    """Return the file and line where one execution set the trait of the error last; None if no line is found.
+
+    What a loaded file sets is set at the line that loads it.
+    """
+    source = execution.path.read_text(encoding="utf-8", errors="replace")
+    line = find_line(source, error.trait, error.path)
+    by_line = sorted(execution.loads, key=lambda load: load.line)  # stable: of one line, in order of execution
+    for load in reversed(by_line):
+        if line is not None and line > load.line:
+            break
+        found = _find_last(load, error)
+        if found is not None:
+            return found
+    return None if line is None else f"{execution.path}, line {line}"

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from jupyter_gq.domain.amount import format_cpus, format_gpus, format_memory
+from jupyter_gq.domain.amount import format_gpus, format_memory
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.queue_tree import path_of
 from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.scheduling.wording import describe_cores
 from jupyter_gq.scheduling.workloads import gang
 
 from .config import Settings
@@ -13,13 +14,19 @@ from .config import Settings
 #: The amounts of a queue: a name, how to read the amount, and how to write it. None = nothing is guaranteed.
 _QUOTAS: tuple[tuple[str, Callable[[Queue], int | None], Callable[[int], str]], ...] = (
     ("quota", lambda queue: queue.quota, lambda milli: f"{format_gpus(milli)} GPU"),
-    ("quota_cpus", lambda queue: queue.cpu_quota, lambda milli: f"{format_cpus(milli)} CPU cores"),
+    ("quota_cpus", lambda queue: queue.cpu_quota, describe_cores),
     ("quota_memory", lambda queue: queue.memory_quota, format_memory),
+)
+#: What a running job takes of each of these quotas, in the unit of the quota.
+_HELD: tuple[Callable[[Workload], int], ...] = (
+    gang.occupied,
+    lambda workload: gang.held_host(workload)[0],
+    lambda workload: gang.held_host(workload)[1],
 )
 #: The limits of a queue, likewise. None = no limit.
 _LIMITS: tuple[tuple[str, Callable[[Queue], int | None], Callable[[int], str]], ...] = (
     ("limit", lambda queue: queue.limit, lambda milli: f"{format_gpus(milli)} GPU"),
-    ("limit_cpus", lambda queue: queue.cpu_limit, lambda milli: f"{format_cpus(milli)} CPU cores"),
+    ("limit_cpus", lambda queue: queue.cpu_limit, describe_cores),
     ("limit_memory", lambda queue: queue.memory_limit, format_memory),
 )
 
@@ -53,14 +60,20 @@ def find_work_over_quota(
     """
     holding = [workload for workload in workloads if workload.holds]
     jobs = [workload for workload in holding if workload.kind is Kind.TRAINING]
-    old, new = excess_by_job(jobs, before), excess_by_job(jobs, after)
+    old, new = _excess_by_job(jobs, before), _excess_by_job(jobs, after)
     queues = {entry.queue.name for entry in after.training}
     for job in jobs:
         name = f"{job.owner}'s job {job.name or job.id} in {job.queue}"
         if job.queue not in queues:
             yield f"{name}: the queue is removed"
-        elif new[job.id] > old.get(job.id, 0):
-            yield f"{name}: {format_gpus(new[job.id])} GPU above the quota of the queue"
+            continue
+        more = [
+            write(then)
+            for (_, _, write), was, then in zip(_QUOTAS, old[job.id], new[job.id], strict=True)
+            if then > was
+        ]
+        if more:
+            yield f"{name}: {', '.join(more)} above the quota of the queue"
     for user in sorted({workload.owner for workload in holding if workload.kind is Kind.NOTEBOOK}):
         used = sum(each.milli for each in holding if each.kind is Kind.NOTEBOOK and each.owner == user)
         was, will = (each.fixed_quota(user, groups.get(user, frozenset())) for each in (before, after))
@@ -68,19 +81,22 @@ def find_work_over_quota(
             yield f"{user}'s servers: {format_gpus(used - will)} GPU above the fixed quota of {format_gpus(will)}"
 
 
-def excess_by_job(jobs: list[Workload], settings: Settings) -> dict[str, int]:
-    """Return, by job id, the milli-GPU of each running job above the quota of its queue or of any queue above that.
+def _excess_by_job(jobs: list[Workload], settings: Settings) -> dict[str, list[int]]:
+    """Return, by job id, what each running job has above each of `_QUOTAS` of its queue or of any queue above that.
 
     The part above a quota is attributed to the newest jobs.
     """
     queues = {entry.queue.name: entry.queue for entry in settings.training}
-    over = {job.id: 0 for job in jobs}
+    over = {job.id: [0] * len(_QUOTAS) for job in jobs}
     for queue in queues.values():
         inside = [job for job in jobs if queue in path_of(job.queue, queues)]
-        left = sum(map(gang.occupied, inside)) - queue.quota
-        for job in sorted(inside, key=lambda job: (job.started_at or 0.0, job.id), reverse=True):
-            over[job.id] = max(over[job.id], min(gang.occupied(job), max(0, left)))
-            left -= gang.occupied(job)
+        inside.sort(key=lambda job: (job.started_at or 0.0, job.id), reverse=True)
+        for which, ((_, read, _), held) in enumerate(zip(_QUOTAS, _HELD, strict=True)):
+            quota = read(queue)
+            left = 0 if quota is None else sum(map(held, inside)) - quota
+            for job in inside:
+                over[job.id][which] = max(over[job.id][which], min(held(job), max(0, left)))
+                left -= held(job)
     return over
 
 

@@ -6,10 +6,8 @@ from typing import Final
 
 from jupyter_gq.domain.json_types import JsonMapping, JsonValue
 
-from .sections import SECTIONS
+from .sections import can_be_shown
 
-#: The sections whose values are shown. Values of other sections, such as options of a backend, may be secret.
-_SHOWN: Final = frozenset(section.__name__ for section in SECTIONS)
 _MOST_LINES: Final = 200
 _LONGEST_VALUE: Final = 200
 _NOT_SET: Final = "not set"
@@ -31,7 +29,7 @@ def describe_changes(before: JsonMapping, after: JsonMapping) -> list[str]:
 
 
 def _describe_section(section: str, before: JsonMapping, after: JsonMapping) -> Iterator[str]:
-    if section not in _SHOWN:
+    if not can_be_shown(section):
         yield from (f"c.{section}.{name}: changed" for name in _differing(before, after))
         return
     old, new = dict(_flatten(before)), dict(_flatten(after))

@@ -15,7 +15,7 @@ See docs/decisions/0104-abandon-the-reading-of-a-file-that-hangs.md.
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -31,6 +31,7 @@ from .last_good import LastGood
 from .loaded_policy import LoadedPolicy
 from .queue_access import find_access_changes
 from .reading import Reading
+from .start_sections import NO_SECTIONS, StartSections
 
 log = logging.getLogger(__name__)
 
@@ -45,16 +46,16 @@ class PolicyFile:
         self,
         path: Path,
         nodes: Callable[[], Sequence[Node] | None],
-        also: Mapping[str, Collection[str]] | None = None,
+        sections: StartSections = NO_SECTIONS,
         stored: LastGood | None = None,
         early: EarlyExecution | None = None,
     ) -> None:
         """Load the file, or restore `stored`, the last good policy of an earlier service, if the file cannot be used.
 
         `nodes` returns the present nodes, against whose devices quotas and pools are checked; None if they are not
-        known, and nothing is checked against them. `also` names the traits of further sections that belong to the
-        service; other names in them are refused. `early` may have begun to execute the file. Raises `ConfigFileError`
-        if neither the file nor `stored` can be used.
+        known, and nothing is checked against them. `sections` are those that the service reads at its start only.
+        `early` may have begun to execute the file. Raises `ConfigFileError` if neither the file nor `stored` can be
+        used.
         """
         self._path = path.absolute()
         self._threads: list[Reading[bool]] = []
@@ -63,7 +64,8 @@ class PolicyFile:
         #: The check whether the files of that look were replaced; None if none goes on.
         self._check: Reading[bool] | None = None
         self._hang: str | None = None
-        self._policy = LoadedPolicy(self._path, nodes, also, stored)
+        self._lasting_warnings: tuple[str, ...] = ()
+        self._policy = LoadedPolicy(self._path, nodes, sections, stored)
         first = self._policy.copy()
         look = Reading(lambda: first.load_first(early), None if early is None else early.reading)
         if look.wait_in_time():
@@ -80,7 +82,7 @@ class PolicyFile:
         cls,
         path: Path,
         nodes: Callable[[], Sequence[Node] | None],
-        also: Mapping[str, Collection[str]],
+        sections: StartSections,
         stored: LastGood | None,
         early: EarlyExecution | None,
     ) -> Self:
@@ -88,11 +90,20 @@ class PolicyFile:
 
         The arguments and the errors are those of `PolicyFile`.
         """
-        policy = cls(path, nodes, also, stored, early)
+        policy = cls(path, nodes, sections, stored, early)
         if policy.error is not None:
             log.error("settings refused, the service starts with the last good ones: %s", policy.error)
         policy._log_warnings()
         return policy
+
+    def warn_of_missing(self, sentences: Sequence[str]) -> None:
+        """Log these sentences as warnings, and keep them first among `warnings` whatever the file becomes.
+
+        They tell what is not in force until the service starts again.
+        """
+        self._lasting_warnings = tuple(sentences)
+        for warning in self._lasting_warnings:
+            log.warning("settings: %s", warning)
 
     @property
     def current(self) -> Settings:
@@ -106,8 +117,8 @@ class PolicyFile:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences about entries in the settings in force that are probably mistakes."""
-        return self._policy.warnings
+        """Sentences about entries in the settings in force that are probably mistakes, and about what they lack."""
+        return (*self._lasting_warnings, *self._policy.warnings)
 
     @property
     def last_good(self) -> LastGood | None:
@@ -118,6 +129,11 @@ class PolicyFile:
     def config(self) -> Config | None:
         """The settings of the present file, of all its sections; None if it cannot be executed."""
         return self._policy.config
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """A sentence for each file that the present file loads by `load_subconfig` and that does not exist."""
+        return tuple(self._policy.executed.missing)
 
     async def refresh(self) -> bool:
         """Load the file again if it, or a file that it loads, has new content that is the same at two calls in a row.
@@ -133,7 +149,10 @@ class PolicyFile:
 
     async def _follow(self) -> bool:
         """Go on with the look that has not ended, or begin one; return whether something changed."""
-        if self._pending is None or await self._is_replaced(*self._pending):
+        if self._pending is not None and await self._is_replaced(*self._pending):
+            self._pending[0].abandon()
+            await self._look()
+        elif self._pending is None:
             await self._look()
         if self._pending is None:
             return False

@@ -10,6 +10,7 @@ from jupyter_gq.domain.amount import ONE_GPU, MilliGpu, Seconds, format_gpus, pa
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import InvalidAmount
 from jupyter_gq.domain.json_types import JsonMapping
+from jupyter_gq.domain.plain_text import quoted
 from jupyter_gq.domain.queue import BUILD_ROOT, MAX_PRIORITY, Queue
 
 from . import queue_resources
@@ -336,7 +337,8 @@ def _names(name: str, key: str, entry: JsonMapping) -> frozenset[str]:
     value = entry.get(key, ())
     listed = isinstance(value, list | tuple | set | frozenset)
     if not listed or not all(isinstance(item, str) for item in value):
-        fix = f'write ["{key[:-1].replace("manager_", "")}"]'
+        example = value if isinstance(value, str) else key[:-1].replace("manager_", "")
+        fix = f"write [{quoted(example)}]"
         raise SettingsError(TRAIT, value, "it is not a list of names", fix, path=(name, key))
     for item in value:
         check_plain(TRAIT, item, (name, key))

@@ -5,14 +5,16 @@ Rules
 Deadline: a call has `READ_TIMEOUT` seconds. Only the start of the service waits so long; a service that runs waits for
 `MOMENT` seconds, and then looks from time to time whether the call has ended.
 
-Abandoned: Python cannot end a thread. A thread that hangs is left alone. Since the thread is a daemon, the process can
-still end.
+Abandoned: Python cannot end a thread that waits outside Python, and such a thread is left alone. A look that
+computes without end is interrupted once a file that it reads is replaced; code that catches `SystemExit` goes on. Since
+the threads are daemons, the process can still end.
 
 See docs/decisions/0104-abandon-the-reading-of-a-file-that-hangs.md.
 """
 
 import asyncio
 import concurrent.futures
+import ctypes
 import sys
 import threading
 from collections.abc import Callable, Collection
@@ -31,6 +33,10 @@ T = TypeVar("T")
 READ_TIMEOUT = 20.0
 #: Seconds that the loop of the service waits for a file; nothing is decided meanwhile.
 MOMENT = 3.0
+
+
+class Abandoned(SystemExit):
+    """The end of a call whose result nobody waits for any more."""
 
 
 class Reading(Generic[T]):
@@ -75,6 +81,16 @@ class Reading(Generic[T]):
     def result(self) -> T:
         """Return what the call returned, or raise what it raised; only for a call that has ended."""
         return self._outcome.result()
+
+    def abandon(self) -> None:
+        """Raise `Abandoned` in the thread of the call; do nothing if the call has ended.
+
+        Returns at once. The call sees the exception at its next step of Python code: a call that waits outside Python
+        sees it late or never. Code that catches `SystemExit` goes on.
+        """
+        thread = self._thread.ident
+        if thread is not None and not self.has_ended():
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Abandoned))
 
     def find_line(self, files: Collection[Path]) -> str:
         """Return the innermost line of these files that the call is executing, such as "a.py, line 3"; "" if none."""

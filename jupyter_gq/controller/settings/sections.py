@@ -205,6 +205,13 @@ class TrainingQueues(Configurable):
         database keeps for one user. Equal files are kept once, and until the last job with them is deleted.
         Default: 1024.""",
     ).tag(config=True)
+    max_user_database_mib = Number(
+        4096,
+        unit="MiB",
+        help="""Most MiB of the database that the jobs of one user may take with their outputs, and on Kubernetes with
+        their cells and logs, also jobs that have ended. A user above the limit can send no new job; jobs that wait or
+        run go on. 0 = no limit. Default: 4096.""",
+    ).tag(config=True)
     max_log_mib = Number(
         64,
         minimum=1,
@@ -481,3 +488,8 @@ SECTIONS: tuple[type[Configurable], ...] = (
     Placement,
     AuditLog,
 )
+
+
+def can_be_shown(section: str) -> bool:
+    """Return whether values of a section can be shown; options of a backend, for instance, may be secret."""
+    return any(section == each.__name__ for each in SECTIONS)

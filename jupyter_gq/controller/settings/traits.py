@@ -6,6 +6,7 @@ from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
 from traitlets import Dict, TraitType
+from traitlets.config import Config, Configurable
 
 from jupyter_gq.domain.amount import MilliGpu, parse_request
 from jupyter_gq.domain.errors import AdminError, InvalidAmount
@@ -41,6 +42,19 @@ class SettingsError(AdminError):
         super().__init__(f"c.{trait}{keys} = {quoted(value)}: {problem}. {fix[:1].upper()}{fix[1:]}{end}")
         #: `trait` is such as "FixedQuota.groups"; `path` holds the keys inside its dict, for the search of the line.
         self.trait, self.value, self.problem, self.fix, self.path = trait, value, problem, fix, path
+
+
+def withdraw_config(configurable: Configurable) -> None:
+    """Set each trait that the config of a configurable names to its default, and empty the config.
+
+    Only sections of the classes of the configurable count. A value that the code has set for such a trait since is lost
+    as well.
+    """
+    sections = (configurable.config.get(section, {}) for section in configurable.section_names())
+    names = {name for section in sections for name in section}
+    configurable.config = Config()
+    for name in sorted(names.intersection(configurable.trait_names(config=True))):
+        setattr(configurable, name, configurable.trait_defaults(name))
 
 
 def trait_path(obj: object, trait: TraitType[G, S]) -> str:

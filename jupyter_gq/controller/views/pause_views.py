@@ -24,17 +24,29 @@ def pause_view(record: Record, phase: JobPhase, *, suspendable: bool | None) -> 
     """
     if phase not in {"starting", "running", "pausing", "paused"} or not record.workload.run:
         return None
+    if phase == "pausing":
+        suspendable = _is_being_suspended(record)
     way = _way_of(record, phase, suspendable is True)
     saved_at = record.workload.checkpointed_at
-    if way != "suspended" and phase == "running" and suspendable is None:
+    if way != "suspended" and phase in {"running", "pausing"} and suspendable is None:
         return PauseView(way=way, sentence=f"{_NOT_KNOWN_YET} {_describe_new_run(phase, saved_at)}")
     return PauseView(way=way, sentence=_describe(way, phase, saved_at))
 
 
+def _is_being_suspended(record: Record) -> bool | None:
+    """Return whether the GPU memory of a pausing job is moved to host memory; None if it is not known to have any.
+
+    The intent alone is no promise: an attempt for a job without GPU memory fails.
+    """
+    suspension = record.detail.suspension
+    if suspension is None:
+        return False
+    return None if suspension.memory is None else suspension.memory != 0
+
+
 def _way_of(record: Record, phase: JobPhase, suspendable: bool) -> PauseWay:
     """Return how a job is, was or would be paused."""
-    is_being_suspended = phase == "pausing" and record.detail.suspension is not None
-    if has_suspended_run(record) or is_being_suspended or (phase == "running" and suspendable):
+    if has_suspended_run(record) or (phase in {"running", "pausing"} and suspendable):
         return "suspended"
     return "restart" if record.workload.checkpointed_at is None else "checkpoint"
 

@@ -25,6 +25,8 @@ from .share_levels import describe_missing_limit, level_of
 from .workload_views import ViewContext
 
 Shown = TypeVar("Shown")
+#: Most cells of a job that an event carries.
+MOST_CELLS = 200
 #: States of a notebook whose server may run.
 _HAS_SHARE = frozenset({State.STARTING, State.RUNNING, State.SUSPENDED, State.RESUMING})
 
@@ -78,9 +80,16 @@ class Presenter:
         return view
 
     def describe(self, record: Record) -> JsonObject:
-        """Return the view of the record's job or notebook as JSON, for an event."""
-        is_job = record.workload.kind is Kind.TRAINING
-        return (self.job(record) if is_job else self.notebook(record)).model_dump(mode="json")
+        """Return the view of the record's job or notebook as JSON, for an event.
+
+        The cells of a job with more than `MOST_CELLS` are left out, as in lists of jobs.
+        See docs/decisions/0321-leave-the-cells-of-large-jobs-out-of-events.md.
+        """
+        if record.workload.kind is not Kind.TRAINING:
+            return self.notebook(record).model_dump(mode="json")
+        detail = record.detail
+        is_small = len(detail.targets) + len(detail.prefix) + len(detail.left_out_cells or ()) <= MOST_CELLS
+        return (self.job(record) if is_small else self.job_summary(record)).model_dump(mode="json")
 
     def show_each(self, records: Iterable[Record], show: Callable[[Record], Shown]) -> list[Shown]:
         """Return the view of each record, made by `show`; a record whose view fails is set aside and left out."""
@@ -152,7 +161,7 @@ class Presenter:
             devices=devices,
             idle=context.settings.policy.idle,
             return_within=_promised_return(context, record),
-            is_borrower=context.lent.is_borrower(workload),
+            lenders=len(context.lent.find_lenders(workload)),
             suspendable=_would_be_suspended(context, record),
             over_quota=self._over_quota.get(workload.id, record.detail.over_quota),
             usage=use,

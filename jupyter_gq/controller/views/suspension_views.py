@@ -17,8 +17,6 @@ COMES_BACK: Final = (
     "A cell waits, so the share comes back before all other work, within about {seconds} s: the work that borrowed it "
     "saves its state and makes room."
 )
-#: What the owner of a job on lent devices is told.
-LENT: Final = "The share is lent by an idle notebook, so the job may be paused at any moment."
 
 #: An admitted ticket still waits, since its server may start only when the backend expects it.
 _PHASES: Mapping[State, NotebookPhase] = {
@@ -33,6 +31,14 @@ _PHASES: Mapping[State, NotebookPhase] = {
     State.FAILED: "stopped",
     State.CANCELLED: "stopped",
 }
+
+
+def describe_lent(lenders: int) -> str:
+    """Return what the owner of a job is told whose devices so many suspended notebooks have lent; "" for 0."""
+    if lenders == 0:
+        return ""
+    who = "The share is lent by an idle notebook" if lenders == 1 else f"Shares are lent by {lenders} idle notebooks"
+    return f"{who}, so the job may be paused at any moment."
 
 
 def notebook_phase(workload: Workload) -> NotebookPhase:

@@ -24,13 +24,14 @@ from jupyter_gq.devices.meter import ShareUse
 from jupyter_gq.domain import workload_detail
 from jupyter_gq.domain.amount import MiB, Seconds, format_cpus, format_gpus, format_memory
 from jupyter_gq.domain.cluster import UNKNOWN_MODEL, Device
+from jupyter_gq.domain.job_names import find_origin
 from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.share_level import ShareLevel
 from jupyter_gq.domain.states import FINAL, State
-from jupyter_gq.domain.workload import Activity, Workload
+from jupyter_gq.domain.workload import Activity, Stop, Workload
 from jupyter_gq.domain.workload_detail import Place
 from jupyter_gq.scheduling.decision import Pending
-from jupyter_gq.scheduling.evict.notices import tell_while_stopping, without_growth
+from jupyter_gq.scheduling.evict.notices import promise_under_limit, tell_while_stopping, without_growth
 from jupyter_gq.scheduling.explain.reasons import explain_hold
 from jupyter_gq.scheduling.policy import IdleRule
 from jupyter_gq.scheduling.wording import describe_duration
@@ -39,7 +40,7 @@ from jupyter_gq.store.protocol import Record
 
 from .gpu_use_views import memory_limit
 from .pause_views import pause_view
-from .suspension_views import LENT, notebook_phase, suspension_sentence, suspension_view
+from .suspension_views import describe_lent, notebook_phase, suspension_sentence, suspension_view
 
 #: Reasons to wait that the sentence of an eviction implies: the job continues as soon as there is room for it.
 _WAITS_FOR_ROOM = {
@@ -100,8 +101,8 @@ class ViewContext:
     disk: MiB | None = None
     #: What is wrong with the running workload; "" = nothing.
     trouble: str = ""
-    #: Whether a job runs on devices that a suspended notebook has lent.
-    is_borrower: bool = False
+    #: Number of suspended notebooks that have lent devices to a job.
+    lenders: int = 0
     #: Whether a job that runs would be suspended if it were paused; None = not known yet.
     suspendable: bool | None = False
     #: The level at which the memory limit of the share is enforced.
@@ -120,6 +121,8 @@ def job_view(record: Record, context: ViewContext) -> JobView:
         **vars(job_summary(record, context)),
         targets=_cell_refs(record.detail.targets),
         prefix=_cell_refs(record.detail.prefix),
+        left_out_cells=None if record.detail.left_out_cells is None else list(record.detail.left_out_cells),
+        carries_variables=record.detail.carries_variables,
     )
 
 
@@ -163,6 +166,7 @@ def job_summary(record: Record, context: ViewContext) -> JobSummary:
         node=place.node if place else None,
         server=detail.server,
         notebook_path=detail.notebook_path,
+        origin=find_origin([c.cell_id for c in detail.targets], [c.cell_id for c in detail.prefix]),
         progress=_progress_view(detail.progress),
         saved_at=workload.checkpointed_at,
         pause=pause_view(record, phase, suspendable=context.suspendable),
@@ -215,11 +219,7 @@ def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
     if workload.state in FINAL:
         return told or _final_sentence(workload)
     if workload.stop is not None:
-        # A sentence that was told before the hold would promise that the job continues by itself.
-        told = tell_while_stopping(workload.stop.sentence)
-        if phase == "pausing" and workload.hold is not None:
-            told = PAUSING_AND_HELD
-        return _append_trouble(told, context.trouble)
+        return _append_trouble(_tell_stop(workload, workload.stop, phase, context), context.trouble)
     place = _share_phrase(workload, record.detail.place, context)
     if phase == "starting":
         return _append_trouble(f"Starting on {place}{_tasks_phrase(workload)}.", context.trouble)
@@ -229,8 +229,19 @@ def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
         changed = without_growth(changed, workload.queue)
     runs = f"Running on {place}." if changed else f"Running on {place}{_tasks_phrase(workload)}."
     unused = "" if context.unused is None else context.unused.sentence
-    running = [runs, changed, LENT if context.is_borrower else "", context.trouble, unused]
+    running = [runs, changed, describe_lent(context.lenders), context.trouble, unused]
     return " ".join(filter(None, running))
+
+
+def _tell_stop(workload: Workload, stop: Stop, phase: JobPhase, context: ViewContext) -> str:
+    """Return why a job stops, and whether it continues by itself."""
+    # A sentence that was told before the hold would promise that the job continues by itself.
+    if phase == "pausing" and workload.hold is not None:
+        return PAUSING_AND_HELD
+    told = tell_while_stopping(stop.sentence)
+    if phase == "pausing" and stop.reason is EvictReason.QUOTA_LOWERED and not context.has_lost_queue:
+        return promise_under_limit(told)  # the limit may have been raised since the decision
+    return told
 
 
 def _reasons_of_pause(detail: workload_detail.WorkloadDetail, pending: Pending | None) -> list[str]:

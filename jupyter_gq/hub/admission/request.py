@@ -15,10 +15,13 @@ from dataclasses import dataclass
 from jupyter_gq.domain.amount import MilliGpu, format_gpus, parse_request
 from jupyter_gq.domain.errors import UserError
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.plain_text import quoted
 
 #: The key of the share in `user_options`.
 GPUS = "gpus"
 _WRAPPER = frozenset({"user_options", "display_name"})
+#: Most unknown keys that a refusal names.
+_MOST_NAMED = 2
 
 
 class BadOptions(UserError):
@@ -71,7 +74,9 @@ def read_request(user_options: object, *, also_known: Collection[str] | None = (
         unknown = sorted(str(key) for key in options.keys() - {GPUS} - set(also_known))
         if unknown:
             known = ", ".join(sorted({GPUS, *also_known}))
-            raise BadOptions(f"Unknown option {', '.join(map(repr, unknown))}; known here: {known}.")
+            more = f" and {len(unknown) - _MOST_NAMED} more" if len(unknown) > _MOST_NAMED else ""
+            names = ", ".join(map(quoted, unknown[:_MOST_NAMED]))
+            raise BadOptions(f"Unknown option {names}{more}; known here: {known}.")
     return ShareRequest(milli=parse_request(_single(options.get(GPUS, "0"))))
 
 

@@ -10,8 +10,10 @@ Rules
 - Observed pods: a server with a share runs in the namespace that the service watches, with the labels and annotations
   that the service asked for, and on the node that the service chose.
 - Counted devices: no container of a server's pod has a device that is not of its share.
+- No privileged server, with a share or without: it could use every GPU of its node.
 
 See docs/decisions/0066-refuse-pods-that-the-service-would-not-see.md.
+See docs/decisions/0320-refuse-privileged-servers-without-a-share-too.md.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -34,7 +36,7 @@ def find_unsupported_settings(settings: Mapping[str, JsonValue], namespace: str)
 
     `settings` are values by trait. `namespace` is the one that the service watches; "" = not known.
     """
-    found = [*_check_settings(settings, namespace, "c.KubeSpawner."), *_check_privilege(settings)]
+    found = [*_check_settings(settings, namespace, "c.KubeSpawner.")]
     for override in _find_overrides(settings.get("profile_list")):
         found.extend(_check_settings(override, namespace, f"{_OVERRIDE} of a profile: "))
     return list(dict.fromkeys(found))
@@ -58,9 +60,10 @@ def _check_settings(settings: Mapping[str, JsonValue], namespace: str, where: st
     for name in (*POD_FIELDS, *_SPELT):
         if pod.get(name):
             yield f"{where}extra_pod_config sets {name}: {POD_FIELDS[_SPELT.get(name, name)]}. Remove that field."
+    yield from _check_privilege(settings, where)
 
 
-def _check_privilege(settings: Mapping[str, JsonValue]) -> Iterator[str]:
+def _check_privilege(settings: Mapping[str, JsonValue], where: str) -> Iterator[str]:
     container = settings.get("extra_container_config")
     raw = container if isinstance(container, Mapping) else {}
     contexts = {
@@ -71,7 +74,7 @@ def _check_privilege(settings: Mapping[str, JsonValue]) -> Iterator[str]:
     for name, context in contexts.items():
         if isinstance(context, Mapping) and context.get("privileged"):
             yield (
-                f"c.KubeSpawner.{name} makes servers privileged. A privileged server can use every GPU of its node, "
+                f"{where}{name} makes servers privileged. A privileged server can use every GPU of its node, "
                 "whoever the GPU belongs to. Remove that setting."
             )
 
@@ -130,11 +133,8 @@ def _check_marks(pod: JsonMapping, additions: PodAdditions, notebook: str) -> It
                 yield f"the {kind} {name}, by which the GPU service knows the pod, was removed or changed"
     if additions.node and not is_pinned(spec, additions.node):
         yield f"the pod may run elsewhere than on the node {additions.node}, which the GPU service chose"
-    found = next((each for each in spec.get("containers") or () if each.get("name") == notebook), None)
-    if found is None:
+    if all(each.get("name") != notebook for each in spec.get("containers") or ()):
         yield f"the pod has no container {notebook}"
-    elif (found.get("securityContext") or {}).get("privileged"):
-        yield "the server is privileged, and could use every GPU of its node"
 
 
 def _check_devices(
@@ -144,4 +144,6 @@ def _check_devices(
     is_told = bool(additions.environment.get(VISIBLE))
     if is_told and any(VISIBLE not in {each.get("name") for each in server.get("env") or ()} for server in found):
         yield f"the container {notebook} does not say in {VISIBLE} which devices it sees, so its image would"
+    if any((each.get("securityContext") or {}).get("privileged") for each in found):
+        yield "the server is privileged, and could use every GPU of its node"
     yield from find_uncounted_devices(spec, share_only, notebook, additions)

@@ -33,7 +33,7 @@ from jupyter_gq.client.kernel import make_carry_call
 from jupyter_gq.client.models import Carried
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.domain.plain_text import quoted
-from jupyter_gq.lab.bundle import SETUP, Origin, Step, is_python, read_cells
+from jupyter_gq.lab.bundle import SETUP, Runtime, Step, is_python, read_cells
 from jupyter_gq.lab.clock import monotonic
 from jupyter_gq.lab.jupyter_parts import Kernels
 from jupyter_gq.lab.names import find_free_names, find_makers, find_optional_names
@@ -138,7 +138,7 @@ class Captures:
             self._forget(capture)
 
     async def take(
-        self, service: FileService, request: CaptureRequest, steps: Sequence[Step], origin: Origin
+        self, service: FileService, request: CaptureRequest, steps: Sequence[Step], runtime: Runtime
     ) -> Captured:
         """Pickle and check the variables that the targets need; return their names, sizes and reasons.
 
@@ -146,7 +146,7 @@ class Captures:
         """
         if why := explain_invalid_names(request.more_variables):
             raise RefusedRequest("invalid_request", f"{why[0].upper()}{why[1:]}.", field="more_variables")
-        kernel_id = await self._await_idle_kernel(request, origin)
+        kernel_id = await self._await_idle_kernel(request, runtime)
         store = await ask_for_limits(service)
         if store is None:
             raise _refuse("The scheduler service takes no variables along.")
@@ -157,7 +157,7 @@ class Captures:
         )
         try:
             staying = dict.fromkeys(request.left_out_variables, _LEFT_OUT)
-            capture.report.update(await self._save_and_check(capture, wanted, staying, origin, limit))
+            capture.report.update(await self._save_and_check(capture, wanted, staying, runtime, limit))
         except BaseException:
             shutil.rmtree(capture.folder, ignore_errors=True)
             raise
@@ -204,14 +204,14 @@ class Captures:
         capture = self._kept.get(request.capture or "")
         return list(capture.sources) if capture is not None else []
 
-    async def _await_idle_kernel(self, request: CaptureRequest, origin: Origin) -> str:
+    async def _await_idle_kernel(self, request: CaptureRequest, runtime: Runtime) -> str:
         """Return the id of the kernel with the variables, once its last cell has ended.
 
         Raises `RefusedRequest` if the kernel cannot be asked, or is still busy after a moment.
         """
-        if not is_python(origin.kernel):
+        if not is_python(runtime.kernel):
             raise _refuse("Only variables of Python kernels can go along. The cells before run in the job instead.")
-        _refuse_image(origin.software)
+        _refuse_image(runtime.software)
         if request.kernel_id is None or request.kernel_id not in self._kernels:
             raise _refuse("No kernel runs for this notebook, so it has no variables yet.")
         deadline = monotonic() + SETTLED
@@ -228,14 +228,14 @@ class Captures:
         return any(state.id == kernel_id and state.busy for state in self._watch.get_activity())
 
     async def _save_and_check(
-        self, capture: Capture, wanted: Wanted, staying: dict[str, str], origin: Origin, limit: int
+        self, capture: Capture, wanted: Wanted, staying: dict[str, str], runtime: Runtime, limit: int
     ) -> JsonObject:
         """Return the report of a capture whose pickles all can be loaded."""
         python = None
         for _ in range(_MOST_ROUNDS):
-            report = await self._save(capture, wanted, staying, origin.cwd, limit)
+            report = await self._save(capture, wanted, staying, runtime.cwd, limit)
             if python is None:
-                python = self._find_python(capture.kernel_id, str(report["executable"]), origin)
+                python = self._find_python(capture.kernel_id, str(report["executable"]), runtime)
             report["packages"] = await asyncio.to_thread(find_versions, report["modules"], report["path"])
             bad = await find_unloadable(python, capture.folder, report)
             if not bad:
@@ -280,18 +280,18 @@ class Captures:
             raise _refuse("The kernel could not pickle its variables. It may lack access to this machine.") from error
         return report
 
-    def _find_python(self, kernel_id: str, executable: str, origin: Origin) -> Python:
+    def _find_python(self, kernel_id: str, executable: str, runtime: Runtime) -> Python:
         """Return the Python with which the job runs, and its environment.
 
         `executable` is the Python of the running kernel. Raises `RefusedRequest` if the job has another kernel, and
         that one's Python is not known.
         """
         variables = self._kernels.get_kernel(kernel_id).kernel_spec.env
-        if origin.software.name:
-            executable, variables = origin.kernel.argv[0], origin.software.variables
+        if runtime.software.name:
+            executable, variables = runtime.kernel.argv[0], runtime.software.variables
             if not Path(executable).name.startswith("python"):
                 raise _refuse(
-                    f"The kernel {quoted(origin.kernel.name)} is not started by Python itself. "
+                    f"The kernel {quoted(runtime.kernel.name)} is not started by Python itself. "
                     "So it is not known whether it can load the variables. The cells before can run instead."
                 )
         own = {name: string.Template(value).safe_substitute(self._environ) for name, value in variables.items()}

@@ -5,6 +5,7 @@ import threading
 from collections import OrderedDict
 
 from jupyter_gq.lab.parsing import compile_quietly, limit_depth
+from jupyter_gq.lab.work_limit import TooMuchWork
 
 from .references import References, find_references
 
@@ -56,5 +57,5 @@ def _read(path: str) -> References | None:
             return find_references(tree)
         except RecursionError:  # few of thousands are so deep, and to measure each takes as long
             return find_references(limit_depth(tree))
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError, TooMuchWork):
         return None

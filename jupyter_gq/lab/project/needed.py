@@ -4,7 +4,8 @@ Rules
 -----
 - Reasons: a file goes along because the code imports it, because the code names its path, or by the user's pattern.
   Imported modules are read in turn; of a package, every module goes along.
-- Never: files that may hold secrets (see `ignored`), links out of the folder, and what is no regular file.
+- Never: links out of the folder, and what is no regular file. Files that may hold secrets (see `secret_files`) go
+  along only if a line with `!` in `.jupyter-gq-ignore` lets them.
 - Ignored: of caches, environments and what `.jupyter-gq-ignore` names, a file goes along only if the code names its
   path. A pattern of the user also finds ignored files, but does not look into ignored folders.
 - Caps: a file above the cap of a file stays, and so does what would exceed the cap of a job. A folder counts as one.
@@ -27,8 +28,9 @@ from jupyter_gq.client.frozen_files import MOST_FILES, explain_unsafe_path
 from jupyter_gq.domain.errors import MachineError
 from jupyter_gq.lab.clock import monotonic
 
-from .ignored import Ignored, is_usable, match_patterns
+from .ignored import Ignored
 from .modules import ReadModules
+from .patterns import Chosen
 from .references import UNKNOWN, Import, References, Variables, find_references
 from .written import find_written
 
@@ -88,6 +90,10 @@ class Needed:
     unmatched: list[str] = field(default_factory=list)
     #: Patterns of the user that cannot be used.
     unusable: list[str] = field(default_factory=list)
+    #: Hidden files and folders that patterns without a dot would name; a folder ends with a slash.
+    hidden: list[str] = field(default_factory=list)
+    #: Files and folders that stay since they may hold secrets.
+    secrets: list[str] = field(default_factory=list)
     #: Whether the search ended early.
     cut_short: bool = False
     #: Why `.jupyter-gq-ignore` is not followed, as a clause; "" if it is, or if there is none.
@@ -259,7 +265,8 @@ class _Search:
             self._expand(here, names[1:])
         for path, is_folder in self._list(here):
             name = path.rpartition("/")[2]
-            if self._ignored.covers(f"{path}/" if is_folder else path):
+            is_noted = not is_folder and self._ignored.is_secret(path)
+            if self._ignored.covers(f"{path}/" if is_folder else path) and not is_noted:
                 continue
             if names[0] == "**" and is_folder and not name.startswith("."):
                 self._expand(path, names)
@@ -275,17 +282,13 @@ class _Search:
 
         Folders that are ignored are not searched. Patterns that name no file or cannot be used are noted.
         """
-        self.found.unusable = [pattern for pattern in patterns if not is_usable(pattern)]
-        patterns = [pattern for pattern in patterns if pattern not in self.found.unusable]
-        wanted = match_patterns(patterns)
-        unmatched = {pattern: match_patterns([pattern]) for pattern in patterns if not pattern.startswith("!")}
+        chosen = Chosen(patterns)
+        self.found.unusable, self.found.hidden = chosen.unusable, chosen.hidden
         if patterns:
-            for path in self._walk(""):
-                for pattern in [pattern for pattern, names in unmatched.items() if names.match_file(path)]:
-                    del unmatched[pattern]
-                if wanted.match_file(path):
+            for path in self._walk("", chosen):
+                if chosen.names(path):
                     self._add_file(path, "pattern", path)
-        self.found.unmatched = list(unmatched)
+        self.found.unmatched = chosen.unmatched
 
     def _add_module(self, imported: Import, package: tuple[str, ...]) -> None:
         """Add the files of a module if it lies in the folder: of a package all modules, else its one file."""
@@ -352,7 +355,9 @@ class _Search:
         if not f"{self._real_path(path)}/".startswith(self._root):
             self._stay(shown, None, _LINK_OUT, path)
             return
-        files = [each for each in self._walk(path) if not self._ignored.covers(each)]
+        every = list(self._walk(path))
+        self.found.secrets += filter(self._ignored.is_secret, every)
+        files = [each for each in every if not self._ignored.covers(each)]
         sizes = [found.st_size for each in files if (found := self._stat(each)) is not None]
         if sum(sizes) > self._caps.file:
             self._stay(shown, None, f"its files have more than {_show(self._caps.file)}", path)
@@ -365,7 +370,7 @@ class _Search:
         if path in self.found.going:
             return
         found = self._stat(path)
-        if found is None or (why == "imported" and self._ignored.covers(path)):
+        if found is None or (why == "imported" and self._ignored.covers(path) and not self._ignored.is_secret(path)):
             return
         reason = self._explain_stay(path, found)
         if reason:
@@ -389,8 +394,10 @@ class _Search:
         real = self._real_path(path)
         if not real.startswith(self._root):
             return _LINK_OUT
-        if self._ignored.is_secret(path) or self._ignored.is_secret(real.removeprefix(self._root)):
-            return "it may hold secrets"
+        secret = next(filter(self._ignored.is_secret, (path, real.removeprefix(self._root))), None)
+        if secret is not None:
+            self.found.secrets.append(secret)
+            return self._ignored.why_secret
         if self._root == "/" and Path(real).parts[:2] in _OF_THE_MACHINE:
             return "it belongs to the machine"
         if unsafe := explain_unsafe_path(path):
@@ -406,14 +413,23 @@ class _Search:
             staying = StayingFile(path=shown, bytes=size, why=why, place=self._folder / place)
             self.found.staying.setdefault(shown, staying)
 
-    def _walk(self, path: str) -> Iterator[str]:
-        """Yield the files below a folder; raise `_Enough` if that takes too long. Links to folders are not followed."""
+    def _walk(self, path: str, chosen: Chosen | None = None) -> Iterator[str]:
+        """Yield the files below a folder; raise `_Enough` if that takes too long. Links to folders are not followed.
+
+        Nor are ignored folders, and those that may hold secrets, which are noted. With `chosen`, hidden folders are
+        searched only if a pattern may name what is in them.
+        """
         waiting = [path]
         while waiting:
             for inside, is_folder in self._list(waiting.pop()):
                 if not is_folder:
                     yield inside
-                elif not self._ignored.covers(f"{inside}/"):
+                elif (self._root, inside) in _OF_THE_MACHINE:
+                    continue
+                elif self._ignored.is_secret(f"{inside}/"):
+                    if chosen is None or chosen.names(f"{inside}/"):
+                        self.found.secrets.append(f"{inside}/")
+                elif not self._ignored.covers(f"{inside}/") and (chosen is None or chosen.may_search(f"{inside}/")):
                     waiting.append(inside)
 
     def _list(self, here: str) -> Iterator[tuple[str, bool]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from jupyter_gq.client.frozen_files import MOST_FILES, MOST_LINKS, explain_unsafe_path
 from jupyter_gq.client.models import FileStore, FrozenFile, Manifest
 from jupyter_gq.client.problems import ServiceError
-from jupyter_gq.domain.plain_text import quoted
+from jupyter_gq.domain.plain_text import quoted, strip_controls
 from jupyter_gq.lab.cells import parse_cell
 from jupyter_gq.lab.effects import find_effects
 from jupyter_gq.lab.outside import explain_missing
@@ -22,8 +22,9 @@ from jupyter_gq.lab.requests import StayingFile as ShownStayingFile
 from .freezing import FileService, freeze, send_parts
 from .ignored import IGNORE_FILE
 from .needed import Caps, Code, Needed, NeededFile, StayingFile, find_needed
+from .patterns import explain_pattern, leads_out, names_hidden
 
-_COMPUTED = "Paths that the code computes are not seen: add a pattern for such files."
+COMPUTED = "Paths that the code computes are not seen: add a pattern for such files."
 _CUT_SHORT = (
     "The search for files took too long and ended early. Name a missing file by its path in the cell, or move the "
     "notebook to a folder with fewer files."
@@ -31,13 +32,17 @@ _CUT_SHORT = (
 _COMES_BACK = "What it writes there comes back as its results"
 _LINKS = "; what it writes through a link changes your file."
 _NO_STORE = "The scheduler service takes no files along."
+EMPTY_FOLDER = "No file goes along, and the job does not reach this folder: it begins in an empty one."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Project:
     """The files of one job."""
 
+    #: Where the files are.
     folder: Path
+    #: Where the job begins, as the user named it; None = in `folder`.
+    named: Path | None
     needed: Needed
     left_out: frozenset[str]
     #: None if the service takes no files.
@@ -47,6 +52,15 @@ class Project:
     is_live: bool
     #: Why the job runs in the notebook's folder if it writes and takes no file along, as a clause; "" = it does not.
     needs_live: str
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether the job reaches the folder `named`, or `folder` if none was named.
+
+        A job with a folder of its own then finds the rest of the reached folder as links; any other job begins in the
+        reached folder itself. If that is not reached, the job begins without it. True if the service takes no files.
+        """
+        return self._is_reached(self.named or self.folder)
 
     @property
     def going(self) -> list[NeededFile]:
@@ -83,7 +97,8 @@ class Project:
             own_folder=self.has_own_folder,
             pattern_notes=[
                 *map(_describe_unusable, self.needed.unusable),
-                *map(_describe_unmatched, self.needed.unmatched),
+                *(_describe_unmatched(pattern, self.folder) for pattern in self.needed.unmatched),
+                *_describe_left(self.needed),
             ],
         )
 
@@ -102,27 +117,35 @@ class Project:
     def _is_reached(self, place: Path) -> bool:
         return self.store is None or _reaches(self.store, place)
 
+    def _has_place(self, place: Path) -> bool:
+        """Return whether the job finds at this path what is there on this machine."""
+        is_elsewhere = self.named is not None and not self.named.is_dir()
+        has_all = self.store is None or "/" in self.store.reached  # all of the machine on which it runs
+        return self._is_reached(place) and not (is_elsewhere and has_all)
+
     def _describe_staying(self, file: StayingFile) -> ShownStayingFile:
-        is_away = ".." in Path(file.path).parts and bool(self.going)
-        reached = self._is_reached(file.place) and not is_away
+        is_outside = ".." in Path(file.path).parts and bool(self.going)
+        is_away = is_outside or (self.named not in {None, self.folder} and not Path(file.path).is_absolute())
+        has_place = self._has_place(file.place)
+        reached = has_place and not is_away
         if reached:
             message = f"stays where it is, because {file.why}; the job reads it there"
-        elif is_away:
+        elif has_place:
             message = f"the job does not find it, because {file.why}: write its full path, or use the live folder"
         else:
             message = f"{file.place} is not reachable from the job, and {file.why}"
-        return ShownStayingFile(path=file.path, bytes=file.bytes, message=message, reached=reached)
+        return ShownStayingFile(path=_show(file.path), bytes=file.bytes, message=message, reached=reached)
 
     def _describe_folder(self) -> list[str]:
         """Return sentences on the folder in which the job runs, and on what was not seen."""
-        has_rest = self._is_reached(self.folder)
         if self.has_own_folder:
-            told = [self._describe_own_folder(has_rest=has_rest), _COMES_BACK + (_LINKS if has_rest else ".")]
-        elif has_rest:
+            told = [self._describe_own_folder(), _COMES_BACK + (_LINKS if self.has_rest else ".")]
+        elif self.has_rest:
             why = f", since {self.needs_live}" if self.needed.writes and not self.is_live else ""
-            told = [f"No file goes along: the job runs in the folder of the notebook, and writes there{why}."]
+            place = self._name_folder("this folder itself")
+            told = [f"No file goes along: the job runs in {place}, and writes there{why}."]
         else:
-            told = ["No file goes along, and the job does not reach this folder: it begins in an empty one."]
+            told = [self._describe_empty_folder()]
         if self.store is None:
             told.append(_NO_STORE)
         if self.needed.ignore_problem:
@@ -130,22 +153,35 @@ class Project:
         if self.needed.cut_short:
             told.append(_CUT_SHORT)
         if not self.is_live:
-            told.append(_COMPUTED)
+            told.append(COMPUTED)
         return told
 
-    def _describe_own_folder(self, *, has_rest: bool) -> str:
+    def _describe_own_folder(self) -> str:
+        place = self._name_folder("this folder")
         if self.going:
-            rest = "the other files of this folder are there as links" if has_rest else "no other file is there"
+            rest = f"the other files of {place} are there as links" if self.has_rest else "no other file is there"
             return f"The job runs in a folder of its own with these files; {rest}."
-        if has_rest:
-            return "The job runs in a folder of its own, where the files of this folder are links."
-        return "No file goes along, and the job does not reach this folder: it begins in an empty one."
+        if self.has_rest:
+            return f"The job runs in a folder of its own, with links to the files of {place}."
+        return self._describe_empty_folder()
+
+    def _describe_empty_folder(self) -> str:
+        return EMPTY_FOLDER.replace("this folder", self._name_folder("this folder"))
+
+    def _name_folder(self, usual: str) -> str:
+        """Return how a sentence names the folder in which the job begins: as `usual`, unless the user named it."""
+        return usual if self.named is None else f"the folder {quoted(str(self.named))}"
 
     def _describe_ignore_problem(self) -> str:
         return (
             f"The file {IGNORE_FILE} cannot be followed: {self.needed.ignore_problem}. Mend or delete it, or use the "
             "live folder: it is not known which files shall stay."
         )
+
+
+def _show(path: str) -> str:
+    """Return a path as a sentence has it: quoted if it has control characters or is not valid text."""
+    return path if path == strip_controls(path) else quoted(path)
 
 
 def _describe_unusable(pattern: str) -> str:
@@ -156,20 +192,49 @@ def _describe_unusable(pattern: str) -> str:
     )
 
 
-def _describe_unmatched(pattern: str) -> str:
-    if pattern.startswith("~") or ".." in pattern.split("/"):
+def _describe_unmatched(pattern: str, folder: Path) -> str:
+    if leads_out(pattern):
         return (
             f"{quoted(pattern)} is outside of the notebook's folder, and only files in this folder go along. Copy the "
             "files there, or name them by their full path in the cell."
         )
-    return f"{quoted(pattern)} matches no file in the notebook's folder; ignored folders are not searched."
+    if why := explain_pattern(pattern, os.path.realpath(folder)):
+        return f"{quoted(pattern)} takes no file along: it {why}."
+    unsearched = "ignored folders" if names_hidden(pattern) else "ignored and hidden folders"
+    return f"{quoted(pattern)} matches no file in the notebook's folder; {unsearched} are not searched."
+
+
+def _describe_left(needed: Needed) -> list[str]:
+    """Return sentences on hidden files and secrets that stay, and on how to take them along all the same."""
+    notes = []
+    hidden = [path for path in needed.hidden if path != IGNORE_FILE]
+    if hidden:
+        first = _show(hidden[0])
+        notes.append(
+            f"Hidden files stay, such as {first}: a pattern with * or ? takes them along only if it names the dot."
+        )
+    if needed.secrets:
+        first = _show(needed.secrets[0])
+        # A line for a folder lets no file go along whose own name is that of a secret.
+        what = "what is in it, but for files with names of secrets," if first.endswith("/") else "it"
+        notes.append(
+            f"What may hold secrets stays, such as {first}: the line !{first} in {IGNORE_FILE} lets the job take "
+            f"{what} along all the same."
+        )
+    return notes
 
 
 async def find_project(
-    service: FileService, request: CellsRequest, sources: Sequence[str], folder: Path, max_file_bytes: int
+    service: FileService,
+    request: CellsRequest,
+    sources: Sequence[str],
+    folder: Path,
+    max_file_bytes: int,
+    named: Path | None = None,
 ) -> Project:
     """Return the files that the Python in `sources` needs and that the user's patterns name; nothing is sent.
 
+    The files are in `folder`. The job begins there or in the folder that is `named`, which may be on another machine.
     If the service keeps no files, as one of an older release, none go along.
     """
     store = await ask_for_limits(service)
@@ -177,15 +242,25 @@ async def find_project(
     needed = Needed()
     if store is not None and not request.live_folder:
         needed = await asyncio.to_thread(_search, folder, sources, request.file_patterns, caps)
+    why_live = "it was named"
+    if named in {None, folder}:
+        why_live = await asyncio.to_thread(_explain_live, folder, sources, store)
     return Project(
         folder=folder,
+        named=named,
         needed=needed,
         left_out=frozenset(request.left_out_files),
         store=store,
         caps=caps,
         is_live=request.live_folder or store is None,
-        needs_live=await asyncio.to_thread(_explain_live, folder, sources, store),
+        needs_live=why_live,
     )
+
+
+def list_gaps(plan: FilesPlan) -> list[str]:
+    """Return a sentence for each file that the job will lack, and those on patterns and on what stays all the same."""
+    lacking = [f"{file.path}: {file.message}." for file in plan.staying if not file.reached]
+    return lacking + plan.pattern_notes
 
 
 def _reaches(store: FileStore, place: Path) -> bool:

@@ -26,7 +26,7 @@ from itertools import pairwise
 from jupyter_gq.lab.call_parts import get_last_name
 from jupyter_gq.lab.cells import parse_cell
 from jupyter_gq.lab.magics import Magic, read_magic
-from jupyter_gq.lab.parsing import list_children
+from jupyter_gq.lab.parsing import list_nodes
 from jupyter_gq.lab.shell_effects import find_command_effects
 
 from .written import Written, find_written
@@ -106,13 +106,12 @@ def find_references(tree: ast.Module, variables: Variables | None = None, writte
     this code and the code around it only write. Raises `RecursionError` if an expression is too deep.
     """
     finder = _Finder(variables or Variables(), find_written([tree]) if written is None else written)
-    ahead: list[ast.AST] = [tree]
+    ahead = [tree]
     while ahead:
-        node = ahead.pop()
-        finder.note(node)
-        ahead += reversed(list_children(node))
-        magic = read_magic(node) if isinstance(node, ast.Call) else None
-        ahead += _list_trees(magic) if magic is not None else []
+        for node in list_nodes(ahead.pop()):
+            finder.note(node)
+            magic = read_magic(node) if isinstance(node, ast.Call) else None
+            ahead += _list_trees(magic) if magic is not None else []
     return finder.found
 
 

@@ -1,6 +1,7 @@
 """Execution of cells in a kernel through nbclient; their outputs go to the recorder instead of into the notebook."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from queue import Empty
@@ -36,6 +37,8 @@ _LIFE_INTERVAL = 1.0
 #: suspended has none.
 _REPLY_LOOKS = 10
 LATE_OUTPUT_LOST = "Output at the end of this cell may be missing here: the kernel did not say that it sent all of it."
+#: Types of messages that add an output.
+_OUTPUTS = frozenset({"stream", "display_data", "execute_result", "error"})
 #: Name of the exception in a reply of IPython that says "error" and has none.
 _NO_ERROR = "NoneType"
 #: Seconds to wait until an idle kernel tells what ran last.
@@ -103,6 +106,9 @@ class CellClient(NotebookClient):
         self._has_all_output = False
         #: How often the kernel was looked at since then, while its reply is still missing.
         self._looks_for_reply = 0
+        #: Id of the request that the kernel executes, and the outputs of the cell of each request so far.
+        self._request = ""
+        self._shown_of: dict[str, CellOutput] = {}
 
     async def run_cell(self, cell: CellToRun) -> int | None:
         """Run one cell to its end; return its execution count, None if the kernel gave none.
@@ -118,7 +124,10 @@ class CellClient(NotebookClient):
         except CellExecutionError as error:
             raise self._make_failure(str(error.ename), str(error.evalue)) from None
         except DeadKernelError:
-            raise (KernelGaveNoReply if self._has_waited_enough() else KernelDied) from None
+            if self._has_waited_enough():
+                raise KernelGaveNoReply from None
+            await self._take_last_words(node, cell.index)
+            raise KernelDied from None
         self._send_captured_outputs()
         return self.execution_count(cell)
 
@@ -175,6 +184,8 @@ class CellClient(NotebookClient):
     async def _take_late_output(self, request: str, cell: NotebookNode, cell_index: int) -> None:
         """Take the messages of a request that are still missing after its reply; show a notice if some do not come.
 
+        The last words of a kernel that has died meanwhile take the place of the notice, if there are any.
+
         A runner that is slower than the kernel may have many of them before it; nbclient has ceased to listen. Only
         the time without a message counts as waiting.
         """
@@ -188,9 +199,30 @@ class CellClient(NotebookClient):
             waited += monotonic() - began
             if msg is not None:
                 self._take_message(msg, request, cell, cell_index)
-            if waited >= LATE_OUTPUT_TIMEOUT or (msg is None and self._kernel.exit_code is not None):
+            is_dead = msg is None and self._kernel.exit_code is not None
+            if is_dead and await self._take_last_words(cell, cell_index):
+                return
+            if waited >= LATE_OUTPUT_TIMEOUT or is_dead:
                 self._show_loss()
                 return
+
+    async def _take_last_words(self, cell: NotebookNode, cell_index: int) -> bool:
+        """Show what a kernel that has died had sent, and what it and its programs had printed besides.
+
+        Returns whether there was something of the latter.
+        """
+        with contextlib.suppress(Empty):
+            while True:
+                msg = await cast(AsyncKernelClient, self.kc).get_iopub_msg(timeout=0)
+                self._take_message(msg, self._request, cell, cell_index)
+        assert self._showing is not None
+        words = self._kernel.last_words.take(self._recorder.longest_secret)
+        for name, text in words:
+            content = self._recorder.hide({"name": name, "text": text})
+            if content is not None:
+                self._recorder.append(self._showing, content, "stream", None)
+        self._changed()
+        return bool(words)
 
     def _show_loss(self) -> None:
         assert self._showing is not None
@@ -199,29 +231,56 @@ class CellClient(NotebookClient):
         self._changed()
 
     def _take_message(self, msg: JsonObject, request: str, cell: NotebookNode, cell_index: int) -> None:
-        """Process a message from iopub if it answers the request; the last one says that there will be no more."""
+        """Process a message from iopub; the last one that answers the request says that there will be no more."""
+        self._kernel.last_words.note_message(msg)
         parent = msg["parent_header"]
-        if isinstance(parent, dict) and parent.get("msg_id") == request:
+        answered = parent.get("msg_id") if isinstance(parent, dict) else None
+        if answered == request:
             try:
                 self.process_message(msg, cell, cell_index)
             except CellExecutionComplete:
                 self._has_all_output = True
+        elif answered in self._shown_of:
+            self._take_output_of_earlier(msg, self._shown_of[answered])
+
+    def _take_output_of_earlier(self, msg: JsonObject, shown: CellOutput) -> None:
+        """Add what a task or thread of an earlier cell prints or displays to the outputs of that cell."""
+        kind = str(msg["msg_type"])
+        content = self._read_content(msg)
+        if content is None:
+            return
+        display_id = content.get("transient", {}).get("display_id")
+        if kind.startswith("comm_"):
+            self.handle_comm_msg([], {**msg, "content": content}, 0)
+        elif display_id and kind == "update_display_data":
+            self._update_display_id(display_id, {**msg, "content": content})
+        elif kind in _OUTPUTS:
+            self._recorder.append(shown, content, kind, display_id)
+            self._changed()
 
     # The following methods override nbclient where it would put outputs into the notebook.
 
     async def _async_poll_output_msg(self, parent_msg_id: str, cell: NotebookNode, cell_index: int) -> None:
+        assert self._showing is not None
+        self._request, self._shown_of[parent_msg_id] = parent_msg_id, self._showing
         while not self._has_all_output:
             msg = await cast(AsyncKernelClient, self.kc).get_iopub_msg(timeout=None)
             self._take_message(msg, parent_msg_id, cell, cell_index)
 
     def process_message(self, msg: JsonObject, cell: NotebookNode, cell_index: int) -> NotebookNode | None:
         """Process a message of the running cell; ignore one whose content is malformed."""
+        content = self._read_content(msg)
+        if content is None:
+            return None
+        return super().process_message({**msg, "msg_type": str(msg["msg_type"]), "content": content}, cell, cell_index)
+
+    def _read_content(self, msg: JsonObject) -> JsonObject | None:
+        """Return the content of a message without the values of secrets; None if it is malformed."""
         content = read_content(str(msg["msg_type"]), msg["content"])
         content = None if content is None else self._recorder.hide(content)
         if content is None:
             log.debug("A malformed message of type %s is ignored.", msg["msg_type"])
-            return None
-        return super().process_message({**msg, "msg_type": str(msg["msg_type"]), "content": content}, cell, cell_index)
+        return content
 
     def output(
         self, outs: list[NotebookNode], msg: JsonObject, display_id: str | None, cell_index: int

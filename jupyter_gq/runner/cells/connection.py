@@ -3,10 +3,12 @@
 import asyncio
 import json
 from queue import Empty
+from typing import cast
 
 import zmq
 import zmq.asyncio
 from jupyter_client.asynchronous.client import AsyncKernelClient
+from jupyter_client.connect import KernelConnectionInfo
 
 from jupyter_gq.domain import bounded_json, output_bounds
 from jupyter_gq.domain.errors import InvalidJson
@@ -46,7 +48,8 @@ def _make_client(kernel: KernelProcess) -> AsyncKernelClient:
     context.setsockopt(zmq.RCVHWM, MESSAGE_LIMIT)
     context.setsockopt(zmq.RECONNECT_IVL, 10)
     client = AsyncKernelClient(context=context)
-    client.load_connection_file(str(kernel.connection_file))
+    # Not from the file: older versions of ipykernel remove it for a moment, to write it again.
+    client.load_connection_info(cast(KernelConnectionInfo, dict(kernel.connection)))
     client.start_channels(stdin=False, hb=False)
     client.allow_stdin = False
     return client

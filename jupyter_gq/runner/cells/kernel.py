@@ -20,15 +20,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from jupyter_gq.client.kernel import prepare
+from jupyter_gq.client.kernel import STARTUP_FILE, prepare
 from jupyter_gq.client.working_folder import find_folder_fault
 from jupyter_gq.devices.control_group import MemoryWatch, find_group_of_run
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
+from jupyter_gq.domain.last_words import VARIABLE
 from jupyter_gq.runner.files.bundle import Bundle
 from jupyter_gq.runner.files.kernelspec import read_spec_variables
 from jupyter_gq.runner.mask import Mask
 from jupyter_gq.runner.problems import KernelError
 
+from .last_words import LastWords
 from .masked_log import open_masked_log
 
 Transport = Literal["ipc", "tcp"]
@@ -57,6 +59,7 @@ class KernelProcess:
     folder: Path
     #: What Linux counts of the memory of this run.
     memory: MemoryWatch = field(default_factory=lambda: MemoryWatch(None))
+    last_words: LastWords = field(default_factory=LastWords)
     _discarded: bool = False
 
     @property
@@ -75,11 +78,6 @@ class KernelProcess:
         if kill is not None:
             return f"was killed because {kill.explain('the job')}"
         return describe_exit(code, by_memory=False if self.memory.is_known else None)
-
-    @property
-    def connection_file(self) -> Path:
-        """The path of the connection file that the kernel reads at its start."""
-        return self.folder / "kernel.json"
 
     @property
     def sockets_exist(self) -> bool:
@@ -106,6 +104,7 @@ class KernelProcess:
         self._discarded = True
         self.signal_tree(signal.SIGKILL)
         self.process.wait()
+        self.last_words.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -137,6 +136,11 @@ def start_kernel(
     environment |= {name: _expand_variables(value) for name, value in _find_spec_variables(bundle).items()}
     environment |= {**extra_env, "JPY_PARENT_PID": str(os.getpid())}
     argv, environment = prepare(_build_command(bundle.argv, file), environment)
+    last_words = LastWords()
+    # Any other kernel would leave the memory and its variable to the programs that its cells start.
+    inherited = () if str(STARTUP_FILE) not in argv or last_words.file is None else (last_words.file,)
+    if inherited:
+        environment[VARIABLE] = str(last_words.file)
     output = None if mask is None else open_masked_log(mask)
     try:
         process = subprocess.Popen(  # noqa: S603 - running the user's own kernelspec is the purpose
@@ -146,10 +150,12 @@ def start_kernel(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
+            pass_fds=inherited,
             start_new_session=True,
             umask=USERS_UMASK,
         )
     except OSError as error:
+        last_words.close()
         shutil.rmtree(folder, ignore_errors=True)
         raise KernelError(
             f"The kernel {bundle.kernel_name!r} could not be started: {argv[0]}: {error.strerror or error}."
@@ -158,7 +164,7 @@ def start_kernel(
         if output is not None:
             os.close(output)
     memory = MemoryWatch(find_group_of_run(in_pod=in_pod))
-    return KernelProcess(process=process, connection=connection, folder=folder, memory=memory)
+    return KernelProcess(process=process, connection=connection, folder=folder, memory=memory, last_words=last_words)
 
 
 def _find_spec_variables(bundle: Bundle) -> dict[str, str]:

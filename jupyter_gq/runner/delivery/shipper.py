@@ -75,18 +75,19 @@ class OutputShipper:
         with self._tolerating_a_full_disk():
             self._run_log.add(output)
 
+    def log_cell(self, name: str) -> None:
+        """Log the heading of a cell that starts; for a disk that refuses it see `log_output`."""
+        with self._tolerating_a_full_disk():
+            self._run_log.begin_cell(name)
+
     def emit(self, pieces: list[JsonObject]) -> None:
-        """Append the pieces to the spool, in order; the spool numbers them. The log gets a heading for each cell.
+        """Append the pieces to the spool, in order; the spool numbers them.
 
         On a full disk the pieces wait in memory, and on one machine they are not sent before `close`. If the disk
         refuses for another reason, `disk_error` is set; after that, pieces are dropped.
         """
         if self._disk_error.done():
             return
-        for piece in pieces:
-            if piece["op"] == "cell" and piece["state"] == "start":
-                with self._tolerating_a_full_disk():
-                    self._run_log.begin_cell(piece["cell"], piece["role"])
         if self.spool is not None:
             with self._tolerating_a_full_disk():
                 self.spool.append(pieces, run=self._job.folder.run, at=now())
@@ -165,7 +166,8 @@ class OutputShipper:
             left = max(0.0, self._deadline - monotonic())
             delivered = await self._uploader.wait_until_delivered(left, refused) or self._uploader.is_unwanted
             if not self._uploader.is_done:
-                log.warning("The service does not have all outputs; they stay in this run's folder.")
+                where = "." if self._job.ephemeral else " yet; it reads them from this run's folder."
+                log.info("The service does not have the last outputs%s", where)
             # A service that accepts the request and never answers must not use up the time for writing the result.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(max(LAST_HEARTBEAT_TIMEOUT, min(ASK_TIMEOUT, self._deadline - monotonic()))):

@@ -18,10 +18,10 @@ class RunLog:
         self._file = file
         self._line_is_open = False
 
-    def begin_cell(self, cell: str, role: str) -> None:
-        """Write the heading of a cell that starts; `role` is "target" or "prefix"."""
+    def begin_cell(self, name: str) -> None:
+        """Write the heading of a cell that starts, with the name by which its owner knows it."""
         self.end_line()
-        self._write(f"--- {'replayed ' if role == 'prefix' else ''}cell {cell}\n")
+        self._write(f"--- {name}\n")
 
     def add(self, output: JsonObject) -> None:
         """Write the text of an output.

@@ -33,6 +33,8 @@ def read_content(kind: str, content: object) -> JsonObject | None:
             return None
         case "status":
             return {"execution_state": str(content.get("execution_state"))}
+        case _ if not isinstance(content.get("transient", {}), dict):
+            return {**content, "transient": {}}  # nbclient looks into that of every message
         case _:
             return content
 

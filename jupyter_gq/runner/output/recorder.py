@@ -92,6 +92,11 @@ class Recorder:
         if display_id:
             self._displays.setdefault(display_id, []).append((to, entry))
 
+    @property
+    def longest_secret(self) -> int:
+        """The most characters of a value that is hidden."""
+        return self._mask.longest
+
     def hide(self, content: JsonObject) -> JsonObject | None:
         """Return the content of a message without the values of secrets; None if it is nested too deeply for that."""
         try:

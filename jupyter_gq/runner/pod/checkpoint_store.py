@@ -27,6 +27,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Protocol
 
 from jupyter_gq.domain.errors import AdminError, MachineError
+from jupyter_gq.domain.plain_text import hide_urls
 from jupyter_gq.runner.processes import protect_memory
 
 URL_VARIABLE = "GQ_CHECKPOINT_URL"
@@ -281,7 +282,7 @@ def main(arguments: list[str], url: str) -> int:
         sys.stderr.write(f"{error}\n")
         return WRONG_ADDRESS
     except Exception as error:  # noqa: BLE001 - each kind of store has its own errors, and their texts may hold secrets
-        sys.stderr.write(f"{type(error).__name__}: {_without_secrets(str(error))}\n")
+        sys.stderr.write(f"{type(error).__name__}: {hide_urls(str(error))}\n")
         return FAILED
     return 0
 
@@ -300,11 +301,6 @@ def _fetch_all(url: str, folder: Path, job: str, task: int) -> None:
             except TransientError:
                 if not tries_left:
                     raise
-
-
-def _without_secrets(text: str) -> str:
-    """Return the text as one line without URLs, at most 300 characters."""
-    return re.sub(r"\w+://\S+", "the address", " ".join(text.split()))[:300]
 
 
 if __name__ == "__main__":

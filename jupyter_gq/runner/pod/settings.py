@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jupyter_gq.client.variables import matches
+from jupyter_gq.domain.plain_text import quoted
 from jupyter_gq.runner.problems import RunError
 from jupyter_gq.runner.stopping import DEFAULT_GRACE, GRACE_VARIABLE
 
@@ -106,7 +107,7 @@ def _number(environ: Mapping[str, str], name: str, default: float) -> float:
     try:
         return float(environ.get(name) or default)
     except ValueError as error:
-        raise RunError(f"{name} must be a number, not {environ[name][:40]!r}.") from error
+        raise RunError(f"{name} must be a number, not {quoted(environ[name])}.") from error
 
 
 def _path(environ: Mapping[str, str], name: str) -> Path | None:

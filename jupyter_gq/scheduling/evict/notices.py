@@ -6,6 +6,7 @@ The cycle that decides writes the sentence, which says for whom, with numbers, a
 from collections.abc import Sequence
 from functools import partial
 
+from jupyter_gq.domain.amount import ONE_GPU, HostResource
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.quota.limits import QueueLimit
 from jupyter_gq.scheduling.wording import (
@@ -86,7 +87,8 @@ def _needed(victim: Workload, by: Workload) -> str:
     """
     if _takes_gpus(victim, by):
         return describe_gpus(gang.smallest(by))
-    amounts = [describe_host_amount(which, amount) for which, amount in enumerate(gang.smallest_host(by)) if amount]
+    needed = gang.smallest_host(by)
+    amounts = [describe_host_amount(resource, needed[resource]) for resource in HostResource if needed[resource]]
     return enumerate_names(amounts) if amounts else describe_gpus(gang.smallest(by))
 
 
@@ -128,10 +130,30 @@ def describe_over_limit(victim: Workload, broken: QueueLimit, too_low: QueueLimi
     return f"Paused: {lowered}. Continues by itself when there is room under it."
 
 
-def describe_warning(by: Workload | None, idle_for: float) -> str:
-    """Return the sentence for a notebook that has been idle for `idle_for` seconds, during the countdown."""
+def promise_under_limit(sentence: str) -> str:
+    """Return the sentence about a pause because of a lowered limit, with an end that says when the job continues.
+
+    A sentence that says so already is returned as it is.
+    """
+    if "Continues by itself" in sentence:
+        return sentence
+    return f"{sentence} Continues by itself once the limit is high enough."
+
+
+def describe_warning(by: Workload | None, idle_for: float, *, lends: bool, may_keep: bool) -> str:
+    """Return the sentences for a notebook that has been idle for `idle_for` seconds, during the countdown.
+
+    The first two say what is lost, and what prevents that: a notification has room for both behind the time. `lends`
+    says that the share is lent, and not the server stopped; `may_keep` that the owner may press "Keep it".
+    """
     waiting = "" if by is None else f", and {describe_with_amount(by, gang.smallest(by))} waits for its share"
-    return f"Idle for {describe_duration(idle_for)}{waiting}. Run a cell, or press Keep it, to keep the share."
+    lost = (
+        "Nothing is lost: the GPU is lent until your next cell."
+        if lends
+        else "Your server stops: variables are lost, files are kept."
+    )
+    prevented = "Run a cell or press Keep it to keep it." if may_keep else "Run a cell to keep it."
+    return f"{lost} {prevented} Idle for {describe_duration(idle_for)}{waiting}."
 
 
 def describe_idle_eviction(notebook: Workload, by: Workload | None, idle_for: float) -> str:
@@ -140,7 +162,7 @@ def describe_idle_eviction(notebook: Workload, by: Workload | None, idle_for: fl
     waiting = "" if by is None else f" and {describe_with_amount(by, gang.smallest(by))} waited for its {share}"
     return (
         f"Stopped: your server was idle for {describe_duration(idle_for)}{waiting}. "
-        "Your files are saved; start the server again to get a share."
+        "Your files are saved, and the variables of its kernels are lost."
     )
 
 
@@ -150,9 +172,14 @@ def describe_suspension(notebook: Workload, by: Workload | None, idle_for: float
     `by` is the work that waited for the devices; None if none did. Other work may borrow them first, or later. The
     sentence stays true if a kernel ends meanwhile, whose variables are gone.
     """
-    waiting = "" if by is None else f", and {describe_with_amount(by, gang.smallest(by))} waited for a GPU"
+    waiting = ""
+    if by is not None:
+        needed = gang.smallest(by)
+        waiting = f", and {describe_with_amount(by, needed)} waited for {'a GPU' if needed <= ONE_GPU else 'GPUs'}"
+    held = gang.held(notebook)
+    were = f"{describe_gpus(held)} {'was' if held <= ONE_GPU else 'were'}"
     return (
-        f"Suspended: your {describe_gpus(gang.held(notebook))} was idle for {describe_duration(idle_for)}{waiting}. "
+        f"Suspended: your {were} idle for {describe_duration(idle_for)}{waiting}. "
         "The next cell that you run brings it back, with the variables of kernels that still run."
     )
 
@@ -163,10 +190,13 @@ def describe_stale_gang(workload: Workload, now: float) -> str:
     for group in gang.groups_of(workload):
         left = sum(task.group == group.name for task in workload.placement)
         if left < group.min_members:
-            tasks = f"its {group.tasks} tasks" + (f" of {group.name}" if group.name else "")
-            text = f"{'has' if left == 1 else 'have'} been left for {describe_duration(now - since)}"
+            number = "tasks" if not left else f"{group.tasks} tasks"
+            which = f"{f'only {left}' if left else 'none'} of its {number}" + (
+                f" of {group.name}" if group.name else ""
+            )
+            text = f"{'have' if left > 1 else 'has'} been left for {describe_duration(now - since)}"
             needs = f"it needs at least {group.min_members} to go on"
-            return f"Paused: only {left} of {tasks} {text}, and {needs}. {_comes_back(workload)}"
+            return f"Paused: {which} {text}, and {needs}. {_comes_back(workload)}"
     return f"Paused: it had lost tasks. {_comes_back(workload)}"
 
 
@@ -184,12 +214,12 @@ def _runs_on(replica: Replica) -> str:
 
 
 def _grows_back(replica: Replica) -> str:
-    device = "a GPU is" if gang.smallest(replica) <= 1000 else f"{describe_gpus(gang.smallest(replica))} are"
+    device = "a GPU is" if gang.smallest(replica) <= ONE_GPU else f"{describe_gpus(gang.smallest(replica))} are"
     return f"{_GROWS} when {device} free."
 
 
 def _comes_back(victim: Workload) -> str:
     if not gang.smallest(victim):
         return "Continues by itself when there is room for it."
-    device = "a GPU is" if gang.smallest(victim) <= 1000 else f"{describe_gpus(gang.smallest(victim))} are"
+    device = "a GPU is" if gang.smallest(victim) <= ONE_GPU else f"{describe_gpus(gang.smallest(victim))} are"
     return f"Continues by itself when {device} free."

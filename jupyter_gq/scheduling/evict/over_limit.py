@@ -64,9 +64,9 @@ def _exceeded_limit(allocations: Allocations, victim: Workload, *, entitled: boo
 def _is_over_quota_below(broken: QueueLimit, chain: Sequence[Account]) -> bool:
     """Tell whether each queue from the leaf to the one with the exceeded limit is above its quota of the resource."""
     path = tuple(chain[: chain.index(broken.account) + 1])
-    if broken.which is None:
+    if broken.resource is None:
         return all(each.lasting > each.deserved for each in path)
-    return is_above_host_quota(path, broken.which)
+    return is_above_host_quota(path, broken.resource)
 
 
 def _evict(allocations: Allocations, evictions: Evictions, victim: Workload, broken: QueueLimit) -> None:

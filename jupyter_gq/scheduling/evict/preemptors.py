@@ -59,13 +59,16 @@ def name_preemptors(index: ClusterIndex, allocations: Allocations, evictions: Ev
 def record_nominations(
     index: ClusterIndex, allocations: Allocations, reservations: Reservations, evictions: Evictions
 ) -> None:
-    """Mark the places of workloads for which other work stops, and of workloads that move, as to be recorded.
+    """Record the nominated places of workloads for which other work stops, and of workloads that move.
 
-    If a preemptor got no place, the place of the nominee that gets a device of its victim is recorded instead. Later
-    cycles keep these places, also once the victims have stopped: see `state.cycle_state`.
+    Later cycles keep recorded places, also once the victims have stopped: see `state.cycle_state`. If a preemptor got
+    no place, the place of the nominee that gets a device of its victim is recorded instead. The place of a nominee that
+    is not preemptible is recorded if this cycle reclaims work of its queue: the nominee counts in its queue at once, so
+    it may be why that work is reclaimed.
     """
     preemptors = evictions.preemptors() & allocations.nominated.keys()
     preemptors |= _find_heirs(index, allocations, evictions)
+    preemptors |= _find_fixed_nominees(index, allocations, evictions)
     reservations.nominated |= preemptors | (evictions.migrations.keys() & reservations.recorded)
     reservations.recorded |= preemptors
 
@@ -83,6 +86,16 @@ def _find_heirs(index: ClusterIndex, allocations: Allocations, evictions: Evicti
     nominees = _nominees_by_device(allocations)
     heirs = {heir.id for victim in victims if (heir := _senior_nominee(nominees, victim)) is not None}
     return heirs & allocations.pending.keys()
+
+
+def _find_fixed_nominees(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> set[str]:
+    """Return the ids of pending nominees that are not preemptible, in the queues from which work is reclaimed."""
+    reclaimed = EvictReason.RECLAIMED
+    whole = [each for each in evictions.evicted.values() if isinstance(each, Evict) and each.reason is reclaimed]
+    queues = {index.workloads[each.workload].queue for each in whole}
+    queues |= {each.replica.queue for each in evictions.replicas.values() if each.reason is reclaimed}
+    nominees = (allocations.pending[name] for name in allocations.nominated.keys() & allocations.pending.keys())
+    return {each.id for each in nominees if each.queue in queues and not each.preemptible}
 
 
 def served_workloads(index: ClusterIndex, allocations: Allocations) -> set[str]:

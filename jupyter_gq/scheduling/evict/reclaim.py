@@ -34,7 +34,8 @@ Bounded search: see `victim_search`.
 
 See docs/decisions/0071-search-small-sets-of-victims-exactly.md and
 docs/decisions/0172-take-from-lower-priorities-before-queues-within-their-shares.md. For what has not started, see
-docs/decisions/0298-let-work-that-has-not-started-go-first.md.
+docs/decisions/0298-let-work-that-has-not-started-go-first.md and
+docs/decisions/0325-count-what-starts-as-the-first-to-go-in-every-resource.md.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -6,6 +6,9 @@ Order: the victim that was evicted last is asked first.
 
 Free devices: no victim stays if its devices are taken or if it would be above a limit.
 
+Lent shares: a borrower that leaves for a suspended notebook does not stay, also if other work there stops meanwhile.
+Such work may need long for it, and the notebook was promised its share sooner.
+
 Moves: a victim that goes on elsewhere stays if its old place is free, for instance beside its preemptor, because what
 goes for its new place made room there (see `resettle`).
 
@@ -54,8 +57,9 @@ def reprieve_victims(
 ) -> None:
     """Take back the evictions and migrations of this cycle that no workload needs, those decided last first.
 
-    Decided suspensions, stale gangs, drains and migrations of single replicas are never taken back. An elastic workload
-    that stays may want replicas again. Preemptors that fit at once without their reprieved victims are admitted.
+    Decided suspensions, stale gangs, drains, migrations of single replicas and borrowers that leave for a suspended
+    notebook are never taken back. An elastic workload that stays may want replicas again. Preemptors that fit at once
+    without their reprieved victims are admitted.
     """
     lost = _victims_of_lost(inputs.index, allocations, evictions)
     reprieved = [
@@ -85,7 +89,7 @@ def _reprieve_workloads(
         stays = False
         if isinstance(instruction, Evict) and victim.id in evictions.migrations:
             stays = _cancel_migration(index, allocations, reservations, evictions, instruction)
-        elif _may_stay(instruction):
+        elif _may_stay(index, instruction):
             stays = _take_back(index, allocations, victim, instruction.by)
             if is_lost and not stays:
                 stays = _take_back_from_nominees(inputs, allocations, victim, instruction.by, list(lost.values()))
@@ -109,12 +113,12 @@ def _victims_of_lost(index: ClusterIndex, allocations: Allocations, evictions: E
     found = {
         name: evictions.stopping[name]
         for name, each in evictions.evicted.items()
-        if _may_stay(each)
+        if _may_stay(index, each)
         and each.by is not None
         and (each.by not in served or evictions.lost_its_move(name))
         and name not in evictions.migrations
     }
-    replicas = (each for each in evictions.replicas.values() if _may_replica_stay(each, evictions))
+    replicas = (each for each in evictions.replicas.values() if _may_replica_stay(index, each, evictions))
     return found | {each.replica.id: each.replica for each in replicas if each.by is not None and each.by not in served}
 
 
@@ -128,7 +132,7 @@ def _reprieve_replicas(
     found = []
     for eviction in reversed(list(evictions.replicas.values())):
         replica = eviction.replica
-        if not _may_replica_stay(eviction, evictions):
+        if not _may_replica_stay(inputs.index, eviction, evictions):
             continue
         is_lost = lost.pop(replica.id, None) is not None
         stays = _take_back(inputs.index, allocations, replica, eviction.by)
@@ -140,15 +144,20 @@ def _reprieve_replicas(
     return found
 
 
-def _may_replica_stay(eviction: ReplicaEviction, evictions: Evictions) -> bool:
+def _may_replica_stay(index: ClusterIndex, eviction: ReplicaEviction, evictions: Evictions) -> bool:
     """Tell whether the eviction of a replica may be taken back: it neither moves nor has to go, and the rest stays."""
     needed = eviction.reason is EvictReason.CONSOLIDATED or eviction.reason in _UNCONDITIONAL
+    needed = needed or eviction.by in index.holders.lenders.by_id
     return not needed and eviction.replica.whole.id not in evictions.evicted
 
 
-def _may_stay(instruction: Evict | Suspend) -> bool:
-    """Tell whether the decision may be taken back: False for a suspension, a stale gang or a drained node."""
-    return isinstance(instruction, Evict) and instruction.reason not in _UNCONDITIONAL
+def _may_stay(index: ClusterIndex, instruction: Evict | Suspend) -> bool:
+    """Tell whether the decision may be taken back.
+
+    False for a suspension, a stale gang, a drained node, and a borrower that leaves for a suspended notebook.
+    """
+    is_needed = instruction.by in index.holders.lenders.by_id
+    return isinstance(instruction, Evict) and instruction.reason not in _UNCONDITIONAL and not is_needed
 
 
 def _take_back_from_nominees(

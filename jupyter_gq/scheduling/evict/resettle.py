@@ -11,7 +11,7 @@ Same rights: an evicted workload gets what it could take in the next cycle, by t
 may be the place of work that this cycle placed, which then does not start, or the new place of work that it moved.
 
 Room by itself: evicted work that fits without victims starts again by itself in a later cycle. No other evicted work
-counts on the same room.
+counts on the same room, unless it has the right to that place.
 
 True names: the work at the new place stops for the large job. If a min runtime or its priority protects some of it from
 the large job, nothing stops there in this cycle.
@@ -71,6 +71,7 @@ def resettle_victims(
         while (workload := order.next()) is not None:
             if _fits_by_itself(allocations, workload):
                 restarting.append(workload)
+                victims.add_restarting(replace(workload, placement=allocations.nominated[workload.id]))
                 order.done()
                 continue
             preemptor = _preemptor(inputs, evictions, workload)
@@ -84,14 +85,16 @@ def resettle_victims(
             for victim in found:
                 order.touch(allocations.account(victim))
     for workload in restarting:
-        allocations.withdraw(workload)
+        if workload.id in allocations.nominated:
+            allocations.withdraw(workload)
     return undone
 
 
 def _fits_by_itself(allocations: Allocations, workload: Workload) -> bool:
-    """Nominate evicted work that fits without victims, so that no other evicted work counts on the same room.
+    """Nominate evicted work if it fits without victims; tell whether it was nominated.
 
-    Such work starts again by itself in a later cycle, so the caller withdraws the nomination in the end.
+    Other evicted work gets that room only with a right to it. The nominated work starts again by itself in a later
+    cycle, so the caller withdraws a nomination that is left in the end.
     """
     with allocations.lifting_reservations(workload):
         return may_fit_soon(allocations, workload) and try_nominate(allocations, workload)

@@ -22,9 +22,10 @@ are not needed, as long as other victims may be evicted only because of it.
 See docs/decisions/0073-take-first-from-queues-above-their-shares.md.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
+from jupyter_gq.domain.amount import HostResource
 from jupyter_gq.domain.queue_tree import common_end
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
@@ -97,13 +98,37 @@ class Rights:
             return False
         return True
 
-    def best_order(self, victims: Sequence[Workload]) -> list[Workload]:
-        """Return all victims, sorted: first those that share most queues with the workload, then smaller before larger.
+    def best_orders(self, victims: Sequence[Workload]) -> list[list[Workload]]:
+        """Return the orders in which the eviction of all victims is worth a trial: one to five, the best one first.
 
-        No right is checked. If any order of eviction is allowed, this one is: victims that share queues with the
-        workload only leave more to it, and the last victim of a queue may be of any size.
+        Without limits and quotas of CPU and memory there is one order, and it is allowed if any order is. With them,
+        all orders returned may be refused although another one is allowed. In each order, the victims that share most
+        queues with the workload go first. Ties go from small to large by GPUs; in the further orders, victims to whose
+        GPUs there is a right go first, or last, or the order is from small to large by CPU, or by memory.
         """
-        return sorted(victims, key=lambda victim: (-self._shared(victim), gang.held(victim)))
+        best = sorted(victims, key=lambda victim: (-self._shared(victim), gang.held(victim)))
+        if not self._counts_host():
+            return [best]
+        gives_gpus = {
+            victim.id: are_above_deserved(
+                self._account, self._allocations.account(victim), started=_has_started(victim)
+            )
+            for victim in victims
+        }
+
+        def by(key: Callable[[Workload], int]) -> list[Workload]:
+            return sorted(best, key=lambda victim: (-self._shared(victim), key(victim)))
+
+        orders = [best]
+        for order in (
+            by(lambda victim: not gives_gpus[victim.id]),
+            by(lambda victim: gives_gpus[victim.id]),
+            by(lambda victim: gang.held_host(victim)[HostResource.CPU]),
+            by(lambda victim: gang.held_host(victim)[HostResource.MEMORY]),
+        ):
+            if order not in orders:
+                orders.append(order)
+        return orders
 
     def may_stay(self, victim: Workload, gone: Sequence[Workload]) -> bool:
         """Tell whether the victims `gone` may be evicted without `victim`, whose release has been undone.
@@ -127,7 +152,7 @@ class Rights:
                 return ABOVE
             if milli:
                 return WITHIN
-        if self._counts_host() and may_reclaim_host(self._account, giver, self._host):
+        if self._counts_host() and may_reclaim_host(self._account, giver, self._host, started=started):
             return ABOVE
         return None
 
@@ -148,12 +173,26 @@ class Rights:
         allocations.drop_usage(nominee)
         for victim in gone:
             allocations.restore_usage(victim)
-        lawful = True
-        for victim in self.best_order(gone):
-            lawful = lawful and self.allows(victim)
+        lawful = any([self._is_lawful(order) for order in self.best_orders(gone)])
+        for victim in gone:
             allocations.drop_usage(victim)
         allocations.restore_usage(nominee)
         return lawful
+
+    def _is_lawful(self, order: Sequence[Workload]) -> bool:
+        """Tell whether the victims may be evicted in this order.
+
+        The usage of the victims must be counted, and is counted again at the return.
+        """
+        gone: list[Workload] = []
+        for victim in order:
+            if not self.allows(victim):
+                break
+            self._allocations.drop_usage(victim)
+            gone.append(victim)
+        for victim in gone:
+            self._allocations.restore_usage(victim)
+        return len(gone) == len(order)
 
 
 def _has_started(victim: Workload) -> bool:

@@ -60,7 +60,8 @@ class Limits:
     """The limits of a search in which not every candidate may be evicted."""
 
     rights: Rights
-    #: Candidates that are released before all others, as far as they may be evicted.
+    #: Candidates that are released before all others, as far as they may be evicted. Small sets have no opening: it is
+    #: empty if `everything` is given.
     opening: Sequence[Workload] = ()
     #: Returns all candidates that could go once others have gone, or more than `MOST_CANDIDATES` of them; None: small
     #: sets are not tried.
@@ -205,21 +206,31 @@ def _clear(trial: _Trial, workload: Workload, place: Iterable[Workload]) -> bool
 def _set_by_set(trial: _Trial, workload: Workload, candidates: Sequence[Workload], limits: Limits) -> bool:
     """Try all small sets of candidates until the workload is nominated after the release of one; tell whether it was.
 
-    Among sets of one size, those whose last member in the order given comes first go first. Returns False at once if
-    there are more than `MOST_CANDIDATES` candidates, or if the workload does not fit without all of them.
+    Each set is tried in the orders of `Rights.best_orders` until one is allowed. Among sets of one size, those whose
+    last member in the order given comes first go first. A set is not tried if no
+    set with one member less may be evicted: one of these would have to go before the last member. Returns False at once
+    if there are more than `MOST_CANDIDATES` candidates, or if the workload does not fit without all of them.
     """
     if len(candidates) > MOST_CANDIDATES or not _may_fit_without(trial.allocations, workload, candidates):
         return False
     allocations = trial.allocations
     pool = allocations.account(workload).queue.pool
     lacks = gang.smallest(workload) - allocations.ledger.total(pool, View.FUTURE)
+    refused: set[frozenset[str]] = set()
     for chosen in _small_sets(candidates):
-        if sum(gang.held(each) for each in chosen) < lacks:
+        names = frozenset(each.id for each in chosen)
+        is_refused = len(names) > 1 and all(names - {name} in refused for name in names)
+        if not is_refused and sum(gang.held(each) for each in chosen) < lacks:
             continue
-        released = all(trial.release(victim) for victim in limits.rights.best_order(chosen))
-        if released and _may_fit(allocations, workload) and try_nominate(allocations, workload):
-            return True
-        trial.undo()
+        for order in () if is_refused else limits.rights.best_orders(chosen):
+            is_refused = not all(trial.release(victim) for victim in order)
+            if not is_refused and _may_fit(allocations, workload) and try_nominate(allocations, workload):
+                return True
+            trial.undo()
+            if not is_refused:
+                break
+        if is_refused:
+            refused.add(names)
     return False
 
 

@@ -69,6 +69,13 @@ class VictimIndex:
         """Add a workload or replica that has just been admitted or nominated, so that later searches consider it."""
         self._new.setdefault(workload.queue, {})[workload.id] = None
 
+    def add_restarting(self, workload: Workload) -> None:
+        """Add evicted work at the place where it would start again by itself, so that later searches may take it.
+
+        `workload` is given as PENDING with that place.
+        """
+        self._insert(workload)
+
     def search(self, find: Callable[[], Sequence[Workload] | None]) -> Sequence[Workload] | None:
         """Return what `find` returns: victims that are no movers or, if there are none (None), movers as well."""
         found = find()
@@ -146,7 +153,8 @@ class VictimIndex:
             leaf.start += 1
         for index in range(leaf.start, len(leaf.victims)):
             victim = leaf.victims[index]
-            is_asked = self._with_movers or victim.id not in evictions.stopping
+            is_mover = victim.state is not State.PENDING and victim.id in evictions.stopping
+            is_asked = self._with_movers or not is_mover
             if is_asked and is_present(allocations, evictions, victim):
                 yield victim
 

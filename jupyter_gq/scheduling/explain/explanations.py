@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence, Set
 from functools import partial
 from heapq import merge
 
-from jupyter_gq.domain.amount import NO_GPU
+from jupyter_gq.domain.amount import NO_GPU, HostResource
 from jupyter_gq.domain.reasons import Explanation
 from jupyter_gq.domain.workload import TaskPlacement, Workload, devices_of
 from jupyter_gq.scheduling.admit.job_order import user_usage
@@ -182,22 +182,21 @@ class _Explainer:
         return partial(reasons.add_missing_quotas, why, lenders) if lenders else why
 
     def _without_host_quota(
-        self, workload: Workload, blockers: Sequence[Workload], short: Sequence[int]
-    ) -> dict[int, list[str]]:
+        self, workload: Workload, blockers: Sequence[Workload], short: Sequence[HostResource]
+    ) -> dict[HostResource, list[str]]:
         """Return the queues of blockers that have no quota of a short host resource, and so need not give it back.
 
-        The keys are 0 for CPU and 1 for memory. The result is empty for work that is not within the guarantees of its
-        queue.
+        The result is empty for work that is not within the guarantees of its queue.
         """
         account = self._allocations.account
         if not short or not is_guaranteed(account(workload), workload):
             return {}
         givers = {each.queue: account(each) for each in blockers if each.preemptible and each.queue != workload.queue}
         found = {
-            which: sorted(name for name, giver in givers.items() if not names_host_quota(giver, which))
-            for which in short
+            resource: sorted(name for name, giver in givers.items() if not names_host_quota(giver, resource))
+            for resource in short
         }
-        return {which: names for which, names in found.items() if names}
+        return {resource: names for resource, names in found.items() if names}
 
     def _behind_reservations(
         self, workload: Workload, place: tuple[TaskPlacement, ...], numbers: dict[str, int]

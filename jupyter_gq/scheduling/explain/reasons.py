@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from math import ceil
 
-from jupyter_gq.domain.amount import ONE_GPU, Instant, format_gpus
+from jupyter_gq.domain.amount import ONE_GPU, HostResource, Instant, format_gpus
 from jupyter_gq.domain.mentions import mention
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.reasons import Explanation, Grant, PendingReason, Remedy
@@ -44,6 +44,7 @@ from jupyter_gq.scheduling.workloads.replicas import whole_workload
 from .supply import OtherShortage
 
 Numbers = Mapping[str, int]
+_NAMES = {HostResource.CPU: "CPU", HostResource.MEMORY: "memory"}
 
 
 def explain_unknown_queue(queue: str) -> Explanation:
@@ -70,9 +71,10 @@ def explain_backoff(backoff: Backoff) -> Explanation:
 
 
 def explain_hold(owner: str, hold: Hold) -> Explanation:
-    """Explain that a person, perhaps the `owner`, holds the workload, or that it awaits the turn of its group."""
+    """Explain that a person, perhaps the `owner`, holds the workload, or that it awaits a turn of group or machine."""
     if hold.sentence:
-        return Explanation(reason=PendingReason.GROUP_LIMIT, sentence=hold.sentence)
+        reason = PendingReason.GROUP_LIMIT if hold.by else PendingReason.TASK_LIMIT
+        return Explanation(reason=reason, sentence=hold.sentence)
     by = "you" if hold.by == owner else mention(hold.by, hold.by, "a manager of the queue or an administrator")
     since = datetime.fromtimestamp(hold.at, tz=UTC).strftime("%Y-%m-%d %H:%M UTC")
     return Explanation(
@@ -230,19 +232,22 @@ def explain_host_limit(account: Account, used: gang.HostAmounts, workload: Workl
     `used`: what the queue uses of each.
     """
     needed = gang.smallest_host(workload)
-    which = next(i for i, limit in enumerate(account.host_limits) if limit is not None and used[i] + needed[i] > limit)
-    limit = account.host_limits[which] or 0
-    uses, needs = (describe_host_amount(which, amount) for amount in (used[which], needed[which]))
+    resource, limit = next(
+        (each, limit)
+        for each, limit in zip(HostResource, account.host_limits, strict=True)
+        if limit is not None and used[each] + needed[each] > limit
+    )
+    uses, needs = (describe_host_amount(resource, amount) for amount in (used[resource], needed[resource]))
     return Explanation(
         reason=PendingReason.QUEUE_LIMIT,
-        sentence=f"Waiting: {describe_host_limit(account.queue.name, which, limit)}, of which it uses {uses}, "
+        sentence=f"Waiting: {describe_host_limit(account.queue.name, resource, limit)}, of which it uses {uses}, "
         f"and this needs {needs}.",
-        numbers={**numbers, "bound": limit, "bound_used": used[which], "bound_requested": needed[which]},
+        numbers={**numbers, "bound": limit, "bound_used": used[resource], "bound_requested": needed[resource]},
         remedy=Remedy(
             grant=Grant.LIMIT,
             queue=account.queue.name,
-            amount=used[which] + needed[which],
-            resource=("cpu", "memory")[which],
+            amount=used[resource] + needed[resource],
+            resource=resource.name.lower(),
         ),
     )
 
@@ -295,16 +300,18 @@ def explain_no_room(
     )
 
 
-def add_missing_quotas(explain: Callable[[], Explanation], lenders: Mapping[int, Sequence[str]]) -> Explanation:
+def add_missing_quotas(
+    explain: Callable[[], Explanation], lenders: Mapping[HostResource, Sequence[str]]
+) -> Explanation:
     """Return the explanation with a clause about queues that give nothing back, since they have no quota of a resource.
 
-    `lenders`: names of queues by host resource, CPU (0) or memory (1).
+    `lenders`: names of queues by host resource.
     """
     why = explain()
     clauses = [
-        f"{enumerate_names(names)} {'has' if len(names) == 1 else 'have'} no {('CPU', 'memory')[which]} quota, "
+        f"{enumerate_names(names)} {'has' if len(names) == 1 else 'have'} no {_NAMES[resource]} quota, "
         f"so {'its' if len(names) == 1 else 'their'} work is not paused for this."
-        for which, names in lenders.items()
+        for resource, names in lenders.items()
     ]
     return replace(why, sentence=" ".join([why.sentence, *clauses]))
 

@@ -6,7 +6,7 @@ their queue.
 
 from dataclasses import dataclass, replace
 
-from jupyter_gq.domain.amount import NO_MEMORY
+from jupyter_gq.domain.amount import NO_MEMORY, HostResource
 from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.domain.workload import Request, TaskPlacement, Workload
 from jupyter_gq.scheduling.placement import Filter, View, filter_of
@@ -61,8 +61,8 @@ class Room:
     place: tuple[TaskPlacement, ...] | None
     #: Why the requests do not fit although enough devices are idle; None if devices are short.
     shortage: OtherShortage | None
-    #: The host resources of which too little is idle on nodes with enough devices: processors (0), memory (1).
-    short: tuple[int, ...]
+    #: The host resources of which too little is idle on nodes with enough devices.
+    short: tuple[HostResource, ...]
 
 
 class Supply:
@@ -130,8 +130,8 @@ class Supply:
             short = self._find_short(workload) if is_of_host else ()
             return Room(reserved=ledger.total(pool) - idle, place=place, shortage=shortage, short=short)
 
-    def _find_short(self, workload: Workload) -> tuple[int, ...]:
-        """Return the host resources, CPU (0) and memory (1), that are short when counted with the GPUs alone.
+    def _find_short(self, workload: Workload) -> tuple[HostResource, ...]:
+        """Return the host resources that are short when counted with the GPUs alone.
 
         One task group for which a resource is short is enough. The caller knows that enough GPUs are idle.
         """
@@ -139,9 +139,9 @@ class Supply:
         found = set()
         for group in gang.groups_of(workload):
             only_one = (replace(group.request, memory=NO_MEMORY), replace(group.request, cpu_milli=0))
-            for which, request in enumerate(only_one):
+            for resource, request in zip(HostResource, only_one, strict=True):
                 if ledger.slots(pool, request, View.NOW) < group.min_members and (request.cpu_milli or request.memory):
-                    found.add(which)
+                    found.add(resource)
         return tuple(sorted(found))
 
     def _find_other_shortage(self, workload: Workload) -> OtherShortage | None:

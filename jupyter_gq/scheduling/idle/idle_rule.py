@@ -10,6 +10,11 @@ Grace: no notebook is idle before `grace` has passed since its start. A notebook
 Warning: the owner is warned once only `warning` of the time `after` is left. The warning names an absolute time, which
 is at least `warning` from now and not before the notebook has been idle for `after`.
 
+Held: the share is not taken before a time that the owner was told, by a warning or after "Keep it". That holds also if
+the warning was withdrawn, or the notebook used, since then.
+
+See docs/decisions/0395-hold-each-time-that-the-owner-was-told.md.
+
 What happens to idle notebooks is decided in `lending` and `reclaim_idle`.
 """
 
@@ -31,9 +36,14 @@ def idle_since(workload: Workload, rule: IdleRule, now: Instant) -> Instant | No
         return None
     if workload.started_at is None or now < workload.started_at + rule.grace:
         return None
-    if now - activity.sampled_at > rule.fresh:
+    if not is_heard(workload, rule, now):
         return None
     return Instant(max(activity.last_active, workload.started_at))
+
+
+def is_heard(workload: Workload, rule: IdleRule, now: Instant) -> bool:
+    """Tell whether the last report on a notebook is fresh; after a restart of the service, the saved one may be old."""
+    return workload.activity is not None and now - workload.activity.sampled_at <= rule.fresh
 
 
 def may_be_warned(workload: Workload, rule: IdleRule, now: Instant) -> bool:
@@ -54,7 +64,23 @@ def expiry(workload: Workload, rule: IdleRule, now: Instant) -> Instant:
     if activity is not None and activity.expire_at is not None:
         return activity.expire_at
     since = idle_since(workload, rule, now)
-    return Instant(max(now + rule.warning, (now if since is None else since) + rule.after))
+    return Instant(max(now + rule.warning, (now if since is None else since) + rule.after, _promised(workload)))
+
+
+def loss_free_from(workload: Workload, rule: IdleRule, since: Instant) -> Instant:
+    """Return from when the share may be lent without loss; `since` is when its idle time began.
+
+    The time is the one that the owner was told or, without a warning, the end of the idle time `after`.
+    """
+    activity = workload.activity
+    if activity is not None and activity.expire_at is not None:
+        return activity.expire_at
+    return Instant(max(since + rule.after, _promised(workload)))
+
+
+def _promised(workload: Workload) -> float:
+    """Return the time before which a withdrawn warning promised to take nothing; 0 without one."""
+    return (workload.activity.promised_until or 0.0) if workload.activity is not None else 0.0
 
 
 def idle_time(workload: Workload, rule: IdleRule, now: Instant) -> float:

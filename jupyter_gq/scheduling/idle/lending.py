@@ -3,19 +3,21 @@
 Rules
 -----
 1. Lending: an idle, suspendable notebook is suspended for preemptible work that is within its deserved quota and does
-   not fit, before any running work is disturbed. The notebook must have been idle for `IdleRule.after`, and its owner
-   does not keep it. The longest idle goes first, and of equals the largest. A suspended notebook keeps its quota.
+   not fit, before any running work is disturbed. The notebook must have been idle for `IdleRule.after`, its owner does
+   not keep it, and no later time was named to the owner. The longest idle goes first, and of equals the largest. A
+   suspended notebook keeps its quota.
 2. Borrowers: only preemptible training work starts on the share of a suspended notebook, and only if nothing else is
    free.
 3. Return: a suspended notebook gets its devices back as soon as it is used again (`is_wanted_back`), before any other
-   work is served. The borrowers give way: first those that are nominated for its devices, then those of queues above
-   their quota, then those that lose least. A fixed quota is a place, so this holds against all borrowers, and
-   also while the devices are drained or in no pool: a suspended notebook stays there until its end, as a running one.
+   work is served. Nominees for its devices give way first, then running jobs that use what is lent there
+   (`borrowers_on`), then other preemptible jobs. Within each group of running jobs, jobs of queues above their quotas
+   go first, then those that lose least. A fixed quota is a place, so this holds against all borrowers, and also
+   while the devices are drained or in no pool: a suspended notebook stays there until its end, as a running one.
 4. Meanwhile: the place of a notebook is kept for it in each cycle, while it is suspended and while the borrowers stop.
    If work that cannot give way is in its way, borrowers may use the rest of the place until that work has ended.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import partial
 
 from jupyter_gq.domain.reasons import EvictReason
@@ -34,11 +36,11 @@ from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.state.reservations import Reservations
 from jupyter_gq.scheduling.workloads import gang
-from jupyter_gq.scheduling.workloads.borrowers import may_borrow
+from jupyter_gq.scheduling.workloads.borrowers import borrowers_on, may_borrow
 from jupyter_gq.scheduling.workloads.disruption import by_disruption
 from jupyter_gq.scheduling.workloads.seniority import by_seniority
 
-from .idle_rule import expiry, idle_since, idle_time, may_be_warned
+from .idle_rule import idle_since, idle_time, loss_free_from, may_be_warned
 
 
 def is_wanted_back(workload: Workload) -> bool:
@@ -89,12 +91,12 @@ def lend_idle_shares(inputs: CycleInputs, allocations: Allocations, evictions: E
 
 
 def _may_be_suspended(inputs: CycleInputs, notebook: Workload) -> bool:
-    """Tell whether a notebook is suspendable, not kept by its owner, and idle for `after` or past its warned time."""
+    """Tell whether a notebook is suspendable, not kept by its owner, and idle until the time that holds for it."""
     rule, now = inputs.policy.idle, inputs.now
     if not notebook.suspendable or not may_be_warned(notebook, rule, now):
         return False
     since = idle_since(notebook, rule, now)
-    return since is not None and (now >= since + rule.after or expiry(notebook, rule, now) <= now)
+    return since is not None and now >= loss_free_from(notebook, rule, since)
 
 
 def _suspend_for(
@@ -151,10 +153,33 @@ def _evict_borrowers(index: ClusterIndex, allocations: Allocations, evictions: E
 
     False changes nothing.
     """
+    stopping = _stopping_for_others(index, evictions, notebook)
+    staying = staying_on_nodes(index, allocations, evictions, index.nodes_of(notebook.placement))
+    there = _on_devices_of(notebook, staying)
+    borrowing = _borrowing(index, allocations, notebook, [*stopping, *there])
+    borrowers = _in_order(allocations, there, borrowing)
+    ledger, beside = allocations.ledger, [each for each in stopping if may_borrow(each) and each.id not in borrowing]
+    # Work that stops beside the notebook may need long for it, so its place is no room for the notebook. Only work that
+    # may not be evicted is left out: if it needs room of the notebook, the notebook waits for it in any case.
+    for each in beside:
+        ledger.reserve_devices(each, each.placement)
+    done = _release_borrowers(allocations, evictions, notebook, borrowers)
+    for each in beside:
+        ledger.unreserve_devices(each, each.placement)
+    return done or (bool(beside) and _release_borrowers(allocations, evictions, notebook, borrowers))
+
+
+def _release_borrowers(
+    allocations: Allocations, evictions: Evictions, notebook: Workload, borrowers: Sequence[Workload]
+) -> bool:
+    """Resume the notebook, or keep its devices for it, and evict those of the borrowers that are in the way, in order.
+
+    False changes nothing.
+    """
     ledger = allocations.ledger
     mark = ledger.mark()
     gone: list[Workload] = []
-    for borrower in _borrowers(index, allocations, evictions, notebook):
+    for borrower in borrowers:
         if _take_place(allocations, notebook):
             break
         allocations.release(borrower)
@@ -203,11 +228,37 @@ def _nominees(allocations: Allocations, nominees_on: Mapping[str, Sequence[str]]
     return [allocations.nominee(name) for name in allocations.nominated if name in names] if names else []
 
 
-def _borrowers(
-    index: ClusterIndex, allocations: Allocations, evictions: Evictions, notebook: Workload
-) -> list[Workload]:
-    """Return the preemptible training work on the devices of the notebook, in the order in which it gives way."""
-    lent = devices_of(notebook.placement)
-    there = staying_on_nodes(index, allocations, evictions, index.nodes_of(notebook.placement))
-    borrowers = [each for each in there if may_borrow(each) and not lent.isdisjoint(devices_of(each.placement))]
-    return sorted(by_disruption(borrowers), key=lambda each: allocations.account(each).over_quota == 0)
+def _in_order(allocations: Allocations, there: Iterable[Workload], borrowing: Container[str]) -> list[Workload]:
+    """Return the preemptible training work among the users of a notebook's devices, in the order in which it gives way.
+
+    `borrowing` are the ids of those that use what is lent there.
+    """
+
+    def precedence(borrower: Workload) -> tuple[bool, bool]:
+        return borrower.id not in borrowing, allocations.account(borrower).over_quota == 0
+
+    return sorted(by_disruption(each for each in there if may_borrow(each)), key=precedence)
+
+
+def _stopping_for_others(index: ClusterIndex, evictions: Evictions, notebook: Workload) -> list[Workload]:
+    """Return the work on the devices of the notebook that stops, but not for a suspended notebook."""
+    lenders = index.holders.lenders.by_id
+    others = (each for each in evictions.stopping.values() if evictions.preemptor_of(each) not in lenders)
+    return _on_devices_of(notebook, others)
+
+
+def _on_devices_of(notebook: Workload, workloads: Iterable[Workload]) -> list[Workload]:
+    """Return those of the workloads that have a device of the notebook."""
+    devices = devices_of(notebook.placement)
+    return [each for each in workloads if not devices.isdisjoint(devices_of(each.placement))]
+
+
+def _borrowing(
+    index: ClusterIndex, allocations: Allocations, notebook: Workload, users: Sequence[Workload]
+) -> set[str]:
+    """Return the ids of those of the users of its devices that use what the notebook and others have lent there."""
+    accounts = (allocations.account(each) for each in users)
+    above = {each.queue.name for each in accounts if each.used > each.queue.quota}
+    lenders = index.holders.lenders.on_device
+    found = [borrowers_on(each, lenders[each].values(), users, above) for each in devices_of(notebook.placement)]
+    return {each.id for on_device in found for each in on_device}

@@ -9,11 +9,19 @@ Taken in time: at the time that the warning names, the share is taken if work st
 suspended without loss if possible and if that work is preemptible. Otherwise it is evicted, but only for work within
 its quota, and only if the policy allows that servers are stopped.
 
+Told what is lost: a warning says whether the share is lent or the server stopped. If the server is to be stopped after
+all, the owner is warned anew, with the whole time of a warning. A warning of a stop stays if the share can be lent
+after all.
+
 Together: if one workload needs several shares, they are taken together, when the last of the warnings has run out.
 
-Taken back: if the notebook is used again, or if no work waits for its share any more, the warning is taken back.
+Taken back: if the notebook is used again, or if no work waits for its share any more, the warning is taken back. While
+nothing is heard of the notebook, the share is not taken. The warning stays until the time that it names, because a
+service that was restarted hears of the notebook a moment later.
 
-See docs/decisions/0308-let-an-administrator-forbid-that-idle-servers-are-stopped.md.
+See docs/decisions/0308-let-an-administrator-forbid-that-idle-servers-are-stopped.md,
+docs/decisions/0396-warn-anew-if-the-server-is-to-be-stopped.md and
+docs/decisions/0441-keep-a-warning-until-something-is-heard.md.
 """
 
 from collections.abc import Sequence
@@ -38,7 +46,7 @@ from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.state.findings import Findings
 from jupyter_gq.scheduling.workloads import gang
 
-from .idle_rule import expiry, idle_since, idle_time, may_be_warned
+from .idle_rule import expiry, idle_since, idle_time, is_heard, may_be_warned
 
 
 def reclaim_idle_shares(
@@ -46,7 +54,8 @@ def reclaim_idle_shares(
 ) -> None:
     """Warn owners of idle notebooks, take shares whose time has come, and take needless warnings back.
 
-    This is done for work that is still pending after all other steps or, if the policy says always, for no work.
+    The shares go to work that is still pending after all other steps. If `IdleRule.always` is set, shares that no work
+    wants are taken too.
     """
     rule, now = inputs.policy.idle, inputs.now
     staying = staying_notebooks(inputs.index, evictions)
@@ -57,7 +66,7 @@ def reclaim_idle_shares(
         for notebook in idle:
             if notebook.id not in wanted:
                 wanted[notebook.id] = None
-                if expiry(notebook, rule, now) <= now:
+                if expiry(notebook, rule, now) <= now and not _is_misled(notebook, None):
                     allocations.release(notebook)
                     _take(inputs, allocations, evictions, notebook, None)
     _tell(inputs, evictions, wanted)
@@ -99,7 +108,7 @@ def _match(
         wanted.update(dict.fromkeys(taken, workload.id))
         place = allocations.nominated[workload.id]
         waits_for = [n for n in idle if n.id in taken or (n.id in wanted and _overlap(n, place))]
-        if any(expiry(notebook, rule, now) > now for notebook in waits_for):
+        if any(expiry(notebook, rule, now) > now or _is_misled(notebook, workload) for notebook in waits_for):
             findings.awaited_notebooks[workload.id] = tuple(waits_for)
             continue
         for notebook in waits_for:
@@ -143,22 +152,50 @@ def _take(
     """
     idle_for = idle_time(notebook, inputs.policy.idle, inputs.now)
     name = None if by is None else by.id
-    if notebook.suspendable and (by is None or by.preemptible):
+    if _lends(notebook, by):
         suspend(allocations, evictions, notebook, name, notices.describe_suspension(notebook, by, idle_for))
     else:
         evictions.evict(notebook, EvictReason.IDLE, name, notices.describe_idle_eviction(notebook, by, idle_for))
 
 
+def _lends(notebook: Workload, by: Workload | None) -> bool:
+    """Tell whether the share is suspended for `by`, None = for no workload; else the server is stopped."""
+    return notebook.suspendable and (by is None or by.preemptible)
+
+
+def _is_misled(notebook: Workload, by: Workload | None) -> bool:
+    """Tell whether the owner was warned of a loan without loss, while the server is to be stopped for `by`."""
+    return (
+        _is_warned(notebook)
+        and notebook.activity is not None
+        and notebook.activity.told_lent
+        and not _lends(notebook, by)
+    )
+
+
 def _tell(inputs: CycleInputs, evictions: Evictions, wanted: dict[str, str | None]) -> None:
-    """Warn the owners of notebooks in `wanted` that were not warned yet, and take back all other warnings."""
+    """Warn owners of notebooks in `wanted` that were not warned yet or must be told worse; withdraw other warnings."""
     index, rule, now = inputs.index, inputs.policy.idle, inputs.now
     for notebook in sorted(staying_notebooks(index, evictions), key=lambda each: each.id):
         warned = _is_warned(notebook)
-        if warned and notebook.id not in wanted:
+        if warned and notebook.id not in wanted and not _may_still_hold(notebook, rule, now):
             evictions.warnings.append(Unwarn(workload=notebook.id))
-        elif not warned and notebook.id in wanted:
+        elif notebook.id in wanted:
             by = wanted[notebook.id]
             preemptor = None if by is None else index.workloads[by]
-            sentence = notices.describe_warning(preemptor, idle_time(notebook, rule, now))
-            at = expiry(notebook, rule, now)
-            evictions.warnings.append(Warn(workload=notebook.id, expire_at=at, by=by, sentence=sentence))
+            if not warned or _is_misled(notebook, preemptor):
+                at = Instant(max(expiry(notebook, rule, now), now + rule.warning))
+                evictions.warnings.append(_warn(notebook, preemptor, rule, now, at))
+
+
+def _may_still_hold(notebook: Workload, rule: IdleRule, now: Instant) -> bool:
+    """Tell whether a warned notebook, of which nothing is heard now, may turn out to be idle before its time."""
+    return now < expiry(notebook, rule, now) and not is_heard(notebook, rule, now)
+
+
+def _warn(notebook: Workload, by: Workload | None, rule: IdleRule, now: Instant, at: Instant) -> Warn:
+    """Return the warning that the share is taken at the time `at` for `by`; None = for no workload."""
+    lends = _lends(notebook, by)
+    may_keep = notebook.activity is not None and notebook.activity.kept_total < rule.keep_total
+    sentence = notices.describe_warning(by, idle_time(notebook, rule, now), lends=lends, may_keep=may_keep)
+    return Warn(workload=notebook.id, expire_at=at, by=None if by is None else by.id, sentence=sentence, lends=lends)

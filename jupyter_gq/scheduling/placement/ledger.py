@@ -153,10 +153,11 @@ class DeviceLedger:
             return None
         node = self.layout.node_of_set[spot.device_set]
         milli, need = request.milli_per_device, host_request_of(request)
+        firm = 0 if borrows else -1
         if view is View.NOW:
-            self._shift((node, spot.ranks, milli, need, -1, -1, 0, borrows - 1))
+            self._shift((node, spot.ranks, milli, need, -1, -1, 0, firm))
         else:
-            self._shift((node, spot.ranks, milli, need, 0, -1, 1, borrows - 1))
+            self._shift((node, spot.ranks, milli, need, 0, -1, 1, firm))
         devices = self.layout.devices
         ids = tuple(devices[rank].id for rank in spot.ranks)
         return TaskPlacement(node=self.layout.nodes[node].name, devices=ids, group=group)
@@ -271,16 +272,16 @@ class DeviceLedger:
             return UNCOUNTED
         return self.index(pool, request, view, within).slots(request, enough)
 
-    def slots_exactly(self, pool: str, request: Request, view: View = View.NOW) -> int:
-        """Return exactly how many tasks of a request fit; may take a step for each node.
+    def slots_exactly(self, pool: str, request: Request) -> int:
+        """Return exactly how many tasks of a request fit now; may take a step for each node.
 
         In a cluster without nodes, the result is `UNCOUNTED` for a request without devices.
         """
         if request.devices <= 1 and self.layout.nodes and not self.layout.counts_host_resources:
-            return self.slots(pool, request, view)
+            return self.slots(pool, request, View.NOW)
         if not self.layout.nodes:
             return 0 if request.devices else UNCOUNTED
-        return sum(self.slots_on(node.name, pool, request, view) for node in self.layout.nodes)
+        return sum(self.slots_on(node.name, pool, request, View.NOW) for node in self.layout.nodes)
 
     def slots_on(self, node: str, pool: str, request: Request, view: View) -> int:
         """Return exactly how many tasks of a request fit on the node of that name; 0 if the request may not use it."""
@@ -459,16 +460,16 @@ class DeviceLedger:
         """Update the free host resources of a node in both views, and the scopes that contain the node."""
         room, least = self._sums.future_room[node], self._sums.free_room[node]
         least = (min(room[0], least[0]), min(room[1], least[1]), min(room[2], least[2]))
-        for which, new, changes in ((FUTURE, room, later), (NOW, least, now)):
-            rooms = self._rooms[which]
+        for view, new, changes in ((FUTURE, room, later), (NOW, least, now)):
+            rooms = self._rooms[view]
             if rooms[node] != new:
                 self.changes += 1
                 rooms[node] = new
-                self._tell_scopes(self.layout.sets_of_node[node], changes, new, which)
+                self._tell_scopes(self.layout.sets_of_node[node], changes, new, view)
             elif changes:
-                self._tell_scopes(_device_sets(self.layout.set_of_device, changes), changes, new, which)
+                self._tell_scopes(_device_sets(self.layout.set_of_device, changes), changes, new, view)
 
-    def _tell_scopes(self, device_sets: Iterable[int], changes: list[_Change], room: HostResources, which: int) -> None:
+    def _tell_scopes(self, device_sets: Iterable[int], changes: list[_Change], room: HostResources, view: int) -> None:
         """Apply the changed devices and the host resources of their node to all scopes with these device sets."""
         for device_set in device_sets:
             there = self.layout.devices_of_set[device_set]
@@ -477,7 +478,7 @@ class DeviceLedger:
                 mine = changes
                 if allowed is not there or not self.layout.alone[device_set]:
                     mine = [change for change in changes if change[0] in allowed]
-                scope.views[which].update(device_set, room, allowed, mine)
+                scope.views[view].update(device_set, room, allowed, mine)
 
 
 def _held_places(workload: Workload) -> Sequence[TaskPlacement]:

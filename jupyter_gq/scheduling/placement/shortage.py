@@ -8,13 +8,20 @@ Rules
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from jupyter_gq.domain.amount import NO_MEMORY
+from jupyter_gq.domain.amount import NO_MEMORY, HostResource
 from jupyter_gq.domain.cluster import NEVER_SHARED, SHARE_LABEL, Device, Node
 from jupyter_gq.domain.errors import Resource
 from jupyter_gq.domain.workload import Request, TaskGroup, Workload
-from jupyter_gq.scheduling.wording import describe_cores, describe_gpus, describe_memory, enumerate_names
+from jupyter_gq.scheduling.wording import (
+    describe_cores,
+    describe_gpus,
+    describe_host_amount,
+    describe_memory,
+    enumerate_names,
+    name_host_amount,
+)
 from jupyter_gq.scheduling.workloads import gang
 
 from . import DeviceLedger, View
@@ -31,9 +38,9 @@ class Shortage:
     have: str
     #: The remedy, as a sentence for the user.
     fix: str
-    numbers: Mapping[str, int]
+    numbers: Mapping[str, int] = field(default_factory=dict)
     #: Number of devices on another suitable node that would do, for all tasks.
-    devices: int
+    devices: int = 0
     #: The part of the request that is short.
     resource: Resource = Resource.GPU
 
@@ -99,74 +106,63 @@ def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) 
     devices = [[d for d in node.devices if d.pool == pool and d.healthy] for node in nodes]
     largest = max(map(len, devices), default=0)
     there = f"{describe_gpus(step.milli)} on one node" if step.devices else "a node"
-    numbers = {"largest_node": 1000 * largest}
     if step.only_devices:
-        return Shortage(
+        found = Shortage(
             asked="the GPU on which the job was paused, the only one to which its GPU memory can return",
             have=f"that GPU takes no new work{_in_brackets(_why_away(step.only_devices, ledger.layout.nodes))}",
             fix="Ask your administrator, or cancel the job and send it again.",
-            numbers=numbers,
-            devices=step.devices,
         )
-    if step.memory:
-        most: int = max((node.memory for node in nodes if node.memory is not None), default=NO_MEMORY)
-        return Shortage(
-            asked=f"{describe_memory(step.memory)} of memory" + (f" beside {there}" if step.devices else ""),
-            have=f"no such node of the pool {pool} has more than {describe_memory(most)}",
-            fix=_advise(describe_memory(most), most),
-            numbers={**numbers, "most_memory": most},
-            devices=step.devices,
-            resource=Resource.MEMORY,
-        )
-    if step.cpu_milli:
-        most = max((node.cpu_milli for node in nodes if node.cpu_milli is not None), default=0)
-        return Shortage(
-            asked=describe_cores(step.cpu_milli) + (f" beside {there}" if step.devices else ""),
-            have=f"no such node of the pool {pool} has more than {describe_cores(most)}",
-            fix=_advise(describe_cores(most), most),
-            numbers={**numbers, "most_cpu_milli": most},
-            devices=step.devices,
-            resource=Resource.CPU,
-        )
-    if SHARE_LABEL in step.node_labels:
-        return _no_sharing(pool, step, there, numbers, nodes)
-    if step.node_labels:
+    elif step.memory or step.cpu_milli:
+        found = _missing_host(pool, step, nodes, there)
+    elif SHARE_LABEL in step.node_labels:
+        found = _no_sharing(pool, nodes, there)
+    elif step.node_labels:
         wanted = enumerate_names([f"{key}={value}" for key, value in step.node_labels])
-        return Shortage(
+        found = Shortage(
             asked=f"{there} with {wanted}",
             have=f"no node of the pool {pool} that has the rest has that",
             fix="Ask your administrator which labels there are.",
-            numbers=numbers,
-            devices=step.devices,
         )
-    if not step.devices:
-        return Shortage(
-            asked=there,
-            have=f"no node takes new work{_in_brackets(_closed(nodes))}",
-            fix="Ask your administrator.",
-            numbers=numbers,
-            devices=0,
-        )
-    if not largest:
-        of_pool = [node for node in nodes if any(device.pool == pool for device in node.devices)]
-        # Of a node without devices nobody knows the pool; that it is closed may be why it has none.
-        why = _closed(of_pool or (node for node in nodes if not node.devices))
+    elif not step.devices:
+        closed = _in_brackets(_closed(nodes))
+        found = Shortage(asked=there, have=f"no node takes new work{closed}", fix="Ask your administrator.")
+    elif largest and (step.device_memory is not None or step.models):
+        found = _missing_device(pool, step, [d for each in devices for d in each], there)
+    else:
+        found = _missing_number(pool, step, nodes, largest)
+    return replace(found, numbers={**found.numbers, "largest_node": 1000 * largest})
+
+
+def _missing_host(pool: str, step: Request, nodes: list[Node], there: str) -> Shortage:
+    """Return the shortage if no node has the memory, or else the CPU, that `step` asks for."""
+    resource, name = (HostResource.MEMORY, "most_memory") if step.memory else (HostResource.CPU, "most_cpu_milli")
+    amounts = [node.memory if step.memory else node.cpu_milli for node in nodes]
+    most = max((amount for amount in amounts if amount is not None), default=0)
+    return Shortage(
+        asked=name_host_amount(resource, step.memory or step.cpu_milli) + (f" beside {there}" if step.devices else ""),
+        have=f"no such node of the pool {pool} has more than {describe_host_amount(resource, most)}",
+        fix=_advise(describe_host_amount(resource, most), most),
+        numbers={name: most},
+        resource=Resource[resource.name],
+    )
+
+
+def _missing_number(pool: str, step: Request, nodes: list[Node], largest: int) -> Shortage:
+    """Return the shortage if no node has as many GPUs as `step` asks for; the largest one has `largest`."""
+    if largest:
         return Shortage(
             asked=describe_gpus(step.milli),
-            have=f"the pool {pool} has no GPU{_in_brackets(why or _drained(pool, nodes))}",
-            fix="Ask your administrator.",
-            numbers=numbers,
-            devices=step.devices,
+            have=f"no node of the pool {pool} has more than {describe_gpus(1000 * largest)}"
+            + _in_brackets(_drained(pool, nodes)),
+            fix=_advise(str(largest), largest),
         )
-    if step.device_memory is not None or step.models:
-        return _missing_device(pool, step, [d for each in devices for d in each], there, numbers)
+    of_pool = [node for node in nodes if any(device.pool == pool for device in node.devices)]
+    # Of a node without devices nobody knows the pool; that it is closed may be why it has none.
+    why = _closed(of_pool or (node for node in nodes if not node.devices))
     return Shortage(
         asked=describe_gpus(step.milli),
-        have=f"no node of the pool {pool} has more than {describe_gpus(1000 * largest)}"
-        + _in_brackets(_drained(pool, nodes)),
-        fix=_advise(str(largest), largest),
-        numbers=numbers,
-        devices=step.devices,
+        have=f"the pool {pool} has no GPU{_in_brackets(why or _drained(pool, nodes))}",
+        fix="Ask your administrator.",
     )
 
 
@@ -182,14 +178,14 @@ def _advise_tasks(most: int) -> str:
     return "Ask for one task." if most else "Ask for less in each task."
 
 
-def _no_sharing(pool: str, step: Request, there: str, numbers: Mapping[str, int], nodes: list[Node]) -> Shortage:
+def _no_sharing(pool: str, nodes: list[Node], there: str) -> Shortage:
     """Return the shortage if no node can share its devices, with the cause: MIG slices or agents that do not work."""
     have = f"GPUs of the pool {pool} cannot be shared now, because no node of it has a working agent"
     fix = "Ask for whole GPUs, or ask your administrator to look at the agents of the nodes."
     if nodes and all(NEVER_SHARED in node.labels.items() for node in nodes):
         have = f"the devices of the pool {pool} are slices of GPUs (MIG), which are not divided further"
         fix = "Ask for 1, which is one slice."
-    return Shortage(asked=there, have=have, fix=fix, numbers=numbers, devices=step.devices)
+    return Shortage(asked=there, have=have, fix=fix)
 
 
 def _closed(nodes: Iterable[Node]) -> list[str]:
@@ -224,29 +220,23 @@ def _in_brackets(reasons: Sequence[str]) -> str:
     return f" ({enumerate_names(reasons)})" if reasons else ""
 
 
-def _missing_device(
-    pool: str, step: Request, devices: list[Device], there: str, numbers: Mapping[str, int]
-) -> Shortage:
+def _missing_device(pool: str, step: Request, devices: list[Device], there: str) -> Shortage:
     """Return the shortage if the pool has devices, but too few of the model or the memory that `step` asks for."""
     if step.device_memory is not None:
         fitting = [d for d in devices if not step.models or d.model in step.models]
         most = max((d.memory for d in fitting), default=NO_MEMORY)
-        if not most:
-            return Shortage(
-                asked=f"{describe_memory(step.device_memory)} of GPU memory",
-                have=f"the memory of the GPUs of the pool {pool} is not known",
-                fix="Ask for a number of GPUs or a fraction of one.",
-                numbers={**numbers, "most_device_memory": most},
-                devices=step.devices,
-                resource=Resource.GPU_MEMORY,
-            )
+        if most:
+            wanted = "it" if step.devices == 1 else f"{step.devices} such GPUs"
+            have = f"no node of the pool {pool} has {wanted}; the largest GPU has {describe_memory(most)}"
+            fix = _advise(describe_memory(most), most)
+        else:
+            have = f"the memory of the GPUs of the pool {pool} is not known"
+            fix = "Ask for a number of GPUs or a fraction of one."
         return Shortage(
             asked=f"{describe_memory(step.device_memory)} of GPU memory",
-            have=f"no node of the pool {pool} has {'it' if step.devices == 1 else f'{step.devices} such GPUs'}; "
-            f"the largest GPU has {describe_memory(most)}",
-            fix=_advise(describe_memory(most), most),
-            numbers={**numbers, "most_device_memory": most},
-            devices=step.devices,
+            have=have,
+            fix=fix,
+            numbers={"most_device_memory": most},
             resource=Resource.GPU_MEMORY,
         )
     known = sorted({d.model for d in devices})
@@ -254,8 +244,6 @@ def _missing_device(
         asked=f"{there}, of the model {enumerate_names(step.models, 'or')}",
         have=f"no node of the pool {pool} has that; it has {enumerate_names(known)}",
         fix=f"Ask for {enumerate_names(known, 'or')}.",
-        numbers=numbers,
-        devices=step.devices,
         resource=Resource.MODEL,
     )
 

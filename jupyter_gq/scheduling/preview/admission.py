@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from jupyter_gq.domain.amount import NO_GPU, MilliGpu, format_gpus
+from jupyter_gq.domain.amount import NO_GPU, HostResource, MilliGpu, format_gpus
 from jupyter_gq.domain.cluster import NEVER_SHARED, SHARE_LABEL, Node
 from jupyter_gq.domain.errors import NeverFits, QuotaExceeded, Resource
 from jupyter_gq.domain.queue import Queue
@@ -127,13 +127,13 @@ def _check_host_limits(chain: Sequence[Account], workload: Workload) -> None:
     """Raise `NeverFits` if the smallest gang needs more CPU or memory than the limit of a queue in `chain`."""
     needed = gang.smallest_host(workload)
     for account in chain:
-        for which, limit in enumerate(account.host_limits):
-            if limit is not None and needed[which] > limit:
+        for resource, limit in zip(HostResource, account.host_limits, strict=True):
+            if limit is not None and needed[resource] > limit:
                 raise NeverFits(
-                    f"You asked for {describe_host_amount(which, needed[which])}, but "
-                    f"{describe_host_limit(account.queue.name, which, limit)}. "
-                    f"{_advise(describe_host_amount(which, limit), limit)}",
-                    (Resource.CPU, Resource.MEMORY)[which],
+                    f"You asked for {describe_host_amount(resource, needed[resource])}, but "
+                    f"{describe_host_limit(account.queue.name, resource, limit)}. "
+                    f"{_advise(describe_host_amount(resource, limit), limit)}",
+                    Resource[resource.name],
                 )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from jupyter_gq.domain.amount import NO_GPU, MilliGpu, Seconds, format_gpus
+from jupyter_gq.domain.amount import NO_GPU, HostResource, MilliGpu, Seconds
 from jupyter_gq.domain.queue_tree import find_leaves
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Workload
@@ -12,9 +12,9 @@ from jupyter_gq.scheduling.quota.min_runtime import AT_ONCE, MinRuntimes
 from jupyter_gq.scheduling.wording import (
     describe_duration,
     describe_gpus,
-    describe_host_amount,
     enumerate_names,
     is_fixed_quota,
+    name_host_amount,
 )
 from jupyter_gq.scheduling.workloads import gang
 
@@ -85,11 +85,9 @@ def _describe_amount(snapshot: Snapshot, workload: Workload, milli: MilliGpu) ->
     queue = next((each for each in snapshot.queues if each.name == workload.queue), None)
     quotas = (None, None) if queue is None else (queue.cpu_quota, queue.memory_quota)
     held = [gang.held_host(other) for other in snapshot.workloads if other.queue == workload.queue]
-    host = []
-    for which, (quota, needed) in enumerate(zip(quotas, gang.smallest_host(workload), strict=True)):
-        above = 0 if quota is None else needed + sum(used[which] for used in held) - quota
+    parts = [describe_gpus(milli)] if milli else []
+    for resource, quota, needed in zip(HostResource, quotas, gang.smallest_host(workload), strict=True):
+        above = 0 if quota is None else needed + sum(used[resource] for used in held) - quota
         if above > 0:
-            host.append(describe_host_amount(which, min(above, needed)) + (" of memory" if which == 1 else ""))
-    if not host:
-        return format_gpus(milli) if milli else ""
-    return enumerate_names([describe_gpus(milli), *host] if milli else host)
+            parts.append(name_host_amount(resource, min(above, needed)))
+    return enumerate_names(parts) if parts else ""

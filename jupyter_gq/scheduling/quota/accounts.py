@@ -18,6 +18,7 @@ from enum import StrEnum
 from fractions import Fraction
 from operator import attrgetter
 
+from jupyter_gq.domain.amount import HostResource
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import InvalidSnapshot
 from jupyter_gq.domain.queue import Queue
@@ -56,6 +57,7 @@ class Account:
         "host_lasting",
         "host_limits",
         "host_quotas",
+        "host_unstarted",
         "host_used",
         "known",
         "lasting",
@@ -91,6 +93,8 @@ class Account:
         self.unstarted_usage = 0
         #: The part of `unstarted_usage` that is not preemptible.
         self.fixed_unstarted_usage = 0
+        #: CPU and memory of the preemptible work in `unstarted_usage`.
+        self.host_unstarted = NO_HOST
         #: What the subtree holds and wants, as far as the limits below this queue allow.
         self.demand = 0
         self.fair_share = 0
@@ -123,6 +127,15 @@ class Account:
             return sum(child.revocable for child in self.children)
         return max(0, min(self.unstarted_usage - self.fixed_unstarted_usage, self.lasting - self.deserved))
 
+    def revocable_host(self, resource: HostResource) -> int:
+        """Return how much of the host resource `revocable` work is to use, in the unit of `host_lasting`."""
+        unstarted, quota = self.host_unstarted[resource], self.host_quotas[resource]
+        if not unstarted:
+            return 0
+        if self.children:
+            return sum(child.revocable_host(resource) for child in self.children)
+        return unstarted if quota is None else max(0, min(unstarted, self.host_lasting[resource] - quota))
+
     @property
     def over_quota(self) -> int:
         """The part of `lasting` that is above the quota; 0 if there is none."""
@@ -138,7 +151,7 @@ class BlockingLimit:
 
 
 #: What a cycle changes of each account.
-_Sums = tuple[int, int, int, int, int, int, int, HostAmounts, HostAmounts]
+_Sums = tuple[int, int, int, int, int, int, int, HostAmounts, HostAmounts, HostAmounts]
 Sums = list[tuple[Account, _Sums]]
 _sums: Callable[[Account], _Sums] = attrgetter(
     "used",
@@ -150,6 +163,7 @@ _sums: Callable[[Account], _Sums] = attrgetter(
     "fixed_unstarted_usage",
     "host_used",
     "host_lasting",
+    "host_unstarted",
 )
 
 
@@ -234,7 +248,7 @@ class Accounts:
             if _sums(account) != sums:
                 account.used, account.lasting, account.fixed_used, account.fixed_lasting = sums[:4]
                 account.nominated_usage, account.unstarted_usage, account.fixed_unstarted_usage = sums[4:7]
-                account.host_used, account.host_lasting = sums[7:]
+                account.host_used, account.host_lasting, account.host_unstarted = sums[7:]
 
 
 def add_usage(
@@ -267,17 +281,19 @@ def add_nominated_usage(account: Account, milli: int, *, fixed: bool, host: Host
     The accounts from the leaf to the root are updated.
     """
     add_usage(account, milli, fixed=fixed, now=False, host=host)
-    add_unstarted_usage(account, milli, fixed=fixed)
+    add_unstarted_usage(account, milli, fixed=fixed, host=host)
     for each in account.chain:
         each.nominated_usage += milli
 
 
-def add_unstarted_usage(account: Account, milli: int, *, fixed: bool) -> None:
-    """Count in `unstarted_usage`, from the leaf to the root, what counts in `lasting` already (negative: remove it)."""
+def add_unstarted_usage(account: Account, milli: int, *, fixed: bool, host: HostAmounts = NO_HOST) -> None:
+    """Count as unstarted, from the leaf to the root, what counts in `lasting` already (negative: remove it)."""
     for each in account.chain:
         each.unstarted_usage += milli
         if fixed:
             each.fixed_unstarted_usage += milli
+        elif host is not NO_HOST:
+            each.host_unstarted = _plus(each.host_unstarted, host)
 
 
 def first_exceeded_limit(

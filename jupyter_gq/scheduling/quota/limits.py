@@ -6,9 +6,9 @@ A limit is exceeded if its queue will be above it once everything that was told 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jupyter_gq.domain.amount import NO_GPU
+from jupyter_gq.domain.amount import NO_GPU, HostResource
 from jupyter_gq.domain.workload import Workload
-from jupyter_gq.scheduling.wording import describe_gpus, describe_host_amount
+from jupyter_gq.scheduling.wording import describe_gpus, name_host_amount
 from jupyter_gq.scheduling.workloads import gang
 
 from .accounts import UNSAID, Account
@@ -19,32 +19,32 @@ class QueueLimit:
     """A limit of a queue that has one for this resource."""
 
     account: Account
-    #: The limited resource: CPU (0) or memory (1) of nodes; None = GPUs.
-    which: int | None
+    #: The limited host resource; None = GPUs.
+    resource: HostResource | None
 
     def concerns(self, unit: Workload) -> bool:
         """Tell whether the workload or replica holds some of the limited resource."""
-        return bool(gang.held(unit) if self.which is None else gang.held_host(unit)[self.which])
+        return bool(gang.held(unit) if self.resource is None else gang.held_host(unit)[self.resource])
 
     def admits(self, unit: Workload) -> bool:
         """Tell whether the least that the workload or replica needs is within the limit, if nothing else is used."""
-        if self.which is None:
+        if self.resource is None:
             return gang.smallest(unit) <= (self.account.queue.limit or NO_GPU)
-        return gang.smallest_host(unit)[self.which] <= (self.account.host_limits[self.which] or 0)
+        return gang.smallest_host(unit)[self.resource] <= (self.account.host_limits[self.resource] or 0)
 
     @property
     def is_exceeded(self) -> bool:
         """Whether the queue will use more than the limit."""
-        if self.which is None:
+        if self.resource is None:
             return self.account.lasting > (self.account.queue.limit or NO_GPU)
-        return self.account.host_lasting[self.which] > (self.account.host_limits[self.which] or 0)
+        return self.account.host_lasting[self.resource] > (self.account.host_limits[self.resource] or 0)
 
     @property
     def amount(self) -> str:
         """The limit in words, such as "2 GPUs", "8 CPU cores" or "512 GiB of memory"."""
-        if self.which is None:
+        if self.resource is None:
             return describe_gpus(self.account.queue.limit or NO_GPU)
-        return describe_host_amount(self.which, self.account.host_limits[self.which] or 0) + " of memory" * self.which
+        return name_host_amount(self.resource, self.account.host_limits[self.resource] or 0)
 
 
 def exceeded_limits(account: Account) -> Iterator[QueueLimit]:
@@ -63,11 +63,11 @@ def first_limit_below(account: Account, unit: Workload) -> QueueLimit | None:
 def _limits_of(account: Account) -> Iterator[QueueLimit]:
     """Yield the limits of this one queue."""
     if account.queue.limit is not None:
-        yield QueueLimit(account=account, which=None)
+        yield QueueLimit(account=account, resource=None)
     if account.host_limits != UNSAID:
-        for which, limit in enumerate(account.host_limits):
-            if limit is not None:
-                yield QueueLimit(account=account, which=which)
+        for resource in HostResource:
+            if account.host_limits[resource] is not None:
+                yield QueueLimit(account=account, resource=resource)
 
 
 def exceeded_limits_above(account: Account, unit: Workload) -> Iterator[QueueLimit]:

@@ -6,6 +6,7 @@ The rules are those of `evict.reclaim`: comparison, guarantee, fairness, and the
 from collections.abc import Sequence
 from fractions import Fraction
 
+from jupyter_gq.domain.amount import HostResource
 from jupyter_gq.domain.queue_tree import part_paths
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.workloads import gang
@@ -36,12 +37,12 @@ def is_within_quota(account: Account, workload: Workload) -> bool:
 
 def _is_within_host_quotas(path: tuple[Account, ...], needed: HostAmounts) -> bool:
     said = [
-        (each, which, need)
+        (each, resource)
         for each in path
-        for which, need in enumerate(needed)
-        if need and each.host_quotas[which] is not None
+        for resource in HostResource
+        if needed[resource] and each.host_quotas[resource] is not None
     ]
-    return bool(said) and all(_within(each, which, need) for each, which, need in said)
+    return bool(said) and all(_within(each, resource, needed[resource]) for each, resource in said)
 
 
 def may_reclaim(
@@ -86,47 +87,51 @@ def are_above_fair_share(taker: Account, giver: Account, *, started: bool) -> bo
     return all(_using(each, started) > each.fair_share for each in givers)
 
 
-def may_reclaim_host(taker: Account, giver: Account, needed: HostAmounts) -> bool:
+def may_reclaim_host(taker: Account, giver: Account, needed: HostAmounts, *, started: bool = True) -> bool:
     """Tell whether the leaf `taker` may reclaim from the leaf `giver` because it needs CPU or memory.
 
-    For one needed resource, the taker's queues stay within their quotas and the giver's are above theirs.
+    For one needed resource, the taker's queues stay within their quotas and the giver's are above theirs. `started` is
+    as in `may_reclaim`.
     """
     takers, givers = part_paths(taker.chain, giver.chain)
     if not takers or not givers:
         return False
     return any(
-        need and all(_within(each, which, need) for each in takers) and is_above_host_quota(givers, which)
-        for which, need in enumerate(needed)
+        needed[resource]
+        and all(_within(each, resource, needed[resource]) for each in takers)
+        and is_above_host_quota(givers, resource, started=started)
+        for resource in HostResource
     )
 
 
 def stays_within_host_quotas(taker: Account, giver: Account, needed: HostAmounts) -> bool:
     """Tell whether no queue of the taker, up to where the two paths part, exceeds a quota of CPU or memory it needs."""
     takers, _ = part_paths(taker.chain, giver.chain)
-    return all(_within(each, which, need) for each in takers for which, need in enumerate(needed) if need)
+    return all(
+        _within(each, resource, needed[resource]) for each in takers for resource in HostResource if needed[resource]
+    )
 
 
-def _within(account: Account, which: int, more: int) -> bool:
-    """Tell whether a queue stays within its quota of CPU (`which` 0) or memory (1) with `more`.
+def _within(account: Account, resource: HostResource, more: int) -> bool:
+    """Tell whether a queue stays within its quota of a host resource with `more`; True without such a quota."""
+    quota = account.host_quotas[resource]
+    return quota is None or account.host_lasting[resource] + more <= quota
 
-    Returns True without such a quota.
+
+def names_host_quota(account: Account, resource: HostResource) -> bool:
+    """Tell whether a queue from the leaf to the root has a quota of the host resource."""
+    return any(each.host_quotas[resource] is not None for each in account.chain)
+
+
+def is_above_host_quota(path: Sequence[Account], resource: HostResource, *, started: bool = False) -> bool:
+    """Tell whether each queue of the path with a quota of the host resource is above it.
+
+    False if no queue of the path has such a quota. With `started`, revocable work does not count.
     """
-    quota = account.host_quotas[which]
-    return quota is None or account.host_lasting[which] + more <= quota
-
-
-def names_host_quota(account: Account, which: int) -> bool:
-    """Tell whether a queue from the leaf to the root has a quota of CPU (`which` 0) or memory (1)."""
-    return any(each.host_quotas[which] is not None for each in account.chain)
-
-
-def is_above_host_quota(path: Sequence[Account], which: int) -> bool:
-    """Tell whether each queue of the path with a quota of CPU (`which` 0) or memory (1) is above it.
-
-    False if no queue of the path has such a quota.
-    """
-    said = [each for each in path if each.host_quotas[which] is not None]
-    return bool(said) and not any(_within(each, which, 0) for each in said)
+    said = [each for each in path if each.host_quotas[resource] is not None]
+    return bool(said) and all(
+        not _within(each, resource, -each.revocable_host(resource) if started else 0) for each in said
+    )
 
 
 def _is_further(giver: Account, left: int, taker: Account, milli: int, margin: Fraction) -> bool:

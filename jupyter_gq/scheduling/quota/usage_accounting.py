@@ -38,12 +38,13 @@ class UsageAccounting:
         add_usage(account, sign * gang.held(unit), fixed=not unit.preemptible, now=now, later=later, host=host)
 
     def add_admitted(self, unit: Workload, sign: int = 1, *, now: bool = True) -> None:
-        """Add what a unit holds that this cycle admits: as `add_held` does, and as work that has not started.
+        """Add the holdings of a unit that this cycle admits, as `add_held` does, and count them as not started.
 
-        A `sign` of -1 removes it.
+        A `sign` of -1 removes both.
         """
         self.add_held(unit, sign, now=now)
-        add_unstarted_usage(self._accounts.of(unit.queue), sign * gang.held(unit), fixed=not unit.preemptible)
+        account, host = self._accounts.of(unit.queue), self._host_of(unit, unit.placement, sign)
+        add_unstarted_usage(account, sign * gang.held(unit), fixed=not unit.preemptible, host=host)
 
     def add_nominated(self, unit: Workload, place: Sequence[TaskPlacement], sign: int = 1) -> None:
         """Add what a unit will hold at the place for which it is nominated to `lasting` and `nominated_usage`.

@@ -102,6 +102,11 @@ class Evictions:
         stops = (*self.evicted.values(), *self.replicas.values(), *earlier)
         return {each.by for each in stops if each.by is not None} | set(self._moved_for.values())
 
+    def preemptor_of(self, workload: Workload) -> str | None:
+        """Return the id of the workload for which a stopping workload or replica was told to stop; None if for none."""
+        told = self.evicted.get(workload.id) or self.replicas.get(workload.id) or workload.stop
+        return None if told is None else told.by
+
     def evict_replica(self, eviction: ReplicaEviction) -> None:
         """Record that a released replica is told to stop while the rest of its workload goes on."""
         replica = eviction.replica

@@ -3,6 +3,7 @@ import { Notification } from '@jupyterlab/apputils';
 
 import { listGpuChoices } from '../amounts';
 import { hashSource } from '../bundle/hash';
+import { proposeFromRuns } from '../bundle/prefix';
 import { again } from '../plugins/again';
 import { repeatJob } from '../send/again';
 import type { IOpening } from '../send/opening';
@@ -10,8 +11,8 @@ import { proposeValues } from '../send/values';
 import type { Targets } from '../send/targets';
 import type { ISender } from '../tokens';
 import { CommandIDs, commandOfAgain } from '../tokens';
-import type { JobView, Me } from '../wire';
-import { aJob, aMe, aPool, aQueue } from './builders';
+import type { JobView, Me, RanCell } from '../wire';
+import { aJob, aMe, aPool, aQueue, aRun } from './builders';
 import { FakeApp, FakeTraining } from './fakes';
 import { FakePanel, FakeTracker } from './notebooks';
 import { clearScreen, perform } from './screen';
@@ -25,11 +26,40 @@ const target = (cell: string, source = SOURCE): JobView['targets'][number] => ({
 });
 
 describe('the dialog of a job that is sent again', () => {
-  function open(given: Partial<JobView>, me: Me = aMe()): IOpening {
+  function open(given: Partial<JobView>, me: Me = aMe(), ran: readonly RanCell[] = []): IOpening {
     const job = aJob({ targets: [target('a')], ...given });
-    const proposed = proposeValues({ gpus: '0.5', cpus: '3' }, me, 'digits.ipynb', 'digits');
-    return repeatJob(job, TRANS).open([{ id: 'a', source: SOURCE }], proposed, me);
+    const values = proposeValues({ gpus: '0.5', cpus: '3' }, me, 'digits.ipynb', 'digits');
+    const setup = { id: 'setup', source: 'set_up()', tags: ['gq-setup'], failed: false };
+    const { entries } = proposeFromRuns(ran, [setup], new Set(['a']));
+    return repeatJob(job, TRANS).open([{ id: 'a', source: SOURCE }], { values, entries }, me);
   }
+  const run = (cell: string, failed = false): RanCell => aRun({ cell_id: cell, code: `${cell}()`, failed });
+  /** Return the cells that run first. */
+  const first = ({ start }: IOpening): string[] =>
+    (start.entries ?? []).filter(entry => entry.included).map(entry => entry.key);
+
+  it('leaves out the cells that the user had left out, also after more have run', () => {
+    const ran = [run('load'), run('load'), run('bad', true), run('plot'), run('new')];
+    const opening = open({ left_out_cells: ['load', 'plot', 'gone', 'setup', 'bad'] }, aMe(), ran);
+    expect(first(opening)).toEqual(['0-setup', '2-load', '5-new']);
+    expect(opening.notes).toEqual(['As before, 2 earlier cells do not run first.']);
+  });
+
+  it('proposes the cells anew if it is not known what the user had left out', () => {
+    const olderService = { left_out_cells: undefined, carries_variables: undefined };
+    for (const job of [{ left_out_cells: null }, olderService] as Partial<JobView>[]) {
+      const opening = open(job, aMe(), [run('load'), run('bad', true)]);
+      expect([first(opening), opening.notes]).toEqual([['0-setup', '1-load'], []]);
+    }
+  });
+
+  it('says that variables went along with the job, which are captured only if the user wants that again', () => {
+    const { notes } = open({ carries_variables: true, left_out_cells: ['load'] }, aMe(), [run('load')]);
+    expect(notes).toEqual([
+      'As before, 1 earlier cell does not run first.',
+      'Variables of the kernel went along with “digits”. To take them along as they are now, choose so above.'
+    ]);
+  });
 
   it('has the settings of the job in its fields', () => {
     const me = aMe({
@@ -215,8 +245,10 @@ describe('a job that has ended', () => {
   });
 
   it('says so if it did not come from a notebook', async () => {
-    await press({ phase: 'done', notebook_path: 'train.py' });
-    expect(told()).toEqual(['“digits” was not sent from a notebook. Send it again from where it came.']);
+    await press({ phase: 'done', origin: 'call' });
+    expect(told()).toEqual([
+      '“digits” was not sent from cells of a notebook. Send it again from where it came.'
+    ]);
     expect([app.executed.map(([id]) => id), sent]).toEqual([[CommandIDs.sendAgain], []]);
   });
 });

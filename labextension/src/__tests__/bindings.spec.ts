@@ -1,7 +1,12 @@
+import type { Contents } from '@jupyterlab/services';
+
 import { METADATA_KEY } from '../attach/metadata';
+import { Originals } from '../attach/original';
+import { Client } from '../client';
 import type { JobView } from '../wire';
-import { closeDesks, Desk, fileAt, SECOND } from './desk';
-import { ListenerCount, setVisibility, sumConnections } from './fakes';
+import { aJob } from './builders';
+import { aFile, closeDesks, Desk, SECOND } from './desk';
+import { FakeServer, ListenerCount, setVisibility, sumConnections } from './fakes';
 
 async function bound(given: Partial<JobView> = {}, save = false): Promise<[Desk, JobView]> {
   const desk = new Desk();
@@ -138,6 +143,23 @@ describe('a cell that no longer belongs to its job', () => {
     expect(desk.detached).toEqual([[job.id, 'deleted']]);
   });
 
+  it('is reported as what it is if it is made a text', async () => {
+    const [desk, job] = await bound();
+    const { sharedModel } = desk.notebook.model;
+    const { id } = desk.notebook.cells[0];
+    sharedModel.deleteCell(0);
+    sharedModel.insertCell(0, { cell_type: 'markdown', id, source: 'train()' });
+    await jest.advanceTimersByTimeAsync(SECOND);
+    expect(desk.detached).toEqual([[job.id, 'converted']]);
+  });
+
+  it('is left alone if its output is cleared, and the user is told so', async () => {
+    const [desk, job] = await bound();
+    desk.notebook.cells[0].outputs.clear();
+    await desk.print(job, 'one\n');
+    expect([desk.notebook.outputs(), desk.detached]).toEqual([[], [[job.id, 'cleared']]]);
+  });
+
   it('is not reported once the job is over', async () => {
     const [desk, job] = await bound();
     desk.training.recordJob({ ...job, phase: 'done', finished_at: 2000 });
@@ -165,11 +187,9 @@ describe('a notebook that is opened again', () => {
     if (isRenamed) {
       second.contents.get = () => Promise.reject(new Error('404'));
     }
-    if (isLinked) {
-      second.contents.get = () => Promise.resolve(fileAt('digits.ipynb'));
-    }
+    second.training.server.answer('GET same-file', { same: isLinked });
     second.printed.push(...first.printed);
-    second.training.recordJob(first.training.state.jobs[0]);
+    second.training.recordJob(first.training.state.jobs[0] as JobView);
     await jest.advanceTimersByTimeAsync(SECOND);
     return [second, job];
   }
@@ -189,9 +209,28 @@ describe('a notebook that is opened again', () => {
     const [copy, job] = await reopened(rename);
     await copy.print(job, 'epoch 1\n');
     expect([copy.phase(), copy.text()]).toEqual([null, '']);
+    expect(copy.training.state.jobs[0].notebook_path).toBe('digits.ipynb');
     const [renamed, same] = await reopened(rename, true);
     await renamed.print(same, 'epoch 1\n');
     expect(renamed.text()).toBe('epoch 1\n');
+    expect(renamed.training.state.jobs[0].notebook_path).toBe('other.ipynb');
+  });
+
+  it.each([
+    ['a job of another notebook', aFile(['job-9'])],
+    ['no cell', aFile([])],
+    ['no notebook', { content: null }]
+  ])('is written if it was moved where no page saw it, and its old path has %s', async (_, file) => {
+    const [first, job] = await bound();
+    first.bindings.dispose();
+    first.notebook.context.path = 'moved.ipynb';
+    const desk = new Desk(first.notebook);
+    desk.contents.get = path => Promise.resolve(path === 'digits.ipynb' ? file : aFile());
+    desk.training.recordJob(job);
+    await jest.advanceTimersByTimeAsync(SECOND);
+    await desk.print(job, 'epoch 1\n');
+    expect([desk.phase(), desk.text()]).toEqual(['running', 'epoch 1\n']);
+    expect(desk.notebook.cells[0].getMetadata(METADATA_KEY)).toMatchObject({ path: 'moved.ipynb' });
   });
 
   it('is written if it was opened under another path of the same file', async () => {
@@ -202,16 +241,48 @@ describe('a notebook that is opened again', () => {
     const [linked, job] = await reopened(link, false, true);
     await linked.print(job, 'epoch 1\n');
     expect([linked.phase(), linked.text()]).toEqual(['running', 'epoch 1\n']);
+    const paths = 'GET same-file?one=link%2Fdigits.ipynb&other=digits.ipynb';
+    expect(linked.training.server.asked).toEqual([paths]);
+  });
+
+  it('keeps the line of its job if the server cannot say whether it is a copy', async () => {
+    const [first, job] = await bound();
+    first.bindings.dispose();
+    first.notebook.context.path = 'other.ipynb';
+    const desk = new Desk(first.notebook);
+    desk.training.server.answer('GET same-file', { code: 'internal_error', message: '' }, 500);
+    desk.training.recordJob(job);
+    await jest.advanceTimersByTimeAsync(SECOND);
+    expect(desk.phase()).toBe('running');
+  });
+
+  it('asks once for all cells of a copy, and keeps the ids of its jobs only', async () => {
+    const get = jest.fn(() => Promise.resolve(aFile()));
+    const server = new FakeServer();
+    server.answer('GET same-file', { same: false });
+    const originals = new Originals({ get } as unknown as Contents.IManager, new Client(server.settings));
+    const isCopy = (job: string): Promise<boolean> =>
+      originals.isCopy('copy.ipynb', 'a.ipynb', aJob({ id: job }));
+    expect(await Promise.all([isCopy('job-1'), isCopy('job-1'), isCopy('job-2')])).toEqual([
+      true,
+      true,
+      false
+    ]);
+    expect([get.mock.calls.length, server.asked.length]).toEqual([1, 1]);
+    originals.clear();
+    expect(await isCopy('job-1')).toBe(true);
+    expect([get.mock.calls.length, server.asked.length]).toEqual([2, 2]);
   });
 
   it('is written after it was renamed while the job ran, and a copy of it is not', async () => {
     const files = new Set(['renamed.ipynb']);
     const [first, job] = await bound();
     first.contents.get = path =>
-      files.has(path) ? Promise.resolve(fileAt(path)) : Promise.reject(new Error('404'));
+      files.has(path) ? Promise.resolve(aFile()) : Promise.reject(new Error('404'));
     first.notebook.context.path = 'renamed.ipynb';
     first.notebook.context.pathChanged.emit('renamed.ipynb');
     await first.print(job, 'epoch 1\n');
+    expect(first.training.state.jobs[0].notebook_path).toBe('renamed.ipynb');
     expect(first.text()).toBe('epoch 1\n');
     first.bindings.dispose();
 
@@ -257,11 +328,13 @@ describe('a notebook that is opened again', () => {
   );
 
   it('belongs to the old file after it was saved under another name', async () => {
-    const [desk] = await bound();
+    const [desk, job] = await bound();
     desk.notebook.context.path = 'other.ipynb';
     desk.notebook.context.pathChanged.emit('other.ipynb');
     await jest.advanceTimersByTimeAsync(SECOND);
     expect(desk.notebook.cells[0].getMetadata(METADATA_KEY)).toMatchObject({ path: 'digits.ipynb' });
+    await desk.print(job, 'epoch 1\n'); // which the user looks at meanwhile
+    expect([desk.phase(), desk.text()]).toEqual(['running', 'epoch 1\n']);
   });
 
   it('asks for nothing if the file has all of the job', async () => {
@@ -307,6 +380,21 @@ describe('a notebook that is opened again', () => {
   });
 });
 
+describe('output that could not be fetched', () => {
+  it('is there at once when the service is back, and not only after a pause', async () => {
+    const [desk, job] = await bound();
+    desk.isAway = true;
+    for (let second = 0; second < 10; second++) {
+      await desk.print(job, `${second} `);
+    }
+    expect(desk.text()).toBe('');
+    desk.isAway = false;
+    desk.training.resumed.emit();
+    await jest.advanceTimersByTimeAsync(SECOND);
+    expect(desk.text()).toBe('0 1 2 3 4 5 6 7 8 9 ');
+  });
+});
+
 describe('a page that nobody sees', () => {
   it('does not write the notebook until it is shown', async () => {
     const [desk, job] = await bound();
@@ -323,7 +411,7 @@ describe('a file that another tab saved meanwhile', () => {
   function openedBehind(source: string): Desk {
     const desk = new Desk();
     const { notebook } = desk;
-    notebook.model.sharedModel.nbformat_minor = 5; // with ids of cells
+    Object.assign(notebook.model.sharedModel, { nbformat_minor: 5 }); // with ids of cells
     const onDisk = notebook.model.toJSON() as { cells: { source: string }[] };
     onDisk.cells[0].source = source;
     desk.contents.get = () => Promise.resolve({ last_modified: new Date(60 * SECOND).toISOString() });

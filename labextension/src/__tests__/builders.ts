@@ -2,6 +2,7 @@
 
 import { loadTranslations } from '../translation';
 import type {
+  Captured,
   CopyNews,
   JobLog,
   JobResults,
@@ -13,6 +14,7 @@ import type {
   Plan,
   PoolView,
   QueueView,
+  RanCell,
   ServerStatus
 } from '../wire';
 
@@ -54,8 +56,11 @@ export function aJob(given: Partial<JobView> = {}): JobView {
     node: null,
     server: '',
     notebook_path: 'digits.ipynb',
+    origin: 'notebook',
     targets: [],
     prefix: [],
+    left_out_cells: null,
+    carries_variables: null,
     progress: null,
     saved_at: null,
     pause: null,
@@ -239,7 +244,9 @@ export function aMe(given: Partial<Me> = {}): Me {
     largest_request: '2',
     last_eviction: null,
     devices_sentence: 'Two simulated GPUs.',
+    level_sentence: '',
     secrets: [],
+    secrets_in_home: false,
     images: [],
     ...given
   };
@@ -247,6 +254,16 @@ export function aMe(given: Partial<Me> = {}): Me {
 
 export function aStatus(given: Partial<ServerStatus> = {}): ServerStatus {
   return { available: true, message: 'Connected.', user: 'ann', server: '', hub: true, ...given };
+}
+
+/** A cell that ran in a kernel. */
+export function aRun(given: Partial<RanCell> = {}): RanCell {
+  return { cell_id: 'a', code: 'a()', seconds: 1, failed: false, execution_count: 1, began: 0, ...given };
+}
+
+/** Take no variables along, as of a kernel that has none. */
+export function captureNothing(): Promise<Captured> {
+  return Promise.resolve({ id: 'c', variables: [], bytes: 0, replayed: [], notes: [] });
 }
 
 /** What the service answers about a job that would wait, of whose start nothing is known. */

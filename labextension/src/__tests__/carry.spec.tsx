@@ -4,7 +4,7 @@ import type { IPrefixEntry } from '../bundle/prefix';
 import { RequestError } from '../client';
 import { REPLAYED, selectReplayed, selectRunning, summarizeVariables } from '../send/carry';
 import type { IChosenCells } from '../send/carry';
-import type { ISendOptions } from '../send/widget';
+import type { ISendOptions } from '../send/options';
 import { SendDialog } from '../send/dialog';
 import { NEW_JOB } from '../send/opening';
 import { proposeValues } from '../send/values';
@@ -62,7 +62,7 @@ describe('the choice between cells and their variables', () => {
         asked.push([prefix.length, [...leftOut], [...also]]);
         return answer();
       },
-      slowChanged: new Signal<unknown, boolean>({}),
+      client: { slowChanged: new Signal<unknown, boolean>({}), now: 1000 },
       preview: () =>
         Promise.resolve({ starts_now: true, sentence: 'Starts now.', alternatives: [] } as never),
       send: (_request, cells) => {

@@ -199,7 +199,7 @@ describe.each([
     const job = aJobOf(model);
     const cell = BoundCell.bind(model, job);
     model.outputs.clear();
-    expect(cell.findRefusal(job)).toBe('replaced');
+    expect(cell.findRefusal(job)).toBe('cleared');
     model.outputs.add(stream('local'));
     expect(cell.findRefusal(job)).toBe('replaced');
   });

@@ -44,6 +44,7 @@ describe('the client', () => {
     ['GET notebooks', client => client.listNotebooks(), { notebooks: [aNotebook()] }, [aNotebook()]],
     ['GET jobs/job-1', client => client.getJob('job-1'), aJob(), aJob()],
     ['DELETE jobs/job-1', client => client.cancelJob('job-1'), aJob(), aJob()],
+    ['DELETE jobs/job-1/record', client => client.deleteJob('job-1'), aJob(), aJob()],
     ['GET jobs/job-1/log', client => client.getLog('job-1'), 'epoch 1\n', 'epoch 1\n'],
     ['GET jobs/job-1/log/size', client => client.getLogSize('job-1'), aLogSize(7), aLogSize(7)],
     ['POST open-result/job-1', client => client.copyResult('job-1'), { path: 'a.ipynb' }, 'a.ipynb'],
@@ -84,6 +85,19 @@ describe('the client', () => {
     server.answer('GET jobs/job-1/outputs', { events: [], last_seq: 7, finished: false });
     expect((await client.listOutputs('job-1', 7)).last_seq).toBe(7);
     expect(server.asked).toEqual(['GET jobs/job-1/outputs?after=7']);
+  });
+
+  it.each([
+    ['two hours behind', -7200, -7200],
+    ['two hours ahead', 7200, 7200],
+    ['some seconds behind, as by its way', -20, 0]
+  ])('reads the clock of the server, which is %s that of the browser', async (_, ahead, expected) => {
+    server.date = new Date(Date.now() + ahead * 1000).toUTCString();
+    await client.getMe();
+    expect(Math.abs(client.now - Date.now() / 1000 - expected)).toBeLessThan(2);
+    server.date = null;
+    await client.getMe();
+    expect(Math.abs(client.now - Date.now() / 1000 - expected)).toBeLessThan(2);
   });
 
   it('escapes ids, so that none can lead to another route', async () => {
@@ -156,6 +170,60 @@ describe('a request that fails', () => {
       expect(failure.message).toContain('502');
     }
   );
+
+  it.each<[number, string, RegExp]>([
+    [
+      424,
+      '{"message": "JupyterHub server no longer running at /user/ann"}',
+      /^Your server is not running\. Start it/
+    ],
+    [503, '<html>503</html>', /^Your server is not running\. Start it/],
+    [403, '<html>403 : Forbidden</html>', /^Your server is not running, or you are logged out\./],
+    [403, '{"code": "forbidden", "message": "Forbidden"}', /^You are logged out\. Log in again/],
+    [
+      403,
+      '{"code": "forbidden", "message": "XSRF cookie does not match DELETE argument"}',
+      /^You are logged out\. Log in again/
+    ],
+    [200, '<html>Sign in</html>', /^You are logged out\. Log in again/]
+  ])(
+    'says what to do, here and to all, if the Hub or the login answers %s %s',
+    async (status, body, said) => {
+      const told: string[] = [];
+      client.lost.connect((_, problem) => told.push(problem.message));
+      server.answer('DELETE jobs/job-1', body, status);
+      const failure = await failureOf(client.cancelJob('job-1'));
+      expect(failure.message).toMatch(said);
+      expect(told).toEqual([failure.message]);
+    }
+  );
+
+  it.each<[number, string, RegExp]>([
+    [424, '<html>424</html>', /^Your server is not running\. Start it/],
+    [200, '<html>Sign in</html>', /^You are logged out\. Log in again/]
+  ])(
+    'tells a stopped server and a lost login apart: a request that only reads is answered %s',
+    async (status, body, said) => {
+      const told: string[] = [];
+      client.lost.connect((_, problem) => told.push(problem.message));
+      server.answer('POST keep', '<html>403 : Forbidden</html>', 403);
+      server.answer('GET status', body, status);
+      const failure = await failureOf(client.keepShare());
+      expect(failure.message).toMatch(said);
+      expect(told).toEqual([failure.message]);
+    }
+  );
+
+  it.each([
+    [403, { code: 'forbidden', message: 'The queue is not yours.', field: null }],
+    [503, { code: 'service_unavailable', message: 'The GPU scheduler cannot be reached.', field: null }]
+  ])('of which the server gives the reason with %s is not taken for the Hub’s', async (status, problem) => {
+    const told: string[] = [];
+    client.lost.connect((_, problem) => told.push(problem.message));
+    server.answer('GET me', problem, status);
+    expect((await failureOf(client.getMe())).problem).toEqual(problem);
+    expect(told).toEqual([]);
+  });
 
   it('says that the server does not answer if there is no connection', async () => {
     server.isDown = true;

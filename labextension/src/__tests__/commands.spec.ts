@@ -15,7 +15,7 @@ import { makeLoadingCode } from '../results';
 import { CommandIDs, PANEL_ID } from '../tokens';
 import type { JobView } from '../wire';
 import { aJob, someResults } from './builders';
-import { FakeApp, FakeTraining, NOTHING_LOADED } from './fakes';
+import { FakeApp, FakeTraining, NOTHING_LOADED, settle } from './fakes';
 import { FakePanel, FakeTracker } from './notebooks';
 import { all, clearScreen, perform, press, words } from './screen';
 
@@ -60,6 +60,70 @@ async function execute(id: string, job: string): Promise<void> {
 }
 
 const told = (): string[] => Notification.manager.notifications.map(({ message }) => message);
+
+describe('to delete a job', () => {
+  it('asks first, and takes the job out of the list', async () => {
+    training.state = { ...training.state, jobs: [aJob({ phase: 'done' }), aJob({ id: 'job-2' })] };
+    training.server.answer('DELETE jobs/job-1/record', aJob({ phase: 'done' }), 202);
+    await execute(CommandIDs.deleteJob, 'job-1');
+    expect(words(document.querySelector('.jp-Dialog'))).toContain('Delete “digits”?');
+    expect(words(document.querySelector('.jp-Dialog'))).toContain('are deleted for good');
+    expect(training.server.asked).toEqual([]);
+    await press('Delete job');
+    expect(training.server.asked).toEqual(['DELETE jobs/job-1/record']);
+    expect(training.state.jobs.map(({ id }) => id)).toEqual(['job-2']);
+  });
+
+  it('can be thought better of, and is not offered before the end of the job', async () => {
+    training.state = { ...training.state, jobs: [aJob({ phase: 'done' }), aJob({ id: 'job-2' })] };
+    await execute(CommandIDs.deleteJob, 'job-1');
+    await press('Keep it');
+    await execute(CommandIDs.deleteJob, 'job-2');
+    expect(all('.jp-Dialog')).toEqual([]);
+    expect(training.server.asked).toEqual([]);
+  });
+
+  it('deletes nothing by a second press of Enter', async () => {
+    training.state = { ...training.state, jobs: [aJob({ phase: 'done' })] };
+    await execute(CommandIDs.deleteJob, 'job-1');
+    const pressed = new KeyboardEvent('keydown', { key: 'Enter', keyCode: 13, bubbles: true });
+    await perform(() => document.querySelector('.jp-Dialog')?.dispatchEvent(pressed));
+    await settle();
+    expect([all('.jp-Dialog'), training.server.asked]).toEqual([[], []]);
+  });
+
+  it('takes a job out of the list that another page has deleted', async () => {
+    training.state = { ...training.state, jobs: [aJob({ phase: 'done' })] };
+    const problem = { code: 'not_found', message: 'No such job.' };
+    training.server.answer('DELETE jobs/job-1/record', problem, 404);
+    training.server.answer('GET jobs/job-1', problem, 404);
+    await execute(CommandIDs.deleteJob, 'job-1');
+    await press('Delete job');
+    expect([told(), training.state.jobs]).toEqual([[], []]);
+  });
+
+  it('keeps the job in the list if a service of an older release cannot delete', async () => {
+    training.state = { ...training.state, jobs: [aJob({ phase: 'done' })] };
+    const problem = { code: 'not_found', message: 'There is nothing at jobs/job-1/record.' };
+    training.server.answer('DELETE jobs/job-1/record', problem, 404);
+    training.server.answer('GET jobs/job-1', aJob({ phase: 'done' }));
+    await execute(CommandIDs.deleteJob, 'job-1');
+    await press('Delete job');
+    expect(told()).toEqual([
+      'The GPU scheduler is older than this page and cannot delete jobs. Ask your administrator to update it.'
+    ]);
+    expect(training.state.jobs.map(({ id }) => id)).toEqual(['job-1']);
+  });
+
+  it('keeps the job in the list if the service refuses', async () => {
+    training.state = { ...training.state, jobs: [aJob({ phase: 'done' })] };
+    training.server.answer('DELETE jobs/job-1/record', { code: 'conflict', message: 'Try again.' }, 409);
+    await execute(CommandIDs.deleteJob, 'job-1');
+    await press('Delete job');
+    expect(told()).toEqual(['Try again.']);
+    expect(training.state.jobs.map(({ id }) => id)).toEqual(['job-1']);
+  });
+});
 
 describe('to cancel a job', () => {
   beforeEach(() => {
@@ -169,7 +233,7 @@ describe('to cancel all jobs that wait', () => {
 
 it('a job that nobody knows any more is told as such', async () => {
   await execute(CommandIDs.openResult, 'gone');
-  expect(told()).toEqual(['The scheduler no longer knows this job.']);
+  expect(told()).toEqual([expect.stringContaining('not known to you here')]);
 });
 
 describe('the result of a job', () => {
@@ -201,6 +265,13 @@ describe('the cell of a job', () => {
     const { activeCellIndex, scrolledTo, selected } = notebook.content;
     expect([activeCellIndex, scrolledTo, selected]).toEqual([1, 1, []]);
     expect(told()).toEqual([]);
+  });
+
+  it('is shown in a notebook, also if that is stored as a text which an editor would open', async () => {
+    const job = { ...aJobOf(1), notebook_path: 'digits.py' };
+    training.state = { ...training.state, jobs: [job] };
+    await execute(CommandIDs.goToCell, 'job-1');
+    expect(app.executed).toContainEqual(['docmanager:open', { path: 'digits.py', factory: 'Notebook' }]);
   });
 
   it('is found in a notebook that was renamed and is open', async () => {
@@ -315,5 +386,11 @@ describe('the panel', () => {
     await app.commands.execute(CommandIDs.showJob, { job: 'old' });
     expect(training.state.jobs.map(job => job.id)).toEqual(['old']);
     expect(app.activated).toEqual([PANEL_ID]);
+  });
+
+  it('is shown without a job that nobody knows, and says so', async () => {
+    await app.commands.execute(CommandIDs.showJob, { job: 'gone' });
+    expect(app.activated).toEqual([PANEL_ID]);
+    expect(told()).toEqual([expect.stringContaining('not known to you here')]);
   });
 });

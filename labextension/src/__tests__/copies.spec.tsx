@@ -5,6 +5,7 @@ import * as React from 'react';
 import { RequestError } from '../client';
 import { describeCopied, describeProgress, listDiffering } from '../copies';
 import { BroughtBack, ResultList } from '../panel/results';
+import { DRAWN } from '../notice';
 import { copies } from '../plugins/copies';
 import { CommandIDs } from '../tokens';
 import type { CopyNews } from '../wire';
@@ -16,13 +17,18 @@ const ROUTE = 'POST jobs/job-1/copies';
 const COPIED = { path: 'ü/model.pt', target: 'work/ü/model.pt', unchanged: false };
 
 let app: FakeApp;
+/** Path of the notebook of the job. */
+const PATH = 'work/digits.ipynb';
 let training: FakeTraining;
 let opened: unknown[];
 
 beforeEach(async () => {
   app = new FakeApp();
   training = new FakeTraining();
-  training.state = { ...training.state, jobs: [aJob({ phase: 'done', finished_at: 5 })] };
+  training.state = {
+    ...training.state,
+    jobs: [aJob({ phase: 'done', finished_at: 5, notebook_path: PATH })]
+  };
   opened = [];
   const documents = { openOrReveal: (path: string) => void opened.push(path) } as unknown as IDocumentManager;
   await copies.activate(app.frontEnd, training, documents);
@@ -86,7 +92,7 @@ describe('to copy files beside the notebook', () => {
   it('says in the end what was copied, and opens a single file', async () => {
     answers({ path: 'ü/model.pt', done: 3_000_000, total: 12_000_000 }, { copied: [COPIED] });
     await execute(CommandIDs.copyFiles, { job: 'job-1', path: 'ü/model.pt' });
-    expect(training.server.bodies).toEqual([{ paths: ['ü/model.pt'], existing: 'ask' }]);
+    expect(training.server.bodies).toEqual([{ paths: ['ü/model.pt'], existing: 'ask', notebook_path: PATH }]);
     expect(told()).toEqual(['“work/ü/model.pt” was copied.']);
     pressFirstAction();
     expect(opened).toEqual(['work/ü/model.pt']);
@@ -95,7 +101,7 @@ describe('to copy files beside the notebook', () => {
   it('copies all files without a path', async () => {
     answers({ copied: [COPIED, { ...COPIED, path: 'a' }], left_out: ['.b: It is hidden.'] });
     await execute(CommandIDs.copyFiles, { job: 'job-1' });
-    expect(training.server.bodies).toEqual([{ paths: [], existing: 'ask' }]);
+    expect(training.server.bodies).toEqual([{ paths: [], existing: 'ask', notebook_path: PATH }]);
     expect(told()).toEqual(['2 files are beside the notebook. Left out: .b: It is hidden.']);
   });
 
@@ -114,8 +120,8 @@ describe('to copy files beside the notebook', () => {
     await press(label);
     await settle();
     expect(training.server.bodies).toEqual([
-      { paths: [], existing: 'ask' },
-      { paths: [], existing }
+      { paths: [], existing: 'ask', notebook_path: PATH },
+      { paths: [], existing, notebook_path: PATH }
     ]);
     expect(told()).toEqual(['“work/ü/model.pt” was copied.']);
   });
@@ -199,7 +205,10 @@ describe('a copy that takes a while', () => {
     await wait(1000);
     pressFirstAction();
     await wait(0);
-    expect([copy.aborted, told(), opened]).toEqual([true, [], []]);
+    // A notification that is removed before its last change is drawn would be drawn anew, and stay.
+    expect([copy.aborted, told()]).toEqual([true, ['Copying files of “digits”…']]);
+    await wait(DRAWN);
+    expect([told(), opened]).toEqual([[], []]);
   });
 
   it('says in the same notification what went wrong', async () => {
@@ -263,6 +272,20 @@ describe('what a job brought back', () => {
     const node = await show(<BroughtBack {...props()} />);
     expect(words(node)).toContain('2 files');
     await press('Copy files beside the notebook of job digits', node);
+    expect(asked).toEqual([['copy', undefined]]);
+  });
+
+  it.each([
+    ['all files were', [], 'Copy again of job digits'],
+    ['one file was', ['model.pt'], 'Copy files beside the notebook of job digits']
+  ])('is offered after %s copied', async (_, paths, offered) => {
+    const node = await show(<BroughtBack {...props()} />);
+    training.server.answer('POST jobs/job-1/copies', `${JSON.stringify(someNews({ copied: [COPIED] }))}\n`);
+    const { signal } = new AbortController();
+    await perform(async () => {
+      await training.client.copyFiles('job-1', { paths, existing: 'ask' }, () => undefined, signal);
+    });
+    await press(offered, node);
     expect(asked).toEqual([['copy', undefined]]);
   });
 });

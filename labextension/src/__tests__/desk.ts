@@ -2,21 +2,23 @@
 
 import type { Contents } from '@jupyterlab/services';
 
-import type { Refusal } from '../attach/cell';
-import { JOB_MIME } from '../attach/metadata';
+import type { Loss } from '../attach/cell';
+import { JOB_MIME, METADATA_KEY } from '../attach/metadata';
 import { NotebookBindings } from '../attach/notebook';
 import { JobStream } from '../attach/stream';
 import { hashSource } from '../bundle/hash';
-import type { JobView, OutputEvent } from '../wire';
+import type { JobView, OutputEvent, OutputPage } from '../wire';
 import { aJob } from './builders';
 import { ConnectionCount, FakeTraining } from './fakes';
 import { FakePanel } from './notebooks';
 
 export const SECOND = 1000;
 
-/** Return what is known of the file at a path, which no other path leads to. */
-export function fileAt(path: string): object {
-  return { last_modified: new Date(0).toISOString(), created: new Date(0).toISOString(), size: path.length };
+/** Return the contents of a notebook file with cells of these jobs. */
+export function aFile(jobs: readonly string[] = ['job-1']): { content: object } {
+  return {
+    content: { cells: jobs.map(job => ({ metadata: { [METADATA_KEY]: { job, source_hash: '' } } })) }
+  };
 }
 
 /** An open notebook with its bindings, and a service that has output for its jobs. */
@@ -27,6 +29,7 @@ export class Desk {
     readonly printed: string[] = []
   ) {
     notebook.show();
+    this.training.server.answer('GET same-file', { same: false });
     this.bindings = new NotebookBindings(notebook.panel, {
       training: this.training,
       contents: this.contents as unknown as Contents.IManager,
@@ -38,18 +41,20 @@ export class Desk {
 
   readonly training = new FakeTraining();
   readonly contents: { get: (path: string) => Promise<object> } = {
-    get: path => Promise.resolve(fileAt(path))
+    get: () => Promise.resolve(aFile())
   };
   readonly streams = new Map<string, JobStream>();
   /** Ids of jobs whose streams were given back. */
   readonly released: string[] = [];
   readonly streamConnections: ConnectionCount[] = [];
-  readonly detached: [string, Refusal | 'deleted'][] = [];
+  readonly detached: [string, Loss][] = [];
   isOver = false;
+  /** Whether no output can be fetched. */
+  isAway = false;
   readonly bindings: NotebookBindings;
 
   streamOf(id: string): JobStream {
-    const stream = this.streams.get(id) ?? new JobStream(after => Promise.resolve(this._pieces(after)));
+    const stream = this.streams.get(id) ?? new JobStream(after => this._fetch(after));
     if (!this.streams.has(id)) {
       this.streamConnections.push(new ConnectionCount(stream.changed as never));
     }
@@ -85,7 +90,11 @@ export class Desk {
     return first?.data?.[JOB_MIME]?.phase ?? null;
   }
 
-  private _pieces(after: number): { events: OutputEvent[]; last_seq: number; finished: boolean } {
+  private _fetch(after: number): Promise<OutputPage> {
+    return this.isAway ? Promise.reject(new Error('away')) : Promise.resolve(this._pieces(after));
+  }
+
+  private _pieces(after: number): OutputPage {
     const events = this.printed.map((text, index): OutputEvent => ({
       seq: index + 1,
       run: 1,

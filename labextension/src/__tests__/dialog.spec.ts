@@ -1,14 +1,15 @@
 import { Signal } from '@lumino/signaling';
 
+import type { IPrefixEntry } from '../bundle/prefix';
 import { RequestError } from '../client';
 import type { IStart } from '../send/opening';
 import { NEW_JOB } from '../send/opening';
-import type { ISendOptions } from '../send/widget';
+import type { ISendOptions } from '../send/options';
 import { SendDialog } from '../send/dialog';
 import type { IFileChoice } from '../send/files';
 import { describeChoice } from '../send/files';
 import { proposeValues } from '../send/values';
-import { ENGLISH, aJob, aMe, aPlan, aQueue } from './builders';
+import { ENGLISH, aJob, aMe, aPlan, aQueue, captureNothing } from './builders';
 import { all, button, clearScreen, enter, perform, press, words } from './screen';
 
 const GOING = [{ path: 'net.py', bytes: 10, why: 'imported' as const }];
@@ -45,12 +46,15 @@ async function open(
     check: (_, files) => {
       asked.checked.push(files);
       const notes = { notes: ['Runs alone.'], pattern_notes: patternNotes };
-      return Promise.resolve(aPlan({ files: { going: GOING, staying: STAYING, ...notes } }));
+      return Promise.resolve(
+        aPlan({ files: { going: GOING, staying: STAYING, own_folder: false, ...notes } })
+      );
     },
-    slowChanged: new Signal<unknown, boolean>({}),
+    client: { slowChanged: new Signal<unknown, boolean>({}), now: 1000 },
+    capture: captureNothing,
     preview: () => Promise.resolve({ starts_now: true, sentence: 'Starts now.', alternatives: [] } as never),
-    send: (request, _prefix, returns, environment, files) => {
-      asked.requests.push({ ...request, returns, ...environment });
+    send: (request, { leftOut }, returns, environment, files) => {
+      asked.requests.push({ ...request, leftOut, returns, ...environment });
       asked.sent.push(files);
       return refusal === null ? Promise.resolve(aJob()) : Promise.reject(refusal);
     }
@@ -136,15 +140,28 @@ describe('a refusal to send', () => {
   });
 });
 
+/** A cell that the user has left out. */
+const left = (cellId: string): IPrefixEntry => ({
+  key: cellId,
+  cellId,
+  source: 'load()',
+  seconds: 1,
+  ran: true,
+  included: false,
+  fixed: false,
+  note: null
+});
+
 it('sends what it started with, also what has no field', async () => {
   const { requests } = await open({
     returns: 'model, loss',
     environment: { variables: null, secrets: [] },
-    unshown: { within: 'rack', preferred_gpu_models: ['H100'] }
+    unshown: { within: 'rack', preferred_gpu_models: ['H100'] },
+    entries: [left('load')]
   });
   expect((all('#jp-gq-send-returns')[0] as HTMLInputElement).value).toBe('model, loss');
   await perform(() => all('.jp-Dialog .jp-mod-accept')[0].click());
   expect(requests).toMatchObject([
-    { within: 'rack', preferred_gpu_models: ['H100'], returns: ['model', 'loss'] }
+    { within: 'rack', preferred_gpu_models: ['H100'], returns: ['model', 'loss'], leftOut: ['load'] }
   ]);
 });

@@ -7,6 +7,7 @@ import { StatusBar } from '@jupyterlab/statusbar';
 import { DisposableDelegate } from '@lumino/disposable';
 import { RenderMimeRegistry } from '@jupyterlab/rendermime';
 
+import { panelIcon, trainIcon } from '../icons';
 import * as entry from '../index';
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { FakeApp, FakeTraining } from './fakes';
@@ -66,6 +67,17 @@ it('each command is on the page, with its label and the arguments that its schem
   const sort = (table: string[][]): string[] => table.map(row => row.join(' | ')).sort();
   expect(sort(readTable('Commands'))).toEqual(sort(rows));
   expect(app.commands.listCommands().sort()).toEqual(Object.values(entry.CommandIDs).sort());
+});
+
+it('one icon stands for sending and another one for the panel', () => {
+  const icons = app.commands.listCommands().map(id => [id, app.commands.icon(id)] as const);
+  const shown = icons.filter(([, icon]) => Boolean(icon));
+  expect(new Map(shown)).toEqual(
+    new Map([
+      [entry.CommandIDs.sendCell, trainIcon],
+      [entry.CommandIDs.openPanel, panelIcon]
+    ])
+  );
 });
 
 it('each argument of a command says what it is', async () => {

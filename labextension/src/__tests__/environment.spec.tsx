@@ -4,11 +4,10 @@ import { SendDialog } from '../send/dialog';
 import { AS_PROPOSED, listChosen, summarizeEnvironment, toggleVariable } from '../send/environment';
 import { NEW_JOB } from '../send/opening';
 import { listSecrets, takeSecrets } from '../send/secrets';
-import { NEW_JOB } from '../send/opening';
 import { proposeValues } from '../send/values';
 import { RequestError } from '../client';
 import type { PlannedEnvironment } from '../wire';
-import { ENGLISH, aJob, aMe, aPlan, aQueue } from './builders';
+import { ENGLISH, aJob, aMe, aPlan, aQueue, captureNothing } from './builders';
 import { all, clearScreen, perform, press, words } from './screen';
 
 const ALLOWED = { secrets: ['HF_TOKEN', 'AWS_*', 'OTHER'], secrets_in_home: true };
@@ -86,7 +85,8 @@ describe('the section of the dialog', () => {
       start: NEW_JOB,
       notes: [],
       trans: ENGLISH,
-      slowChanged: new Signal<unknown, boolean>({}),
+      client: { slowChanged: new Signal<unknown, boolean>({}), now: 1000 },
+      capture: captureNothing,
       check: () => Promise.resolve(aPlan({ environment: PLANNED })),
       preview: () => Promise.resolve({ starts_now: true, sentence: '', alternatives: [] }) as never,
       send: (_request, _prefix, _returns, environment) => {
@@ -100,6 +100,9 @@ describe('the section of the dialog', () => {
 
   it('says in one line what goes along, and sends the proposal', async () => {
     expect(words(head())).toBe('EnvironmentHF_TOKEN, EPOCHS, https_proxy and the usual variables');
+    expect(all('.jp-gq-hint').map(words).join(' ')).toContain(
+      'The values of variables are copied from this server when the job is sent; those of secrets never are.'
+    );
     await press('Send to training');
     expect(sent).toEqual([{ variables: null, secrets: ['HF_TOKEN'] }]);
   });

@@ -12,9 +12,9 @@ import type { ILineServices } from '../attach/renderer';
 import { Client } from '../client';
 import { mergeJobs } from '../jobs';
 import type { ILiveState } from '../live/state';
-import { findNotebookHere, INITIAL_STATE } from '../live/state';
+import { findNotebookHere, INITIAL_STATE, markUnknown, placeJobs } from '../live/state';
 import type { ITraining } from '../tokens';
-import type { JobView, NotebookView, OutputNotice } from '../wire';
+import type { JobSummary, JobView, NotebookView, OutputNotice } from '../wire';
 import { aMe, aStatus } from './builders';
 
 /** Let everything that waits for a promise go on. */
@@ -103,6 +103,8 @@ export class FakeServer {
 
   /** Whether nothing answers at all. */
   isDown = false;
+  /** The time in the heads of answers; null if they have none. */
+  date: string | null = null;
   /** Requests in their order, such as "GET jobs?limit=50". */
   readonly asked: string[] = [];
   /** Bodies of the requests that had one, parsed. */
@@ -152,6 +154,7 @@ export class FakeServer {
     return {
       ok: status < 400,
       status,
+      headers: { get: () => this.date },
       statusText: `Status ${status}`,
       body: { getReader: () => new FakeReader(text) },
       text: () => Promise.resolve(text),
@@ -227,7 +230,15 @@ export class FakeTraining implements ITraining {
   }
 
   findJob(id: string): Promise<JobView | null> {
-    return Promise.resolve(this.state.jobs.find(job => job.id === id) ?? null);
+    return Promise.resolve((this.state.jobs.find(job => job.id === id) ?? null) as JobView | null);
+  }
+
+  forgetJob(id: string): void {
+    this.set(markUnknown(this.state, id));
+  }
+
+  recordPath(id: string, path: string): void {
+    this.set(placeJobs(this.state, new Map([[id, path]])));
   }
 
   recordJob(job: JobView): void {

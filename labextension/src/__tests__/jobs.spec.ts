@@ -1,11 +1,12 @@
 import { nullTranslator } from '@jupyterlab/translation';
 
+import { formatAmount } from '../amounts';
 import type { JobPhase } from '../jobs';
 import {
   computeRunSeconds,
   describeAmount,
+  describeShortAmount,
   findJobOfCell,
-  formatAmount,
   hasCells,
   isCancellable,
   describeJob,
@@ -22,6 +23,7 @@ import { listMemberQueues, describeGpuUsage } from '../queues';
 import { formatClock } from '../times';
 import { listDetails } from '../panel/facts';
 import { ENGLISH, aJob, aNotebook, aQueue, aSummary } from './builders';
+import type { JobSummary } from '../wire';
 
 describe('the list of jobs', () => {
   it('is newest first, and a later version of a job takes its place', () => {
@@ -112,10 +114,10 @@ describe('the words of a job', () => {
     );
     const soon = aJob({
       phase: 'paused',
-      sentence: 'Paused.',
+      sentence: 'Paused: it goes on.',
       expected_start: { p50: 1010, p90: 1050, outcomes: 0 }
     });
-    expect(describeJob(soon, 1000, ENGLISH)).toBe('Paused. Probably starts within 1 min.');
+    expect(describeJob(soon, 1000, ENGLISH)).toBe('It goes on. Probably starts within 1 min.');
   });
 
   it('say what the code itself says while it runs', () => {
@@ -151,6 +153,10 @@ describe('the words of a job', () => {
       '4 × 1 GPU',
       '2 to 4 tasks × 1 GPU'
     ]);
+    const short = (given: Partial<JobSummary>): string => describeShortAmount(aJob(given), ENGLISH);
+    expect(short({ gpus: '0.5', tasks: 2, min_tasks: 1, tasks_now: 1 })).toBe('1 of 2 × 0.5 GPU');
+    expect(short({ phase: 'waiting', tasks: 4, min_tasks: 2 })).toBe('for 2 to 4 × 1 GPU');
+    expect(short({ phase: 'waiting', gpus: '0.5' })).toBe('for 0.5 GPU');
     expect(formatAmount(aJob({ gpus: '2' }), ENGLISH)).toBe('2 GPUs');
   });
 });
@@ -160,8 +166,9 @@ describe('the times in the words of the service', () => {
     const instant = Date.UTC(2026, 10, 27, 6, 12) / 1000;
     const sentence = 'Held by you since 2026-11-27 06:12 UTC. Go on.';
     const job = aJob({ phase: 'waiting', held_since: instant, sentence });
-    const shown = `Held by you since ${formatClock(instant, instant)}. Go on.`;
-    expect([describeJob(job, instant, ENGLISH), omitUnused(job, instant)]).toEqual([shown, shown]);
+    const shown = `y you since ${formatClock(instant, instant)}. Go on.`;
+    const expected = [`B${shown}`, `Held b${shown}`];
+    expect([describeJob(job, instant, ENGLISH), omitUnused(job, instant)]).toEqual(expected);
     expect(describeJob({ ...job, sentence: 'At 2026-99-99 06:12 UTC.' }, instant, ENGLISH)).toContain('UTC');
   });
 
@@ -170,7 +177,8 @@ describe('the times in the words of the service', () => {
     const eviction = {
       at: day(5),
       reason: 'PREEMPTED',
-      sentence: 'Paused at 2026-06-20 06:12 UTC.'
+      sentence: 'Paused at 2026-06-20 06:12 UTC.',
+      by: null
     } as const;
     const job = aJob({ phase: 'waiting', submitted_at: day(5), finished_at: day(5) + 60, eviction });
     const at = (now: number): string[] =>
@@ -263,7 +271,7 @@ describe('the cost of a pause', () => {
     const pause = { way: 'suspended', sentence: 'As the service says.' } as const;
     const paused = aJob({ phase: 'paused', sentence: 'Paused: nlp needed it back.', pause });
     expect(describeJob(paused, 1300, ENGLISH)).toBe(
-      'Paused: nlp needed it back. Nothing is lost: its GPU memory is kept in host memory, and it goes on where it was.'
+      'nlp needed it back. Nothing is lost: its GPU memory is kept in host memory, and it goes on where it was.'
     );
     expect(listDetails(paused, 1300, ENGLISH).map(([term]) => term)).not.toContain('If paused');
     expect(Object.fromEntries(listDetails(aJob({ pause }), 1300, ENGLISH))).toMatchObject({

@@ -1,4 +1,4 @@
-import { ALL_JOBS, formatNotebook, isRestricting, listValues, selectJobs } from '../panel/listing';
+import { ALL_JOBS, isRestricting, listValues, nameNotebooks, selectJobs } from '../panel/listing';
 import type { JobSummary } from '../wire';
 import { aSummary } from './builders';
 
@@ -68,8 +68,22 @@ describe('the list of jobs', () => {
     expect(isRestricting({ ...ALL_JOBS, state: 'held' })).toBe(true);
   });
 
-  it('names a notebook without its folders and hidden characters', () => {
-    expect(formatNotebook({ notebook_path: 'a/b/x\u202e.ipynb' })).toBe('x.ipynb');
-    expect(formatNotebook({ notebook_path: '' })).toBe('');
+  it.each([
+    [['a/b/x\u202e.ipynb', ''], ['x.ipynb']],
+    [
+      ['a/x.ipynb', 'b/x.ipynb', 'b/x.ipynb', 'b/y.ipynb'],
+      ['a/x.ipynb', 'b/x.ipynb', 'y.ipynb']
+    ],
+    [
+      ['x.ipynb', 'a/x.ipynb'],
+      ['a/x.ipynb', 'x.ipynb']
+    ],
+    [
+      ['home/a/run/x.ipynb', 'home/b/run/x.ipynb', 'home/c/x.ipynb'],
+      ['a/run/x.ipynb', 'b/run/x.ipynb', 'c/x.ipynb']
+    ]
+  ])('names notebooks without hidden characters and without folders that they share: %j', (paths, names) => {
+    const jobs = paths.map(path => ({ notebook_path: path }));
+    expect([...nameNotebooks(jobs).values()]).toEqual(names);
   });
 });

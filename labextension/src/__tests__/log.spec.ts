@@ -5,6 +5,7 @@ import { LOG_MIME, LogView } from '../panel/log';
 import { makeLogDownload, makeLogSearch, makeTaskChoice } from '../panel/logtools';
 import { ENGLISH, aJob, aLogSize } from './builders';
 import { FakeTraining, setVisibility, sumConnections } from './fakes';
+import { words } from './screen';
 
 const SECOND = 1000;
 
@@ -52,6 +53,41 @@ describe('the log of a job', () => {
     view.dispose();
   });
 
+  it('says that its job was deleted, also after a search, and keeps what is shown', async () => {
+    const view = await aLog('epoch 1\n');
+    const notice =
+      /epoch 1\s*This job is not known to you here: it may be deleted.* cannot be read any more\.Search on$/;
+    const missing = { code: 'not_found', message: 'There is no job.' };
+    ['', '/size', '/lines'].forEach(part =>
+      training.server.answer(`GET jobs/job-1/log${part}`, missing, 404)
+    );
+    training.forgetJob('job-1');
+    expect(words(view.node)).toMatch(notice);
+    await view.search('epoch');
+    expect(words(view.node)).toMatch(notice);
+    expect(view.node.querySelector('button.lm-mod-hidden')).not.toBeNull();
+    await view.search('');
+    expect(words(view.node)).toMatch(notice);
+    view.dispose();
+  });
+
+  it('has the notice of a failure in sight, unless the user has scrolled up', async () => {
+    const view = await aLog();
+    const { node } = view;
+    Object.defineProperties(node, {
+      clientHeight: { value: 100 },
+      scrollHeight: { value: 500, writable: true }
+    });
+    training.server.answer('GET jobs/job-1/log', { code: 'broken', message: 'No disk.' }, 500);
+    node.scrollTop = 400;
+    await view.refresh();
+    expect(node.scrollTop).toBe(500);
+    node.scrollTop = 10;
+    await view.refresh();
+    expect(node.scrollTop).toBe(10);
+    view.dispose();
+  });
+
   it('is that of all tasks or of the one that the user chooses', async () => {
     const view = await aLog('== task 0 ==');
     const choice = makeTaskChoice(view, 2, ENGLISH).node.querySelector('select') as HTMLSelectElement;
@@ -84,14 +120,20 @@ describe('the log of a job', () => {
     view.dispose();
   });
 
-  it('is fetched every few seconds while the job runs, and no more when it is over', async () => {
+  it('is fetched every few seconds while the job runs and the service answers', async () => {
     const view = await aLog();
     const before = asked();
     await jest.advanceTimersByTimeAsync(11 * SECOND);
     expect(asked()).toBe(before + 2);
-    training.state = { ...training.state, jobs: [aJob({ phase: 'done', finished_at: 2000 })] };
+    training.state = { ...training.state, available: false };
     await jest.advanceTimersByTimeAsync(60 * SECOND);
     expect(asked()).toBe(before + 2);
+    training.state = { ...training.state, available: true };
+    await jest.advanceTimersByTimeAsync(6 * SECOND);
+    expect(asked()).toBe(before + 3);
+    training.state = { ...training.state, jobs: [aJob({ phase: 'done', finished_at: 2000 })] };
+    await jest.advanceTimersByTimeAsync(60 * SECOND);
+    expect(asked()).toBe(before + 3);
     view.dispose();
   });
 
@@ -285,7 +327,7 @@ describe('the clock of a log', () => {
 describe('a log that is disposed', () => {
   it('leaves no connection and no timer behind', async () => {
     const view = await aLog();
-    expect(sumConnections(training.connections)).toBe(3);
+    expect(sumConnections(training.connections)).toBe(4);
     training.outputArrived.emit({ job: 'job-1', last_seq: 1 });
     view.dispose();
     view.dispose();

@@ -16,13 +16,29 @@ interface IFakeCell {
 
 /** The connection of a notebook to its kernel. */
 class FakeSession {
-  session: { kernel: { id: string } | null } | null = { kernel: { id: 'kernel-1' } };
+  session: { kernel: { id: string; interrupt?: () => Promise<void> } | null } | null = {
+    kernel: { id: 'kernel-1' }
+  };
   ready: Promise<void> = Promise.resolve();
+  readonly iopubMessage: Signal<FakeSession, object> = new Signal<FakeSession, object>(this);
   readonly statusChanged: Signal<FakeSession, string> = new Signal<FakeSession, string>(this);
   readonly kernelChanged: Signal<FakeSession, object> = new Signal<FakeSession, object>(this);
 
+  /** Whether the user has to choose a kernel, such as in place of one that is not installed. */
+  needsChoice = false;
+
   get hasNoKernel(): boolean {
     return !this.session?.kernel;
+  }
+
+  /** Be as JupyterLab leaves a notebook whose kernel is not installed, once the user has chosen none in its place. */
+  stayWithoutKernel(): void {
+    [this.session, this.needsChoice] = [null, true];
+    this.ready = new Promise(() => undefined);
+  }
+
+  initialize(): Promise<boolean> {
+    return Promise.resolve(this.needsChoice);
   }
 }
 
@@ -92,6 +108,7 @@ export class FakePanel {
     this.context.fileChanged,
     this.context.pathChanged,
     this.context.saveState,
+    this.sessionContext.iopubMessage,
     this.sessionContext.statusChanged,
     this.sessionContext.kernelChanged
   ]);
@@ -120,6 +137,7 @@ export class FakePanel {
 
   /** Close the notebook. */
   close(): void {
+    this.isDisposed = true;
     this.disposed.emit();
     this.model.dispose();
   }
@@ -133,6 +151,7 @@ export class FakePanel {
 function cellWidget(model: ICodeCellModel): IFakeCell {
   const widget = Object.create(CodeCell.prototype) as CodeCell;
   Object.defineProperty(widget, 'model', { value: model });
+  Object.defineProperty(widget, 'outputArea', { value: { future: null }, configurable: true });
   Object.defineProperty(widget, 'node', { value: document.createElement('div') });
   return widget;
 }

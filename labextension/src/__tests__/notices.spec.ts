@@ -4,6 +4,7 @@ import { StatusBar } from '@jupyterlab/statusbar';
 
 import { describeShare, formatShare } from '../live/share';
 import { NewsFeed } from '../news';
+import { DRAWN } from '../notice';
 import { countdown } from '../plugins/countdown';
 import { lending } from '../plugins/lending';
 import { memory } from '../plugins/memory';
@@ -57,6 +58,23 @@ describe('the settings', () => {
 });
 
 describe('a job that this page knew before', () => {
+  it.each([
+    ['its owner', null, 0],
+    ['a manager of its queue', 'mia', 1]
+  ])('and that %s holds is told to nobody who did it', async (_, by, count) => {
+    const eviction = { reason: 'PAUSED_BY_USER', sentence: 'Paused and held.', by, at: 5 };
+    await changes({ phase: 'running' }, { phase: 'paused', held_since: 5, eviction });
+    expect(told()).toHaveLength(count);
+  });
+
+  it('is told with times as here and code in quotation marks', async () => {
+    const sentence = 'It failed at 2026-11-29 14:11 UTC in the replayed cell 5 of 7 (`import os`).';
+    await changes({ phase: 'running' }, { phase: 'failed', sentence });
+    expect(told()).toEqual([
+      expect.stringMatching(/^“digits”: It failed at [^U`]+ in .* \(“import os”\)\.$/)
+    ]);
+  });
+
   async function changes(from: Parameters<typeof aJob>[0], to: Parameters<typeof aJob>[0]): Promise<void> {
     training.recordJob(aJob(from));
     training.recordJob(aJob(to));
@@ -92,9 +110,10 @@ describe('a job that this page knew before', () => {
   });
 
   it('leads to no cell if a script was sent, which has none', async () => {
-    await changes({ notebook_path: 'train.py' }, { notebook_path: 'train.py', phase: 'failed' });
+    const script = { notebook_path: 'train.py', origin: 'script' } as const;
+    await changes(script, { ...script, phase: 'failed' });
     const [{ options }] = Notification.manager.notifications;
-    expect(options.actions?.map(({ label }) => label)).toEqual(['Show job']);
+    expect(options.actions?.map(({ label }) => label)).toEqual(['Details']);
   });
 
   it('is told once, and not when it starts or is cancelled', async () => {
@@ -144,7 +163,7 @@ describe('the warning of an idle notebook', () => {
     warn({});
     await jest.advanceTimersByTimeAsync(53_000);
     expect(told()).toHaveLength(1);
-    expect(told()[0]).toMatch(/^Your GPU share is taken at .+, in 4:07\. Bob waits for 0\.25 GPU\.$/);
+    expect(told()[0]).toMatch(/^Your share is taken at .+, in 4:07\. Bob waits for 0\.25 GPU\.$/);
   });
 
   it('saves all documents once, so that no edit is lost with the server', async () => {
@@ -161,11 +180,30 @@ describe('the warning of an idle notebook', () => {
     expect([told(), jest.getTimerCount()]).toEqual([[], 0]);
   });
 
+  it('goes once its last change is drawn, which would draw it anew', async () => {
+    warn({});
+    await jest.advanceTimersByTimeAsync(1000); // the clock changes it
+    warn(null);
+    await settle();
+    expect(told()).toHaveLength(1);
+    await jest.advanceTimersByTimeAsync(DRAWN);
+    expect(told()).toEqual([]);
+  });
+
   it('is not shown again after the user has closed it', async () => {
     warn({});
     Notification.manager.dismiss();
     await jest.advanceTimersByTimeAsync(3000);
     expect(told()).toEqual([]);
+  });
+
+  it('of another time is shown although the one before was closed', async () => {
+    warn({});
+    Notification.manager.dismiss();
+    warn({ expire_at: 1900, sentence: 'Your server stops: variables are lost, files are kept.' });
+    await settle();
+    expect(told()).toHaveLength(1);
+    expect(told()[0]).toMatch(/variables are lost/);
   });
 
   it('can be answered with "Keep it"', async () => {

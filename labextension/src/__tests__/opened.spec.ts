@@ -29,3 +29,19 @@ it('a notebook whose kernel is on its way is no notebook without a kernel', asyn
   clearScreen();
   jest.restoreAllMocks();
 });
+
+it('nothing is asked about a notebook that was closed before its kernel came', async () => {
+  jest.spyOn(console, 'warn').mockImplementation(() => undefined);
+  const [app, training, tracker] = [new FakeApp(), new FakeTraining(), new FakeTracker()];
+  const notebook = tracker.open(new FakePanel(['train()']));
+  const nothing = {} as ICellOutputs & IRunHistory;
+  await send.activate(app.frontEnd, tracker, training, nothing, nothing, null);
+  Object.assign(notebook.sessionContext, { session: null, ready: new Promise(() => undefined) });
+  let result: Promise<unknown> = Promise.resolve('asked');
+  await perform(() => void (result = app.commands.execute(CommandIDs.sendCell)));
+  await perform(() => notebook.close());
+  expect([await result, document.querySelector('.jp-Dialog')]).toEqual([null, null]);
+  await send.deactivate?.(app.frontEnd);
+  clearScreen();
+  jest.restoreAllMocks();
+});

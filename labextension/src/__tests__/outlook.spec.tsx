@@ -3,6 +3,7 @@ import * as React from 'react';
 
 import type { IOutlookProps } from '../send/outlook';
 import { describeWait, Outlook } from '../send/outlook';
+import { NO_SWEEP } from '../send/sweep';
 import type { IFormValues } from '../send/values';
 import { proposeValues } from '../send/values';
 import type { Alternative, Preview } from '../wire';
@@ -41,7 +42,8 @@ function aPreview(given: Partial<Preview> = {}): Preview {
 /** Show a prediction; return the values that the user takes over from alternatives. */
 async function ask(preview: Preview, given: Partial<IOutlookProps> = {}): Promise<IFormValues[]> {
   const taken: IFormValues[] = [];
-  const props = { preview, problem: null, slow: false, values: VALUES, trans };
+  const idle = { slow: false, withdrawn: false, asking: false, sending: false, now: 1000 };
+  const props = { ...idle, preview, problem: null, values: VALUES, sweep: NO_SWEEP, trans };
   await show(<Outlook {...props} onValues={values => taken.push(values)} {...given} />);
   return taken;
 }
@@ -86,6 +88,23 @@ describe('the alternatives', () => {
     expect(all('[aria-label="Alternatives"]')).toEqual([]);
     await ask(preview, { slow: true });
     expect(all('[aria-label="Alternatives"]')).toEqual([]);
+  });
+});
+
+describe('the outlook of a sweep', () => {
+  const forecast = (): string => words(all('[aria-label="Forecast"]')[0]);
+  const preview = aPreview({ starts_now: true, sentence: 'Starts now, within the quota.' });
+
+  it('is that of its first job', async () => {
+    await ask(preview, { sweep: { ...NO_SWEEP, values: { lr: '0.1, 0.2', depth: '1, 2, 3' } } });
+    expect(forecast()).toBe(
+      'The first of 6 jobs: Starts now, within the quota. When the others start is not known.'
+    );
+  });
+
+  it('of one job is that of the job', async () => {
+    await ask(preview, { sweep: { ...NO_SWEEP, values: { lr: '0.1' } } });
+    expect(forecast()).toBe('Starts now, within the quota.');
   });
 });
 

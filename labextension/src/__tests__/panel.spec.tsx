@@ -5,6 +5,7 @@ import * as React from 'react';
 import { Queues } from '../panel/queues';
 import { PanelWidget } from '../panel/widget';
 import { CommandIDs, PANEL_ID } from '../tokens';
+import type { JobSummary } from '../wire';
 import { ENGLISH, aJob, aNotebook, aQueue } from './builders';
 import { FakeApp, FakeTraining, NOTHING_LOADED, settle, sumConnections } from './fakes';
 import { all, attach, button, clearScreen, draw, perform, press, show, words } from './screen';
@@ -40,7 +41,9 @@ describe('the panel', () => {
   it('says what to do while there is nothing', async () => {
     const { panel } = await aPanel();
     expect(panel.id).toBe(PANEL_ID);
-    expect(words(panel.node)).toContain('Select a cell that takes long and choose “Send to training”');
+    expect(words(panel.node)).toContain(
+      'You have no jobs. Select a cell that takes long and choose “Send to training”'
+    );
     expect(words(panel.node)).toContain('Choose a share when you start a server.');
     panel.dispose();
   });
@@ -50,7 +53,7 @@ describe('the panel', () => {
     training.state = { ...training.state, loaded: false, available: null };
     await draw(panel);
     expect(all('[aria-label="Loading"]')).toHaveLength(1);
-    expect(words(panel.node)).not.toContain('You have not sent a job yet');
+    expect(words(panel.node)).not.toContain('You have no jobs');
     panel.dispose();
   });
 
@@ -69,6 +72,38 @@ describe('the panel', () => {
     expect(row('job-1')).not.toBeNull();
     await press('Try now');
     expect(app.executed).toEqual([[CommandIDs.refresh, {}]]);
+    panel.dispose();
+  });
+
+  it.each([
+    'The GPU scheduler cannot be reached. Running jobs continue.',
+    'You are logged out. Log in again in another tab.'
+  ])('says once that jobs continue, and turns no wheel: %s', async message => {
+    const { panel, training } = await aPanel();
+    training.state = { ...training.state, available: false, message, jobs: [aJob()] };
+    await draw(panel);
+    const banner = words(document.querySelector('[aria-label="Connection"]'));
+    expect(banner.match(/jobs continue/gi)).toHaveLength(1);
+    expect(banner).toContain(message);
+    expect(banner).toContain('The lists below may be out of date.');
+    expect(all('.jp-gq-mod-outdated .jp-gq-spinner')).toHaveLength(1);
+    training.state = { ...training.state, available: true };
+    await draw(panel);
+    expect(all('.jp-gq-mod-outdated .jp-gq-spinner')).toHaveLength(0);
+    panel.dispose();
+  });
+
+  it('tells ages by the clock of the server if that of the browser is off', async () => {
+    const { panel, training } = await aPanel();
+    const skew = 7200;
+    training.server.date = new Date(Date.now() - skew * 1000).toUTCString();
+    await training.client.getMe();
+    training.state = {
+      ...training.state,
+      jobs: [aJob({ submitted_at: Date.now() / 1000 - skew - 180, finished_at: null })]
+    };
+    await draw(panel);
+    expect(words(document.querySelector('.jp-gq-age'))).toMatch(/^[23] min ago$/);
     panel.dispose();
   });
 
@@ -149,6 +184,81 @@ describe('a row of the panel', () => {
     panel.dispose();
   });
 
+  it('tells notebooks of one name in two folders apart', async () => {
+    const { panel, training } = await aPanel();
+    const jobs = ['a', 'b'].map(id => aJob({ id, notebook_path: `${id}/same.ipynb` }));
+    training.state = { ...training.state, jobs };
+    await draw(panel);
+    expect(all('.jp-gq-row-notebook').map(words)).toEqual(['a/same.ipynb', 'b/same.ipynb']);
+    panel.dispose();
+  });
+
+  it('offers the deletion of a job that has ended, and of no other', async () => {
+    const { panel, training, app } = await aPanel();
+    app.addForeignCommand(CommandIDs.deleteJob);
+    training.state = { ...training.state, jobs: [aJob({ phase: 'done' })] };
+    await draw(panel);
+    panel.reveal('job-1');
+    await draw(panel);
+    await press('Delete… digits');
+    expect(app.executed).toEqual([[CommandIDs.deleteJob, { job: 'job-1' }]]);
+    training.state = { ...training.state, jobs: [aJob()] };
+    await draw(panel);
+    expect(panel.node.textContent).not.toContain('Delete…');
+    panel.dispose();
+  });
+
+  it.each([
+    ['job-1', 'Details of second'],
+    ['job-3', 'Details of second'],
+    ['job-2', 'Details of third']
+  ])('gives the focus to the row in the place of the deleted one: %s, %s', async (id, focused) => {
+    const { panel, training, app } = await aPanel();
+    app.addForeignCommand(CommandIDs.deleteJob, () => training.forgetJob(id));
+    const jobs = ['first', 'second', 'third'].map((name, at) =>
+      aJob({ id: `job-${at + 1}`, name, phase: 'done' })
+    );
+    training.state = { ...training.state, jobs };
+    panel.reveal(id);
+    await draw(panel);
+    await press(`Delete… ${jobs.find(job => job.id === id)?.name}`);
+    expect(row(id)).toBeNull();
+    expect(document.activeElement?.getAttribute('aria-label')).toBe(focused);
+    panel.dispose();
+  });
+
+  it('takes the focus from nothing else in which the user works while the job is deleted', async () => {
+    const { panel, training, app } = await aPanel();
+    const editor = document.body.appendChild(document.createElement('textarea'));
+    app.addForeignCommand(CommandIDs.deleteJob, () => {
+      editor.focus();
+      training.forgetJob('job-1');
+    });
+    training.state = { ...training.state, jobs: [aJob({ phase: 'done' }), aJob({ id: 'job-2' })] };
+    panel.reveal('job-1');
+    await draw(panel);
+    await press('Delete… digits');
+    expect(document.activeElement).toBe(editor);
+    editor.remove();
+    panel.dispose();
+  });
+
+  it('keeps the focus if the last job is deleted, and leaves it alone if none is', async () => {
+    const { panel, training, app } = await aPanel();
+    let isDeleted = false;
+    app.addForeignCommand(CommandIDs.deleteJob, () => isDeleted && training.forgetJob('job-1'));
+    training.state = { ...training.state, jobs: [aJob({ phase: 'done' })] };
+    panel.reveal('job-1');
+    await draw(panel);
+    button('Delete… digits').focus();
+    await press('Delete… digits');
+    expect(document.activeElement).toBe(button('Delete… digits'));
+    isDeleted = true;
+    await press('Delete… digits');
+    expect(document.activeElement).toBe(button('Refresh'));
+    panel.dispose();
+  });
+
   it('offers what can be done with the job', async () => {
     const { panel, training, app } = await aPanel();
     training.state = { ...training.state, jobs: [aJob()] };
@@ -169,7 +279,13 @@ describe('a row of the panel', () => {
 
   it('does not offer what is impossible: a result before a run, to cancel what is over, a cell of a script', async () => {
     const { panel, training } = await aPanel();
-    const over = { phase: 'cancelled', run: 0, finished_at: NOW, notebook_path: 'train.py' } as const;
+    const over = {
+      phase: 'cancelled',
+      run: 0,
+      finished_at: NOW,
+      notebook_path: 'train.py',
+      origin: 'script'
+    } as const;
     training.state = { ...training.state, jobs: [aJob(over)] };
     panel.reveal('job-1');
     await draw(panel);
@@ -180,9 +296,34 @@ describe('a row of the panel', () => {
     panel.dispose();
   });
 
+  it.each<[string, Partial<JobSummary>, string[], string[]]>([
+    [
+      'cells of a notebook that is opened from a text',
+      { notebook_path: 'a.py' },
+      ['Go to cell'],
+      ['Notebook']
+    ],
+    ['a call of a function in a notebook', { origin: 'call' }, [], ['Notebook']],
+    ['a script', { origin: 'script', notebook_path: 'a.py' }, [], ['Script']],
+    ['a script, by an earlier release', { origin: undefined, notebook_path: 'a.py' }, [], ['Script']],
+    ['a notebook, by an earlier release', { origin: undefined }, ['Go to cell'], ['Notebook']]
+  ])('leads to a cell if there is one: %s', async (_, given, buttons, terms) => {
+    const { panel, training } = await aPanel();
+    training.state = { ...training.state, jobs: [aJob(given)] };
+    panel.reveal('job-1');
+    await draw(panel);
+    const shown = (selector: string, known: string[]): string[] =>
+      all(selector)
+        .map(words)
+        .filter(text => known.includes(text));
+    expect(shown('button', ['Go to cell'])).toEqual(buttons);
+    expect(shown('dt', ['Notebook', 'Script'])).toEqual(terms);
+    panel.dispose();
+  });
+
   it.each([
     ['waiting', null, 'Waiting', 'Hold', CommandIDs.holdJob],
-    ['running', null, 'Running', 'Pause', CommandIDs.holdJob],
+    ['running', null, 'Running', 'Hold', CommandIDs.holdJob],
     ['waiting', 5, 'Held', 'Release', CommandIDs.releaseJob],
     ['paused', 5, 'Held', 'Release', CommandIDs.releaseJob]
   ] as const)(
@@ -236,8 +377,8 @@ describe('a row of the panel', () => {
     const sentence = 'Pausing: nlp needed its GPU back.';
     training.state = { ...training.state, jobs: [aJob({ phase: 'pausing', sentence, eviction })] };
     await draw(panel);
-    expect(words(row('job-1'))).toContain(sentence);
-    expect(words(row('job-1'))).not.toContain('Pausednlp');
+    expect(words(row('job-1'))).toContain('Pausingdigits.ipynbnlp needed its GPU back.');
+    expect(words(row('job-1')).match(/nlp needed/g)).toHaveLength(1);
     panel.dispose();
   });
 
@@ -260,9 +401,15 @@ describe('a row of the panel', () => {
 describe('the disk space of the files of jobs', () => {
   it('is shown if it is measured', async () => {
     const { panel, training } = await aPanel();
-    training.state = { ...training.state, jobs: [aJob()], disk: '12 GiB of at most 500 GiB' };
+    training.state = {
+      ...training.state,
+      jobs: [aJob()],
+      disk: '12 GiB of at most 500 GiB',
+      database: '3 GiB of at most 4 GiB'
+    };
     await draw(panel);
     expect(panel.node.textContent).toContain('Files on disk: 12 GiB of at most 500 GiB');
+    expect(panel.node.textContent).toContain('In the database: 3 GiB of at most 4 GiB');
     training.state = { ...training.state, disk: '' };
     await draw(panel);
     expect(panel.node.textContent).not.toContain('Files on disk');

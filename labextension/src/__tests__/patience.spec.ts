@@ -3,6 +3,7 @@ import { NotebookModel } from '@jupyterlab/notebook';
 
 import { readContent } from '../bundle/content';
 import { describeError, PATIENCE } from '../client';
+import { DRAWN } from '../notice';
 import { patience } from '../plugins/patience';
 import { send } from '../plugins/send';
 import { CommandIDs } from '../tokens';
@@ -45,6 +46,9 @@ describe('a scheduler that does not answer', () => {
     expect(told()).toEqual([expect.stringContaining('has not answered for some seconds')]);
     await perform(() => training.server.release());
     await Promise.all(requests);
+    // A notification that is removed before it is drawn would be drawn later, and stay.
+    expect(told()).toHaveLength(1);
+    await pass(DRAWN);
     expect(told()).toEqual([]);
   });
 
@@ -61,6 +65,7 @@ describe('a scheduler that does not answer', () => {
     training.server.isDown = true;
     await perform(() => training.server.release());
     expect(await failure).toContain('does not answer');
+    await pass(DRAWN);
     expect(told()).toEqual([]);
   });
 
@@ -77,7 +82,7 @@ describe('a scheduler that does not answer', () => {
 });
 
 describe('the dialog', () => {
-  const outputs: ICellOutputs = { bind: () => Promise.resolve() };
+  const outputs: ICellOutputs = { bind: () => Promise.resolve(), showSweep: () => Promise.resolve() };
   const history: IRunHistory = { isComplete: () => false, listRuns: () => [] };
   let notebook: FakePanel;
 
@@ -110,7 +115,7 @@ describe('the dialog', () => {
     const slow = training.client.getMe();
     await pass(PATIENCE);
     expect(words(all('.jp-gq-forecast')[0])).toBe(
-      'The scheduler has not answered for some seconds. Still waiting…'
+      'The GPU scheduler has not answered for some seconds. Still waiting…'
     );
     await perform(() => training.server.release());
     await slow;

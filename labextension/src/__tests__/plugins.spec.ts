@@ -181,6 +181,29 @@ describe('the output of a job', () => {
     expect(notebook.outputs(1)).toMatchObject([{}, { text: 'epoch 1\n' }]);
   });
 
+  it('stays away from a cell that was edited after it was sent, also when a run here ends that began before', async () => {
+    await activate();
+    training.recordJob(aSentJob());
+    await cells.bind(notebook.panel, aSentJob());
+    notebook.cells[1].sharedModel.setSource('edited()');
+    const before = notebook.cells[1].getMetadata(METADATA_KEY) as unknown;
+    endCell(notebook, 1, 1);
+    await jest.advanceTimersByTimeAsync(1000);
+    expect(notebook.cells[1].getMetadata(METADATA_KEY)).toEqual(before);
+    expect(notebook.outputs(1)).toHaveLength(1);
+  });
+
+  it('has no counter of a run here that began before and ends beside it', async () => {
+    await activate();
+    training.recordJob(aSentJob());
+    await cells.bind(notebook.panel, aSentJob());
+    endCell(notebook, 0, 6);
+    endCell(notebook, 1, 7);
+    expect(notebook.cells[1].executionCount).toBe(7); // others read it when the run ends
+    await jest.advanceTimersByTimeAsync(1000);
+    expect(notebook.cells.map(cell => cell.executionCount)).toEqual([6, null]);
+  });
+
   it('is fetched once for two notebooks that show it', async () => {
     await activate();
     const copy = tracker.open(new FakePanel(['load()', 'train()']));

@@ -10,6 +10,7 @@ import {
   toggleEntry
 } from '../bundle/prefix';
 import type { RanCell } from '../wire';
+import { aRun } from './builders';
 
 const cell = (id: string, source = `run_${id}()`, tags: string[] = [], failed = false): ICodeCell => ({
   id,
@@ -17,14 +18,8 @@ const cell = (id: string, source = `run_${id}()`, tags: string[] = [], failed = 
   tags,
   failed
 });
-const ran = (cell_id: string, given: Partial<RanCell> = {}): RanCell => ({
-  cell_id,
-  code: `run_${cell_id}()`,
-  seconds: 1,
-  failed: false,
-  execution_count: 1,
-  ...given
-});
+const ran = (cell_id: string, given: Partial<RanCell> = {}): RanCell =>
+  aRun({ cell_id, code: `run_${cell_id}()`, ...given });
 const TARGET = new Set(['t']);
 const NOTEBOOK = [cell('a'), cell('b'), cell('t'), cell('c')];
 

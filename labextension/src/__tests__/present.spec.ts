@@ -1,6 +1,6 @@
 import type { JobPhase } from '../jobs';
 import type { IPresentWork } from '../send/present';
-import { askAboutPresentWork, cancelPresentWork, findPresentWork } from '../send/present';
+import { askAboutPresentWork, cancelPresentWork, describeReplaced, findPresentWork } from '../send/present';
 import type { JobView } from '../wire';
 import { ENGLISH, aJob } from './builders';
 import { FakeTraining, settle } from './fakes';
@@ -41,9 +41,16 @@ afterEach(clearScreen);
 it('the job of a cell that is sent again is said to have ended once it has, and is not cancelled then', async () => {
   const job = aJob({ phase: 'running' });
   const { work, answer } = await ask(job);
-  expect(said()).toContain('“digits” in vision: Running.');
+  expect(said()).toContain(
+    '“digits” in vision: Running. Replacing it cancels this job, once the new one is accepted.'
+  );
+  expect(describeReplaced(training, work, ENGLISH)).toBe(
+    '“digits” is cancelled once this job is accepted. The forecast still counts it.'
+  );
   await perform(() => training.recordJob({ ...job, phase: 'done' }));
   expect(said()).toContain('“digits” in vision has ended by now: Done.');
+  expect(said()).not.toContain('Replacing it');
+  expect(describeReplaced(training, work, ENGLISH)).toBe('');
   await press('Replace it');
   expect(await answer).toBe('replace');
   await cancelPresentWork(training, work, ENGLISH);
@@ -52,7 +59,11 @@ it('the job of a cell that is sent again is said to have ended once it has, and 
 
 describe('the sweep of a cell that is sent again', () => {
   it('is named with the states of its jobs', async () => {
-    await ask();
+    const { work } = await ask();
+    expect(describeReplaced(training, work, ENGLISH)).toBe(
+      'The 3 jobs that are left of the sweep “digits” are cancelled once this one is accepted. ' +
+        'The forecast still counts them.'
+    );
     expect(said()).toContain('The sweep “digits” in vision, 4 jobs: 1 done, 1 running, 2 waiting.');
     expect(said()).toContain('Replacing it cancels the 3 jobs that are left.');
   });

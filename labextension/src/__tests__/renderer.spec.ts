@@ -40,6 +40,52 @@ describe('the status line under a cell', () => {
     expect(words(node)).toBe('Done Trained in vision on 1 GPU for 2 min 3 sdigitsSend againDetails');
   });
 
+  it.each<[JobView['phase'], boolean]>([
+    ['running', true],
+    ['waiting', true],
+    ['done', false]
+  ])(
+    'of a job that was %s and that nobody knows says so, if it cannot be true: %s',
+    async (phase, isTold) => {
+      const { node } = await aLine(aJob({ phase }));
+      const said = (): boolean => /not known to you here: it may be deleted/.test(words(node));
+      expect([said(), all('.jp-gq-mod-outdated', node)]).toEqual([false, [expect.anything()]]);
+      await perform(() => training.set({ unknown: new Set(['job-1']) }));
+      expect([said(), words(node).startsWith('Unknown ')]).toEqual([isTold, isTold]);
+      expect(all('.jp-gq-spinner', node)).toEqual([]);
+    }
+  );
+
+  it('says times as here and code in quotation marks, also from the file', async () => {
+    const sentence = 'It failed at 2026-11-29 14:11 UTC in cell 5 (`import os`).';
+    const job = aJob({ phase: 'failed', sentence });
+    const { node } = await aLine(job);
+    const said = /Failed It failed at [^U`]+ in cell 5 \(“import os”\)\./;
+    expect(words(node)).toMatch(said);
+    await perform(() => training.recordJob(job));
+    expect(words(node)).toMatch(said);
+  });
+
+  it.each([
+    ['Running on 1 GPU of A100-40GB.', 'RunningdigitsOn 1 GPU of A100-40GB.'],
+    ['Running.', 'Runningdigits1 GPU']
+  ])('says the amount once: %s', async (sentence, said) => {
+    training.state = { ...training.state, jobs: [aJob({ sentence, progress: null })] };
+    const { node } = await aLine(aJob());
+    expect(words(node).replace(/(Cancel|Log).*/, '')).toBe(said);
+  });
+
+  it('turns its wheel only while the scheduler answers', async () => {
+    training.state = { ...training.state, jobs: [aJob()] };
+    const { node } = await aLine(aJob());
+    const turning = (): number => all('.jp-gq-status:not(.jp-gq-mod-outdated) .jp-gq-spinner', node).length;
+    expect(turning()).toBe(1);
+    await perform(() => training.set({ available: false }));
+    expect(turning()).toBe(0);
+    await perform(() => training.set({ available: true }));
+    expect(turning()).toBe(1);
+  });
+
   it('is live while the job is known', async () => {
     const job = aJob({ progress: { fraction: 0.5, text: 'epoch 5' } });
     training.state = { ...training.state, jobs: [job] };
@@ -48,8 +94,17 @@ describe('the status line under a cell', () => {
     await perform(() =>
       training.recordJob({ ...job, phase: 'failed', sentence: 'The node was lost.', run: 2 })
     );
-    expect(words(node)).toBe('Failed The node was lost.digitsLogFix and resendDetails');
+    expect(words(node)).toBe('Failed The node was lost.digitsLogFix and send againDetails');
     expect(all('[role=progressbar]', node)).toEqual([]);
+  });
+
+  it('says what the file says once the job is deleted', async () => {
+    const job = aJob({ phase: 'done', ran_seconds: 123 });
+    training.state = { ...training.state, jobs: [job] };
+    const { node } = await aLine(job);
+    expect(all('.jp-gq-status-actions button', node).map(words)).toEqual(['Log', 'Send again', 'Details']);
+    await perform(() => training.forgetJob(job.id));
+    expect(words(node)).toBe('Done Trained in vision on 1 GPU for 2 min 3 sdigitsSend againDetails');
   });
 
   it('speaks the states of the job, and not each epoch', async () => {
@@ -81,6 +136,17 @@ describe('the status line under a cell', () => {
     training.state = { ...training.state, jobs: [job] };
     const { node } = await aLine(job);
     expect(words(node)).toMatch(/^Held /);
+  });
+
+  it('has the button that releases a held job', async () => {
+    const job = aJob({ phase: 'waiting', held_since: 2000 });
+    training.state = { ...training.state, jobs: [job] };
+    app.addForeignCommand(CommandIDs.releaseJob);
+    const { node } = await aLine(job);
+    await press('Release job digits');
+    expect(app.executed).toEqual([[CommandIDs.releaseJob, { job: 'job-1' }]]);
+    await perform(() => training.recordJob({ ...job, held_since: null }));
+    expect(words(node)).not.toContain('Release');
   });
 
   it('says for good that the output is in the log only if the cell was edited after it was sent', async () => {
@@ -157,7 +223,7 @@ describe('the status line under a cell', () => {
   });
 
   it.each([
-    ['failed' as const, 'Fix and resend', CommandIDs.fixAndResend],
+    ['failed' as const, 'Fix and send again', CommandIDs.fixAndResend],
     ['done' as const, 'Send again', CommandIDs.sendAgain],
     ['cancelled' as const, 'Send again', CommandIDs.sendAgain]
   ])('of a job that is %s offers: %s', async (phase, label, command) => {
@@ -179,7 +245,7 @@ describe('the status line under a cell', () => {
     const edits = new ConnectionCount(cell.sharedModel.changed as never);
     const before = edits.now;
     const renderer = await aLine(aJob(), cell);
-    expect([sumConnections(training.connections), edits.now - before]).toEqual([1, 1]);
+    expect([sumConnections(training.connections), edits.now - before]).toEqual([3, 1]);
     await perform(() => renderer.dispose());
     expect([sumConnections(training.connections), edits.now - before]).toEqual([0, 0]);
   });

@@ -30,8 +30,13 @@ describe("JupyterLab's panel of what runs", () => {
     expect([item.label(), item.detail?.(), item.labelTitle?.()]).toEqual([
       'digits · digits.ipynb',
       'Running',
-      'digits\ndigits.ipynb\n1 GPU\nRuns on a GPU.'
+      'digits\ndigits.ipynb\n1 GPU\nRunning\nRuns on a GPU.'
     ]);
+  });
+
+  it('tells notebooks of one name in two folders apart', () => {
+    training.set({ jobs: ['a', 'b'].map(id => aJob({ id, notebook_path: `${id}/same.ipynb` })) });
+    expect(items().map(item => item.label())).toEqual(['digits · a/same.ipynb', 'digits · b/same.ipynb']);
   });
 
   it('follows the state of the jobs', () => {

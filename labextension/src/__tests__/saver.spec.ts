@@ -65,9 +65,55 @@ class SlowDocument extends FakeDocument {
   }
 }
 
-async function aSaver(document: FakeDocument): Promise<Saver> {
+/** The locks of a browser: one holder of a name at a time, in the order of the requests, until one is given up. */
+class FakeLocks {
+  async request(name: string, { signal }: LockOptions, work: () => Promise<void>): Promise<void> {
+    const turn = this._last.get(name) ?? Promise.resolve();
+    const given = new Promise<void>((resolve, reject) => {
+      signal?.addEventListener('abort', () => reject(new Error('given up')));
+      void turn.then(resolve);
+    });
+    const done = given.then(work);
+    this._last.set(
+      name,
+      Promise.allSettled([turn, done]).then(() => undefined)
+    );
+    return done;
+  }
+
+  private readonly _last = new Map<string, Promise<void>>();
+}
+
+/** Let another tab save for so long; return what ends its turn. */
+function beginElsewhere(): () => void {
+  let end = (): void => undefined;
+  const locks = new FakeLocks();
+  const work = (): Promise<void> => new Promise(resolve => (end = resolve));
+  void locks.request('jupyter-gq saves digits.ipynb', {}, work);
+  Object.defineProperty(navigator, 'locks', { value: locks, configurable: true });
+  return () => end();
+}
+
+/** A tab with one of the pages that show the same file; the lab asks the user if the file is newer when it saves. */
+class Tab extends SlowDocument {
+  constructor(readonly file: { writtenAt: number }) {
+    super();
+  }
+
+  asked = false;
+
+  async save(): Promise<void> {
+    const known = Date.parse(this.contentsModel.last_modified);
+    await super.save();
+    this.asked ||= this.file.writtenAt > known;
+    this.file.writtenAt += MINUTE;
+    this.contentsModel.last_modified = new Date(this.file.writtenAt).toISOString();
+  }
+}
+
+async function aSaver(document: FakeDocument, writtenAt = (): number => document.onDisk): Promise<Saver> {
   const contents = {
-    get: () => Promise.resolve({ last_modified: new Date(document.onDisk).toISOString() })
+    get: () => Promise.resolve({ last_modified: new Date(writtenAt()).toISOString() })
   };
   const saver = new Saver(
     document as unknown as DocumentRegistry.IContext<INotebookModel>,
@@ -77,6 +123,11 @@ async function aSaver(document: FakeDocument): Promise<Saver> {
   await Promise.resolve();
   return saver;
 }
+
+afterEach(() => {
+  Reflect.deleteProperty(navigator, 'locks');
+  jest.useRealTimers();
+});
 
 describe('a notebook is saved', () => {
   it('when all unsaved changes are ours', async () => {
@@ -130,6 +181,43 @@ describe('a notebook is saved', () => {
     document.onDisk = MINUTE;
     await saver.saveOwnChanges();
     expect(document.done).toEqual(['revert']);
+  });
+
+  it('by one of several tabs at a time, so that the lab asks nothing about a file that they all have', async () => {
+    Object.defineProperty(navigator, 'locks', { value: new FakeLocks(), configurable: true });
+    const file = { writtenAt: 0 };
+    const tabs = [new Tab(file), new Tab(file), new Tab(file)];
+    const savers = await Promise.all(tabs.map(tab => aSaver(tab, () => file.writtenAt)));
+    savers.forEach((saver, index) => saver.runOwnChange(() => tabs[index].edit()));
+    await Promise.all(savers.map(saver => saver.saveOwnChanges()));
+    expect(tabs.map(tab => tab.done)).toEqual([['save'], ['revert'], ['revert']]);
+    expect(tabs.some(tab => tab.asked)).toBe(false);
+  });
+
+  it('also if another tab does not end its turn: it may be asking its user about the file', async () => {
+    jest.useFakeTimers();
+    beginElsewhere();
+    const document = new FakeDocument();
+    const saver = await aSaver(document);
+    saver.runOwnChange(() => document.edit());
+    void saver.saveOwnChanges();
+    await jest.advanceTimersByTimeAsync(1000);
+    expect(document.done).toEqual([]);
+    await jest.advanceTimersByTimeAsync(MINUTE);
+    expect(document.done).toEqual(['save']);
+  });
+
+  it('after a save that the user begins while another tab has its turn', async () => {
+    const end = beginElsewhere();
+    const document = new SlowDocument();
+    const saver = await aSaver(document);
+    saver.runOwnChange(() => document.edit());
+    const saved = saver.save();
+    await new Promise(resolve => setTimeout(resolve));
+    const byUser = document.save();
+    end();
+    await Promise.all([saved, byUser]);
+    expect([document.most, document.done]).toEqual([1, ['save', 'save']]);
   });
 
   it('neither way where the file changed on disk and the user has edits: JupyterLab asks', async () => {

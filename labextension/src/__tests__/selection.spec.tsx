@@ -89,7 +89,35 @@ describe('a long list of jobs', () => {
     expect(titles()).toEqual(['State', 'Notebook', 'Sort by']);
     await enter(document.querySelector('[aria-label="Notebook"]'), path);
     await enter(document.querySelector('[aria-label="State"]'), 'active');
-    expect(titles()).toEqual(['State: Not over', `Notebook: ${path}`, 'Sort by']);
+    expect(titles()).toEqual(['State: Not ended', `Notebook: ${path}`, 'Sort by']);
+  });
+
+  it('names the sweeps by which it can be filtered, and not their ids', async () => {
+    const swept = [1, 2].map(rate =>
+      aJob({ id: `swept-${rate}`, name: `rates rate=${rate}`, group: 'sweep-5ceab755' })
+    );
+    await list(...someJobs(6), ...swept);
+    expect(all('[aria-label="Sweep"] option').map(words)).toEqual(['All sweeps', 'rates']);
+    await enter(document.querySelector('[aria-label="Sweep"]'), 'sweep-5ceab755');
+    expect(rows()).toEqual(['swept-1', 'swept-2']);
+  });
+
+  it('tells sweeps of one name apart by the time when they were sent', async () => {
+    const times = { 'sweep-1': 1000, 'sweep-2': 1007 };
+    const swept = Object.entries(times).flatMap(([group, sent]) =>
+      [1, 2].map(rate =>
+        aJob({ id: `${group}-${rate}`, name: `rates rate=${rate}`, group, submitted_at: sent + rate })
+      )
+    );
+    await list(...someJobs(6), ...swept, aJob({ id: 'other', name: 'tune x=1', group: 'sweep-3' }));
+    const options = all('[aria-label="Sweep"] option').map(words);
+    const time = (seconds: number): string => new Date(seconds * 1000).toLocaleString();
+    expect(options).toEqual([
+      'All sweeps',
+      `rates, sent ${time(1001)}`,
+      `rates, sent ${time(1008)}`,
+      'tune x=1'
+    ]);
   });
 
   it('reaches to the job that is shown', async () => {
@@ -145,9 +173,9 @@ describe('several jobs', () => {
 
   it('can all be chosen, and none', async () => {
     await list(...someJobs(60));
-    await tick('Choose all 60 listed jobs that are not over');
+    await tick('Choose all 60 listed jobs that have not ended');
     expect(button('Cancel 60 chosen jobs')).not.toBeNull();
-    await tick('Choose all 60 listed jobs that are not over');
+    await tick('Choose all 60 listed jobs that have not ended');
     expect(words(document.querySelector('[aria-label="Chosen jobs"]'))).toBe('Choose all 60');
   });
 

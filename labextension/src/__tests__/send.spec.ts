@@ -5,7 +5,7 @@ import { send } from '../plugins/send';
 import type { ICellOutputs, IRunHistory } from '../tokens';
 import { CommandIDs } from '../tokens';
 import type { SendRequest } from '../wire';
-import { aJob, aMe, aPlan, aPool, aQueue, WOULD_WAIT } from './builders';
+import { aJob, aMe, aPlan, aPool, aQueue, WOULD_WAIT, aRun } from './builders';
 import { FakeApp, FakeTraining, settle } from './fakes';
 import { FakePanel, FakeTracker } from './notebooks';
 import { all, button, clearScreen, enter, perform, press, words } from './screen';
@@ -86,7 +86,7 @@ describe('cells that cannot be sent', () => {
   it.each<[string, () => void, string]>([
     ['no code', () => (notebook.content.selected = []), 'This is not a code cell'],
     ['an empty cell', () => notebook.cells[1].sharedModel.setSource(' \n'), 'The cell is empty'],
-    ['a notebook without a kernel', () => (notebook.sessionContext.session = null), 'has no kernel'],
+    ['a notebook without a kernel', () => notebook.sessionContext.stayWithoutKernel(), 'has no kernel'],
     ['a notebook without a file', () => (notebook.context.contentsModel = null), 'has not been saved yet']
   ])('%s: the user is told before any question', async (_, prepare, title) => {
     prepare();
@@ -239,23 +239,13 @@ describe('the dialog', () => {
     expect(training.server.bodies.at(-1)).toMatchObject({ prefix: [] });
   });
 
-  it('shows which replayed cell would be refused until the cell is left out', async () => {
-    const problem = { code: 'syntax_error', message: 'The replayed cell “for” would fail.', field: 'prefix' };
-    training.server.answer('POST check', problem, 422);
-    await choose();
-    expect(alerts()).toEqual(['The replayed cell “for” would fail.']);
-    expect(words(document.querySelector('[aria-label="Forecast"]'))).toBe('Starts now.');
-    training.server.answer('POST check', aPlan());
-    await perform(() => all('[aria-label="Replay cell 1"]')[0].click());
-    await pause(300);
-    expect(alerts()).toEqual([]);
-  });
-
   it('proposes the variables that later cells need, and sends what the field says', async () => {
     training.server.answer('POST check', aPlan({ makes: ['loss', 'model'], returns: ['model'] }));
     await choose();
     expect(field('returns').value).toBe('model');
-    expect(words(document.querySelector('#jp-gq-send-returns-hint'))).toBe('this cell makes loss, model');
+    expect(words(document.querySelector('#jp-gq-send-returns-hint'))).toBe(
+      'variables of this cell: loss, model'
+    );
     await press('Send to training');
     expect(training.server.bodies.at(-1)).toMatchObject({ returns: ['model'] });
   });
@@ -338,7 +328,7 @@ describe('what runs first', () => {
 
   it('is what the page saw run, and can be left out', async () => {
     const [first] = notebook.cells;
-    const run = { cell_id: first.id, code: 'load()', seconds: 1.2, failed: false, execution_count: 1 };
+    const run = aRun({ cell_id: first.id, code: 'load()', seconds: 1.2 });
     runs = { isComplete: () => true, listRuns: () => [run, { ...run, execution_count: 2 }] };
     const { result } = await choose();
     expect(dialog()).toContain('Runs first: 2 cells, which took 2.4 s here');
@@ -349,6 +339,7 @@ describe('what runs first', () => {
     await submit();
     await result;
     expect(sent().prefix).toEqual([]);
+    expect(sent().left_out_cells).toEqual([first.id, first.id]);
   });
 
   it('is what the server saw run after a reload of the page, without earlier versions of the target', async () => {
@@ -370,7 +361,7 @@ describe('what runs first', () => {
   });
 
   it('is what the server saw if the kernel restarted unseen', async () => {
-    const run = { cell_id: 'x', code: 'before()', seconds: 1, failed: false, execution_count: 1 };
+    const run = aRun({ cell_id: 'x', code: 'before()' });
     runs = { isComplete: () => true, listRuns: () => [run] };
     training.server.answer('GET kernels/kernel-1/history', { cells: [], complete: true });
     await choose();
@@ -423,7 +414,10 @@ describe('what was entered last time', () => {
 describe('a cell that is in training already', () => {
   beforeEach(() => {
     const targets = [{ cell_id: notebook.cells[1].id, source_hash: '', seconds: null }];
-    training.state = { ...training.state, jobs: [aJob({ id: 'old', targets })] };
+    training.state = {
+      ...training.state,
+      jobs: [aJob({ id: 'old', targets, left_out_cells: [notebook.cells[0].id] })]
+    };
     training.server.answer('DELETE jobs/old', aJob({ id: 'old', phase: 'cancelling' }));
   });
 
@@ -432,18 +426,26 @@ describe('a cell that is in training already', () => {
     expect(dialog()).toContain('This cell was sent to training before');
     await press('Keep both');
     await pause();
+    expect(dialog()).not.toContain('is cancelled once');
     await submit();
     expect(await result).toBe('new');
+    expect(sent().prefix).toHaveLength(1);
     expect(training.server.asked).not.toContain('DELETE jobs/old');
   });
 
   it('can replace the job that runs, which is cancelled only when the new one is accepted', async () => {
     const { result } = await choose();
+    expect(dialog()).toContain('Replacing it cancels this job, once the new one is accepted.');
     await press('Replace it');
     await pause();
+    expect(dialog()).toContain(
+      '“digits” is cancelled once this job is accepted. The forecast still counts it.'
+    );
+    expect(dialog()).toContain('As before, 1 earlier cell does not run first.');
     expect(training.server.asked).not.toContain('DELETE jobs/old');
     await submit();
     expect(await result).toBe('new');
+    expect(sent().prefix).toEqual([]);
     await settle();
     expect(training.server.asked.slice(-2)).toEqual(['POST send', 'DELETE jobs/old']);
   });
@@ -471,12 +473,6 @@ describe('a cell that is in training already', () => {
     expect(await result).toBeNull();
     expect(training.server.asked).toEqual(['GET me']);
   });
-});
-
-it('a cell that is running here is said to go on', async () => {
-  Object.defineProperty(notebook.cells[1], 'executionState', { value: 'running' });
-  await choose();
-  expect(dialog()).toContain('This cell is running here now. The job starts from the beginning');
 });
 
 it('the command is there for code cells of open notebooks', async () => {

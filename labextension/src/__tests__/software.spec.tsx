@@ -2,14 +2,14 @@ import { Signal } from '@lumino/signaling';
 
 import { listDetails } from '../panel/facts';
 import type { IChosenCells } from '../send/carry';
-import type { ISendOptions } from '../send/widget';
+import type { ISendOptions } from '../send/options';
 import { SendDialog } from '../send/dialog';
 import { NEW_JOB } from '../send/opening';
 import { addChosen, listSoftware } from '../send/software';
 import { proposeValues } from '../send/values';
 import { RequestError } from '../client';
 import type { JobRequest, Plan } from '../wire';
-import { ENGLISH, aJob, aMe, aPlan, aQueue } from './builders';
+import { ENGLISH, aJob, aMe, aPlan, aQueue, captureNothing } from './builders';
 import { all, clearScreen, enter, perform, press, words } from './screen';
 
 const KERNELS = [{ name: 'py311', title: 'Python 3 (ipykernel)' }];
@@ -58,8 +58,8 @@ describe('the software in the dialog', () => {
         const offered = !images.includes(cells.software);
         return check?.() ?? Promise.resolve(aPlan({ kernels, carry: { offered, suggested: false } }));
       },
-      capture: () => Promise.resolve({ id: 'c', variables: [], bytes: 0, replayed: [], notes: [] }),
-      slowChanged: new Signal<unknown, boolean>({}),
+      capture: captureNothing,
+      client: { slowChanged: new Signal<unknown, boolean>({}), now: 1000 },
       preview: request => {
         previewed.push(request);
         return Promise.resolve({ starts_now: true, sentence: 'Starts now.', alternatives: [] } as never);

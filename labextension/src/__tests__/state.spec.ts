@@ -5,7 +5,8 @@ import {
   applyJob,
   applyNotebook,
   appendPage,
-  applyFirstPage
+  applyFirstPage,
+  markUnknown
 } from '../live/state';
 import type { JobList } from '../wire';
 import { aJob, aNotebook } from './builders';
@@ -13,7 +14,8 @@ import { aJob, aNotebook } from './builders';
 const page = (ids: number[], next: string | null = null): JobList => ({
   jobs: ids.map(id => aJob({ id: `job-${id}`, submitted_at: id })),
   next,
-  disk: `${ids.length} GiB`
+  disk: `${ids.length} GiB`,
+  database: ''
 });
 
 describe('the live state', () => {
@@ -50,5 +52,17 @@ describe('the live state', () => {
     const state = applyNotebook({ ...INITIAL_STATE, server: '-' }, aNotebook({ server: '' }));
     expect(findNotebookHere(state)?.id).toBe('nb-1');
     expect(findNotebookHere({ ...state, server: 'second' })).toBeNull();
+  });
+});
+
+describe('a job that the server does not know any more', () => {
+  it('leaves the list, and the next page begins behind one that is known', () => {
+    const jobs = ['c', 'b', 'a'].map((id, age) => aJob({ id, submitted_at: 100 - age }));
+    const state = applyFirstPage(INITIAL_STATE, { jobs, next: 'a', disk: '', database: '' });
+    const left = markUnknown(state, 'a');
+    expect(left.jobs.map(({ id }) => id)).toEqual(['c', 'b']);
+    expect([left.next, [...left.unknown]]).toEqual(['b', ['a']]);
+    expect(markUnknown(left, 'c').next).toBe('b');
+    expect(markUnknown(markUnknown(left, 'c'), 'b').next).toBeNull();
   });
 });

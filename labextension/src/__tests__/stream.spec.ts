@@ -86,6 +86,43 @@ describe('the stream of a job', () => {
     expect(shownText(stream)).toBe('1 2 ');
   });
 
+  it('asks more and more rarely while it fails, and at once when the service is back', async () => {
+    const service = new FakeService();
+    service.events = [text(1)];
+    service.isAway = true;
+    const stream = new JobStream(service.fetch);
+    const pass = async (seconds: number): Promise<number> => {
+      const before = service.asked.length;
+      for (let tick = 0; tick < seconds; tick++) {
+        await settled(stream);
+      }
+      return service.asked.length - before;
+    };
+    expect(await pass(60)).toBeLessThan(10);
+    expect(await pass(120)).toBeGreaterThan(0);
+    service.isAway = false;
+    stream.retry();
+    await jest.advanceTimersByTimeAsync(1000);
+    expect(shownText(stream)).toBe('1 ');
+  });
+
+  it('asks at its old pace after a failure that is over', async () => {
+    const service = new FakeService();
+    service.events = [text(1)];
+    service.isAway = true;
+    const stream = new JobStream(service.fetch);
+    await settled(stream);
+    await settled(stream);
+    service.isAway = false;
+    stream.fetchMore();
+    await jest.advanceTimersByTimeAsync(2000);
+    expect(shownText(stream)).toBe('1 ');
+    service.events.push(text(2));
+    stream.fetchMore();
+    await jest.advanceTimersByTimeAsync(500);
+    expect(shownText(stream)).toBe('1 2 ');
+  });
+
   it('keeps what replayed cells print out of the cells', async () => {
     const service = new FakeService();
     service.events = [text(1, 'prefix'), text(2)];

@@ -5,13 +5,21 @@ import { Signal } from '@lumino/signaling';
 import { makeSweepOutput, readSweep, sortRows } from '../attach/sweep';
 import { SweepRenderer } from '../attach/sweeptable';
 import { NEW_JOB } from '../send/opening';
-import type { ISendOptions } from '../send/widget';
+import type { ISendOptions } from '../send/options';
 import { SendDialog } from '../send/dialog';
-import { countJobs, describeSweep, listGrid, makeSweep, NO_SWEEP, splitValues } from '../send/sweep';
+import {
+  countJobs,
+  describeSweep,
+  findMode,
+  listGrid,
+  makeSweep,
+  NO_SWEEP,
+  splitValues
+} from '../send/sweep';
 import { proposeValues } from '../send/values';
 import { CommandIDs } from '../tokens';
-import type { SentSweep } from '../wire';
-import { ENGLISH, aJob, aMe, aPlan, aQueue } from './builders';
+import type { Plan, SentSweep } from '../wire';
+import { ENGLISH, aJob, aMe, aPlan, aQueue, captureNothing } from './builders';
 import { FakeApp, FakeTraining } from './fakes';
 import { all, attach, clearScreen, draw, enter, perform, press, words } from './screen';
 
@@ -80,6 +88,23 @@ describe('the values of a sweep', () => {
   });
 
   it.each([
+    ['loss', [], 'min'],
+    ['val_loss', ['accuracy'], 'min'],
+    ['testRMSE', [], 'min'],
+    ['valLoss2', [], 'min'],
+    ['accuracy', ['loss'], 'max'],
+    ['glossary', [], 'max'],
+    [' ', ['error', 'accuracy'], 'min'],
+    ['', [], 'max']
+  ] as const)('are compared as the name of the number says: "%s", %j', (metric, returns, mode) => {
+    expect(findMode({ ...NO_SWEEP, metric }, returns)).toBe(mode);
+    expect(findMode({ ...NO_SWEEP, metric, mode: 'max' }, returns)).toBe('max');
+    expect(makeSweep({ ...choose({ n: '1, 2' }), metric }, trans, returns)).toMatchObject({
+      group_mode: mode
+    });
+  });
+
+  it.each([
     '1, 1.0',
     '1, -1',
     '1, True',
@@ -99,7 +124,7 @@ describe('the values of a sweep', () => {
 });
 
 describe('the rows', () => {
-  const numbers = new Map([
+  const numbers = new Map<string, Record<string, number>>([
     ['job-0', { loss: 3 }],
     ['job-2', { loss: 1, size: 5 }]
   ]);
@@ -159,6 +184,53 @@ describe('the table under a cell', () => {
   });
 });
 
+describe('deleted jobs', () => {
+  afterEach(clearScreen);
+
+  /** Show the table of a sweep of which the server has these jobs. */
+  async function aTable(ids: readonly string[]): Promise<{ training: FakeTraining; node: HTMLElement }> {
+    const training = new FakeTraining();
+    answer(training, ids);
+    return { training, node: await showTable(training) };
+  }
+  async function showTable(training: FakeTraining): Promise<HTMLElement> {
+    const renderer = await attach(new SweepRenderer(training, new FakeApp().commands, ENGLISH));
+    await renderer.renderModel(new MimeModel({ data: makeSweepOutput(SWEEP).data }));
+    await draw(renderer);
+    return renderer.node;
+  }
+  const answer = (training: FakeTraining, ids: readonly string[]): void =>
+    training.server.answer('GET jobs', {
+      jobs: ids.map(id => aJob({ id, group: 'sweep-1', phase: 'cancelled' }))
+    });
+  const rows = (node: HTMLElement): (string | undefined)[] =>
+    all('tbody tr', node).map(row => row.dataset.job);
+
+  it('have no row: not at first, not once they are deleted here, and not after an outage', async () => {
+    const { training, node } = await aTable(['job-0', 'job-1', 'job-2']);
+    expect(rows(node)).toEqual(['job-0', 'job-1', 'job-2']);
+    await perform(() => training.forgetJob('job-1'));
+    expect(rows(node)).toEqual(['job-0', 'job-2']);
+    expect(words(node)).toContain('2 jobs: 2 cancelled');
+    answer(training, ['job-2']);
+    await perform(() => training.resumed.emit());
+    expect(rows(node)).toEqual(['job-2']);
+    expect(rows((await aTable(['job-1'])).node)).toEqual(['job-1']);
+  });
+
+  it('leave a sentence if there are no others', async () => {
+    const { node } = await aTable([]);
+    expect(rows(node)).toEqual([]);
+    expect(words(node)).toContain('Its jobs are not known to you here: they may be deleted');
+  });
+
+  it('are not taken for deleted while the server has not answered', async () => {
+    const training = new FakeTraining();
+    training.server.isDown = true;
+    expect(rows(await showTable(training))).toEqual(['job-0', 'job-1', 'job-2']);
+  });
+});
+
 describe('the section of the dialog', () => {
   beforeEach(() => jest.useFakeTimers());
   afterEach(() => {
@@ -166,10 +238,17 @@ describe('the section of the dialog', () => {
     jest.useRealTimers();
   });
 
-  it('says how many jobs are sent, and sends them with the number that is compared', async () => {
+  const assigned = (name: string): Plan['assignments'][number] => ({
+    name,
+    value: '0.5',
+    line: 1,
+    title: `${name} = 0.5`
+  });
+
+  /** Open the dialog of a cell with these assignments; return its section, and what it sends. */
+  async function open(assignments: Plan['assignments']): Promise<{ section: HTMLElement; sent: unknown[] }> {
     const me = aMe({ queues: [aQueue()] });
     const sent: unknown[] = [];
-    const assignments = [{ name: 'lr', value: '0.5', line: 1, title: 'lr = 0.5' }];
     const options: ISendOptions = {
       values: proposeValues({}, me, 'a.ipynb', 'a'),
       queues: me.queues,
@@ -182,7 +261,8 @@ describe('the section of the dialog', () => {
       start: NEW_JOB,
       notes: [],
       check: () => Promise.resolve(aPlan({ assignments, returns: ['model'] })),
-      slowChanged: new Signal<unknown, boolean>({}),
+      client: { slowChanged: new Signal<unknown, boolean>({}), now: 1000 },
+      capture: captureNothing,
       preview: () =>
         Promise.resolve({ starts_now: true, sentence: 'Starts now.', alternatives: [] } as never),
       send: () => Promise.reject(new Error('one job was sent')),
@@ -204,8 +284,22 @@ describe('the section of the dialog', () => {
       new SendDialog(options).ask().catch(() => undefined);
     });
     await perform(() => jest.advanceTimersByTimeAsync(300));
-    const section = all('[aria-label="Send as sweep"]')[0];
-    expect(words(section)).toContain('several jobs with other values of lr');
+    return { section: all('[aria-label="Send as sweep"]')[0], sent };
+  }
+
+  it('has fields for the first of many names, and for the others once the user asks', async () => {
+    const { section } = await open([...Array(297).keys()].map(at => assigned(`x${at}`)));
+    expect(words(section)).toContain('other values of x0, x1, x2, x3 and 293 more variables');
+    const fields = (): number => section.querySelectorAll('.jp-gq-sweep-names input').length;
+    expect(fields()).toBe(12);
+    await press('Show all 297 variables');
+    expect(fields()).toBe(297);
+    expect(words(section)).not.toContain('Show all');
+  });
+
+  it('says how many jobs are sent, and sends them with the number that is compared', async () => {
+    const { section, sent } = await open([assigned('lr')]);
+    expect(words(section)).toMatch(/several jobs with other values of lr(?! and)/);
     await perform(() => section.querySelector('button')?.click());
     await enter(all('#jp-gq-send-sweep-lr')[0], '0.1, 0.01');
     expect(words(section)).toContain('Sends 2 jobs as one group. As many run at the same time as the queue');
@@ -221,10 +315,15 @@ describe('the section of the dialog', () => {
     await press('Send to training');
     expect(all('[role=alert]').map(words)).toEqual(refusals);
     await enter(all('#jp-gq-send-group_parallel')[0], '1');
-    expect(all('[aria-label=Forecast]').map(words)).toEqual(['Starts now.']);
+    expect(all('[aria-label=Forecast]').map(words)).toEqual([
+      'The first of 2 jobs: Starts now. When the others start is not known.'
+    ]);
+    const mode = all('#jp-gq-send-group_mode')[0] as HTMLSelectElement;
+    expect(mode.value).toBe('max');
     await enter(all('#jp-gq-send-group_metric')[0], 'loss');
+    expect(mode.value).toBe('min');
     expect(words(section)).toContain('At most 1 of them runs at the same time');
     await press('Send to training');
-    expect(sent).toEqual([[{ lr: ['0.1', '0.01'] }, 1, 'loss', 'max', ['model', 'loss']]]);
+    expect(sent).toEqual([[{ lr: ['0.1', '0.01'] }, 1, 'loss', 'min', ['model', 'loss']]]);
   });
 });

@@ -1,60 +1,13 @@
-import type { ServiceManager } from '@jupyterlab/services';
-import { Signal } from '@lumino/signaling';
-
 import { cancelAll, changeJob } from '../acts';
-import { Client } from '../client';
-import { EVENT_SCHEMA } from '../live/events';
-import { Training } from '../live/training';
 import type { JobView } from '../wire';
 import { ENGLISH, aJob, aSummary, aMe, aNotebook, aQueue, aStatus } from './builders';
-import { ConnectionCount, FakeServer, ListenerCount, setVisibility } from './fakes';
+import { FakeServer, ListenerCount, setVisibility } from './fakes';
+import type { Page } from './livepage';
+import { opened, SECOND, useFakePages } from './livepage';
 
-const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 
-/** A live view of a fake server, with the events that the server would send. */
-class Page {
-  constructor(readonly server = new FakeServer()) {
-    this.live = new Training(new Client(server.settings), this.events as unknown as Events);
-    this.live.jobChanged.connect((_, job) => this.changed.push(job.id));
-    this.live.resumed.connect(() => this.resumed++);
-  }
-
-  readonly events = { stream: new Signal<object, object>({}) };
-  readonly connections = new ConnectionCount(this.events.stream as never);
-  readonly changed: string[] = [];
-  resumed = 0;
-  readonly live: Training;
-
-  /** Send an event of the scheduler service. */
-  send(kind: string, data: object = {}): void {
-    this.events.stream.emit({ schema_id: EVENT_SCHEMA, kind, data });
-  }
-
-  /** Return how often a list was fetched. */
-  count(route: string): number {
-    return this.server.asked.filter(asked => asked.startsWith(route)).length;
-  }
-}
-
-type Events = ServiceManager.IManager['events'];
-
-async function opened(server = new FakeServer()): Promise<Page> {
-  const page = new Page(server);
-  pages.push(page);
-  await jest.advanceTimersByTimeAsync(SECOND);
-  return page;
-}
-
-const pages: Page[] = [];
-
-beforeEach(() => jest.useFakeTimers());
-afterEach(() => {
-  setVisibility('visible');
-  pages.splice(0).forEach(page => page.live.dispose());
-  jest.useRealTimers();
-  jest.restoreAllMocks();
-});
+useFakePages();
 
 describe('the live view', () => {
   it('fetches every list at the start', async () => {
@@ -80,6 +33,26 @@ describe('the live view', () => {
     expect(page.live.state.notebooks).toHaveLength(1);
     expect(page.changed).toEqual(['job-1']);
     expect(page.server.asked).toHaveLength(before);
+  });
+
+  it('has the present path of a notebook in all that it tells of its jobs, whatever is fetched', async () => {
+    const page = await opened();
+    page.server.answer('GET jobs/old', aJob({ id: 'old', phase: 'done', finished_at: 2000 }));
+    ['job-1', 'old'].forEach(id => page.live.recordPath(id, 'moved/renamed.ipynb'));
+    page.send('job', aJob());
+    expect(page.live.state.jobs[0].notebook_path).toBe('moved/renamed.ipynb');
+    page.server.answer('GET jobs', { jobs: [aJob({ last_seq: 9 })], next: null });
+    await page.refresh();
+    expect(page.live.state.jobs[0]).toMatchObject({ last_seq: 9, notebook_path: 'moved/renamed.ipynb' });
+    expect((await page.live.findJob('old'))?.notebook_path).toBe('moved/renamed.ipynb');
+  });
+
+  it('tells of no change if a notebook is where it was', async () => {
+    const page = await opened();
+    page.send('job', aJob());
+    const { state } = page.live;
+    page.live.recordPath('job-1', 'digits.ipynb');
+    expect(page.live.state).toBe(state);
   });
 
   it('never goes back to an earlier version of a job', async () => {
@@ -227,8 +200,7 @@ describe('an event while the lists are on their way', () => {
     expect(page.live.state.notebooks.map(({ id, sentence }) => [id, sentence])).toEqual([
       ['gpu', 'Idle: it ends soon.']
     ]);
-    void page.live.refresh();
-    await jest.advanceTimersByTimeAsync(SECOND);
+    await page.refresh();
     expect(page.live.state.notebooks).toHaveLength(2);
   });
 });
@@ -317,8 +289,7 @@ describe('two answers about a job that overtake each other', () => {
     const page = await opened();
     const [older] = begun(page);
     page.server.answer('GET jobs', { jobs: [aSummary({ sentence: 'listed' })], next: null });
-    void page.live.refresh();
-    await jest.advanceTimersByTimeAsync(SECOND);
+    await page.refresh();
     await older('older');
     expect(page.live.state.jobs[0].sentence).toBe('listed');
   });
@@ -355,6 +326,41 @@ describe('a service that is down', () => {
     expect(live.state.message).toMatch(/does not answer/);
   });
 
+  it('takes the server of the page out of the list if it is stopped, and no other one', async () => {
+    const page = await opened();
+    const names = (): string[] => page.live.state.notebooks.map(({ id }) => id);
+    page.live.recordNotebook(aNotebook({ id: 'here', server: page.live.state.server }));
+    page.live.recordNotebook(aNotebook({ id: 'elsewhere', server: 'big' }));
+    const before = names();
+    page.server.answer('GET jobs/job-1/outputs', '<html>424</html>', 424);
+    await page.live.client.listOutputs('job-1', 0).catch(() => undefined);
+    expect(page.live.state.message).toMatch(/^Your server is not running/);
+    expect(page.live.notebookHere).toBeNull();
+    expect([before.includes('elsewhere'), names()]).toEqual([true, ['elsewhere']]);
+  });
+
+  it('is said once any request finds that the user is logged out, and asked for until it is over', async () => {
+    const page = await opened();
+    const refused = { code: 'forbidden', message: 'Forbidden' };
+    page.server.answer('GET status', refused, 403);
+    page.server.answer('GET jobs/job-1/outputs', refused, 403);
+    await page.live.client.listOutputs('job-1', 0).catch(() => undefined);
+    expect([page.live.state.available, page.live.state.message]).toEqual([
+      false,
+      expect.stringContaining('You are logged out.')
+    ]);
+    const before = page.count('GET status');
+    for (let second = 0; second < 60; second++) {
+      await page.live.client.listOutputs('job-1', 0).catch(() => undefined);
+      await jest.advanceTimersByTimeAsync(SECOND);
+    }
+    expect(page.count('GET status') - before).toBeGreaterThan(1); // failures do not put it off
+    expect(page.count('GET status') - before).toBeLessThan(10);
+    page.server.answer('GET status', aStatus());
+    await jest.advanceTimersByTimeAsync(MINUTE);
+    expect([page.live.state.available, page.resumed]).toEqual([true, 1]);
+  });
+
   it('does not make a refresh by the user fail', async () => {
     const page = await opened();
     page.server.isDown = true;
@@ -362,48 +368,6 @@ describe('a service that is down', () => {
     await jest.advanceTimersByTimeAsync(SECOND);
     await expect(refreshed).resolves.toBeUndefined();
     expect(page.live.state.available).toBe(false);
-  });
-});
-
-describe('a job by its id', () => {
-  it('comes from the state without a request', async () => {
-    const page = await opened();
-    page.send('job', aJob());
-    expect((await page.live.findJob('job-1'))?.id).toBe('job-1');
-    expect(page.count('GET jobs/')).toBe(0);
-  });
-
-  it('comes from the server once, with the cells that the list leaves out', async () => {
-    const server = new FakeServer();
-    server.answer('GET jobs', { jobs: [aSummary({ phase: 'done' })], next: null });
-    const targets = [{ cell_id: 'x', source_hash: '', seconds: null }];
-    server.answer('GET jobs/job-1', aJob({ phase: 'done', targets }));
-    const page = await opened(server);
-    expect((await page.live.findJob('job-1'))?.targets).toEqual(targets);
-    expect((await page.live.findJob('job-1'))?.targets).toEqual(targets);
-    expect(page.count('GET jobs/')).toBe(1);
-  });
-
-  it.each<[JobView['phase'], number]>([
-    ['running', 1],
-    ['done', 0]
-  ])('comes from the server; if it is %s, the list gets %s of it', async (phase, listed) => {
-    const page = await opened();
-    page.server.answer('GET jobs/job-7', aJob({ id: 'job-7', phase }));
-    expect((await page.live.findJob('job-7'))?.phase).toBe(phase);
-    expect(page.live.state.jobs).toHaveLength(listed);
-  });
-
-  it('is null if the server does not know it', async () => {
-    const page = await opened();
-    page.server.answer('GET jobs/job-7', { code: 'not_found', message: 'No such job.' }, 404);
-    expect(await page.live.findJob('job-7')).toBeNull();
-  });
-
-  it('fails if the server cannot say', async () => {
-    const page = await opened();
-    page.server.answer('GET jobs/job-7', { code: 'service_unavailable', message: 'Later.' }, 503);
-    await expect(page.live.findJob('job-7')).rejects.toThrow('Later.');
   });
 });
 

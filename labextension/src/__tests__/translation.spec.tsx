@@ -16,7 +16,7 @@ import { NEW_JOB } from '../send/opening';
 import { proposeValues } from '../send/values';
 import { CommandIDs } from '../tokens';
 import type { NotebookView } from '../wire';
-import { aJob, aMe, aNotebook, aPlan, aPool, aQueue, aUsage, someResults } from './builders';
+import { aJob, aMe, aNotebook, aPlan, aPool, aQueue, aUsage, someResults, captureNothing } from './builders';
 import { FakeApp, FakeTraining, NOTHING_LOADED, someServices } from './fakes';
 import { FakePanel, FakeTracker, startCell } from './notebooks';
 import { findUntranslated, listUntranslated, PSEUDO, PSEUDO_TRANSLATOR } from './pseudo';
@@ -198,8 +198,10 @@ describe('in another language', () => {
       prefix: { from: 'part', entries: start.returns ? [] : entries },
       start,
       notes: [SAID],
+      localRun: { state: start.returns ? 'running' : 'waiting', changed: new Signal<unknown, void>({}) },
       trans: PSEUDO,
-      slowChanged: new Signal<unknown, boolean>({}),
+      client: { slowChanged: new Signal<unknown, boolean>({}), now: 1000 },
+      capture: captureNothing,
       check: () =>
         Promise.resolve(
           aPlan({
@@ -219,7 +221,9 @@ describe('in another language', () => {
                 { path: '«x»', bytes: 5, message: SAID, reached: false },
                 { path: '«y»', bytes: 5, message: SAID, reached: true }
               ],
-              notes: [SAID]
+              notes: [SAID],
+              own_folder: false,
+              pattern_notes: []
             }
           })
         ),

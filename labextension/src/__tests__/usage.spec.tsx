@@ -222,7 +222,7 @@ describe('a job that uses no GPU', () => {
     expect(describeJob(job, soon, ENGLISH)).toBe(
       'No GPU used for less than a minute, although the job holds 1 GPU.'
     );
-    expect(omitUnused(job)).toBe('Running on 1 GPU.');
+    expect(omitUnused(job, 2080)).toBe('Running on 1 GPU.');
     expect(describeJob(aJob({ unused_gpu: undefined }), 2080, ENGLISH)).toBe('Runs.');
   });
 

@@ -1,3 +1,6 @@
+import { readFileSync } from 'fs';
+import { resolve } from 'path';
+
 import { listGpuChoices, formatGpus, parseMilli, computePortion } from '../amounts';
 import { describeShare, formatKept, formatShare, formatSuspension, formatWarning } from '../live/share';
 import { stripControls } from '../plain';
@@ -12,6 +15,11 @@ import {
   parseSpan
 } from '../times';
 import { ENGLISH, aNotebook } from './builders';
+
+/** Seconds with their texts; `tests/unit/commands/test_tables.py` reads the same file. */
+const ESTIMATES = JSON.parse(
+  readFileSync(resolve(__dirname, '../../../tests/data/estimates.json'), 'utf-8')
+) as [number, string][];
 
 describe('amounts', () => {
   it('are integers inside', () => {
@@ -83,17 +91,6 @@ describe('times', () => {
       '2 d ago'
     ]);
     expect([59, 60, 3599, 3700].map(formatMinutes)).toEqual(['0 min', '1 min', '59 min', '1 h 1 min']);
-    expect([-5, 59, 61, 590, 601, 3500, 3700, 15000, 90000].map(formatEstimate)).toEqual([
-      '1 min',
-      '1 min',
-      '2 min',
-      '10 min',
-      '15 min',
-      '1 h',
-      '1 h 30 min',
-      '5 h',
-      '2 d'
-    ]);
     expect([0, 7, 247, 3723, -5].map(formatCountdown)).toEqual(['0:00', '0:07', '4:07', '1:02:03', '0:00']);
   });
 });
@@ -140,7 +137,7 @@ describe('the share of this server', () => {
   it('is counted down to an absolute time, first in the message', () => {
     const warning = { expire_at: 1000, sentence: 'Bob waits.', keep_seconds: 0 };
     expect(formatWarning(aNotebook({ warning }), 753, ENGLISH)).toMatch(
-      /^Your GPU share is taken at .+, in 4:07\. Bob waits\.$/
+      /^Your share is taken at .+, in 4:07\. Bob waits\.$/
     );
     expect(formatWarning(aNotebook({ warning }), 1001, ENGLISH)).toMatch(/being taken now/);
     const long = {
@@ -148,5 +145,24 @@ describe('the share of this server', () => {
       sentence: `Carol ${'really '.repeat(10)}waits. Run a cell, or press Keep it.`
     };
     expect(formatWarning(aNotebook({ warning: long }), 753, ENGLISH)).toMatch(/waits\.$/);
+  });
+
+  it.each([
+    'Your server stops: variables are lost, files are kept.',
+    'Nothing is lost: the GPU is lent until your next cell.'
+  ])('says what is lost, and what prevents that, in one notification: %s', lost => {
+    const prevented = 'Run a cell or press Keep it to keep it.';
+    const sentence = `${lost} ${prevented} Idle for 25 min, and carol's server (0.5 GPU) waits for its share.`;
+    const told = formatWarning(
+      aNotebook({ warning: { expire_at: 1300, sentence, keep_seconds: 1800 } }),
+      700,
+      ENGLISH
+    );
+    expect(told).toContain(`in 10:00. ${lost} ${prevented}`);
+    expect(told.length).toBeLessThanOrEqual(140);
+  });
+
+  it('are estimated as on the command line', () => {
+    expect(ESTIMATES.map(([seconds]) => [seconds, formatEstimate(seconds)])).toEqual(ESTIMATES);
   });
 });

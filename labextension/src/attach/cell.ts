@@ -10,14 +10,16 @@ import type { IBinding, IPlaceholder } from './metadata';
 import { readBinding, METADATA_KEY, makePlaceholder, findPlaceholder } from './metadata';
 import { changeAtOnce, planSharedSteps, showSharedOutputs } from './shared';
 
-/** The reason why a cell is not written: its source changed, its outputs changed, or it is no target of the job. */
-export type Refusal = 'edited' | 'replaced' | 'foreign';
+/** The reason why a cell is not written: its source or its outputs changed, or it is no target of the job. */
+export type Refusal = 'edited' | 'cleared' | 'replaced' | 'foreign';
+/** The reason why a cell no longer shows its job; a cell that is converted is not one of code any more. */
+export type Loss = Refusal | 'converted' | 'deleted';
 
 /** Characters of outputs that are written at once. The lab draws what is new before the page answers its user again. */
 export const PORTION = 64 * 1024;
 
 /**
- * One cell that shows the output of one job.
+ * A cell that shows the output of one job.
  *
  * Rules
  * -----
@@ -71,7 +73,7 @@ export class BoundCell {
       return 'foreign';
     }
     if (!this._hasPlaceholder()) {
-      return 'replaced';
+      return this.model.outputs.length === 0 ? 'cleared' : 'replaced';
     }
     return this._isEdited() ? 'edited' : null;
   }

@@ -27,7 +27,7 @@ import type { ILoadedVariables } from '../tokens';
 import type { JobSummary } from '../wire';
 import { showsJob } from './locate';
 
-/** What `NotebookActions` tells about a cell that has run. */
+/** The news of `NotebookActions` about a cell that has run. */
 interface IExecuted {
   readonly notebook: Notebook;
   readonly cell: Cell;

@@ -51,7 +51,10 @@ export async function openNotebook(
   const path = await findNotebook(app, tracker, job, trans);
   let panel = tracker?.find(known => known.context.path === path);
   if (panel === undefined) {
-    panel = (await app.commands.execute('docmanager:open', { path })) as NotebookPanel | undefined;
+    // A text that is opened as a notebook, as by Jupytext, would be opened in an editor.
+    const factory = path.endsWith('.ipynb') ? {} : { factory: 'Notebook' };
+    const opened: unknown = await app.commands.execute('docmanager:open', { path, ...factory });
+    panel = opened as NotebookPanel | undefined;
   } else {
     // Notebook 7 closes a notebook that is opened once more.
     app.shell.activateById(panel.id);

@@ -6,8 +6,9 @@ import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { formatGpus } from '../amounts';
 import type { JobPhase } from '../jobs';
 import { isFinal, isJobPhase, lookOfPhase, summarizeJob } from '../jobs';
+import { omitState } from '../sentences';
 import { formatClock } from '../times';
-import { loadTranslations } from '../translation';
+import { ENGLISH } from '../translation';
 import type { JobSummary } from '../wire';
 
 /** Media type of the placeholder. */
@@ -56,9 +57,6 @@ export interface IPlaceholder {
   readonly finished_at: number | null;
 }
 
-/** The language of files: others read them, and another language must not change them. */
-const ENGLISH = loadTranslations(null);
-
 /** Return the placeholder output. The output depends on the phase only, so that a running job seldom changes the file. */
 export function makePlaceholder(job: JobSummary): IDisplayData {
   const sentence = isFinal(job.phase) ? summarizeJob(job, job.finished_at ?? job.submitted_at, ENGLISH) : '';
@@ -87,12 +85,13 @@ export function makePlaceholder(job: JobSummary): IDisplayData {
 /** Return the text for readers without this extension. */
 function describePlaceholder(data: IPlaceholder): string {
   const what = `Training job ${data.name || data.job} (${data.queue}, ${formatGpus(data.gpus, ENGLISH)})`;
-  const state = lookOfPhase(data.phase, ENGLISH).word.toLowerCase();
+  const { word } = lookOfPhase(data.phase, ENGLISH);
+  const state = word.toLowerCase();
   const at = data.finished_at ?? data.submitted_at;
   const when = formatClock(at, 0);
   return data.finished_at === null
     ? `${what}: ${state}, sent ${when}`
-    : `${what}: ${state} ${when}. ${data.sentence}`;
+    : `${what}: ${state} ${when}. ${omitState(data.sentence, word)}`.trimEnd();
 }
 
 function escapeHtml(text: string): string {

@@ -1,4 +1,4 @@
-import type { ICellModel, ICodeCellModel } from '@jupyterlab/cells';
+import type { Cell, ICellModel, ICodeCellModel } from '@jupyterlab/cells';
 import type { CellList, NotebookPanel } from '@jupyterlab/notebook';
 import type { CellChange, ISharedCodeCell } from '@jupyter/ydoc';
 import type { Contents } from '@jupyterlab/services';
@@ -7,8 +7,10 @@ import type { IDisposable } from '@lumino/disposable';
 import { isFinal } from '../jobs';
 import type { ITraining } from '../tokens';
 import type { JobSummary, JobView, SentSweep } from '../wire';
-import type { Refusal } from './cell';
+import type { Loss } from './cell';
 import { BoundCell } from './cell';
+import { muteLocalRun } from './localrun';
+import { Originals } from './original';
 import { Saver } from './saver';
 import { SourceWatch } from './source';
 import type { JobStream } from './stream';
@@ -23,7 +25,7 @@ export interface IBindingServices {
   /** The streams of jobs, which all notebooks share. */
   readonly streams: Pick<JobStreams, 'acquire' | 'release'>;
   /** Tell the user that a cell no longer shows its job. Called once a cell, and only before the job is over. */
-  reportDetached(job: JobView, why: Refusal | 'deleted'): void;
+  reportDetached(job: JobView, why: Loss): void;
 }
 
 /** The links between the cells of one open notebook and their jobs. */
@@ -33,6 +35,7 @@ export class NotebookBindings implements IDisposable {
     private readonly _services: IBindingServices
   ) {
     const { context, model } = panel;
+    this._originals = new Originals(_services.contents, _services.training.client);
     this._saver = new Saver(context, _services.contents);
     this._isShared = model?.collaborative === true;
     const mayWrite = (): boolean => !context.model.readOnly && context.contentsModel?.writable !== false;
@@ -96,6 +99,7 @@ export class NotebookBindings implements IDisposable {
         // The file may have another source by now, which was not sent.
         if (model !== null && source === (sources.get(cell_id) ?? source)) {
           sources.set(cell_id, source);
+          muteLocalRun(this._findWidget(cell_id));
           this._add(BoundCell.bind(model, job, this.panel.context.path, this._isShared));
         }
       }
@@ -116,6 +120,7 @@ export class NotebookBindings implements IDisposable {
       if (model !== null) {
         this._cells.get(cellId)?.unbind();
         this._drop(cellId);
+        muteLocalRun(this._findWidget(cellId));
         model.outputs.fromJSON([makeSweepOutput(sweep)]);
         model.executionCount = null;
       }
@@ -131,7 +136,7 @@ export class NotebookBindings implements IDisposable {
 
   /** Scroll the status line of a job into view: below a long cell the user would not see it. */
   private _scrollToJob(job: JobView): void {
-    const widget = this.panel.content.widgets.find(cell => cell.model.id === job.targets[0]?.cell_id);
+    const widget = this._findWidget(job.targets[0]?.cell_id);
     requestAnimationFrame(() => {
       widget?.node.querySelector('.jp-Cell-outputWrapper')?.scrollIntoView({ block: 'nearest' });
     });
@@ -145,6 +150,18 @@ export class NotebookBindings implements IDisposable {
     }
   }
 
+  /** Take the counter of a run here, which has ended, off a cell that shows a job: its output is not that of this run. */
+  handleLocalEnd(cellId: string): void {
+    const cell = this._cells.get(cellId);
+    if (cell !== undefined) {
+      this._saver.runOwnChange(() => (cell.model.executionCount = null));
+    }
+  }
+
+  private _findWidget(id: string | undefined): Cell | undefined {
+    return this.panel.content.widgets.find(cell => cell.model.id === id);
+  }
+
   private _findCodeCell(id: string): ICodeCellModel | null {
     for (const model of this.panel.model?.cells ?? []) {
       if (model.id === id && isCode(model)) {
@@ -152,6 +169,10 @@ export class NotebookBindings implements IDisposable {
       }
     }
     return null;
+  }
+
+  private _hasCell(id: string): boolean {
+    return Array.from(this.panel.model?.cells ?? []).some(model => model.id === id);
   }
 
   private _scheduleScan(): void {
@@ -165,6 +186,7 @@ export class NotebookBindings implements IDisposable {
     if (this._isDisposed || this.panel.model === null) {
       return;
     }
+    this._originals.clear();
     const present = new Map(
       Array.from(this.panel.model.cells)
         .filter(isCode)
@@ -175,13 +197,14 @@ export class NotebookBindings implements IDisposable {
       if (model !== cell.model || BoundCell.read(model)?.binding.job !== cell.binding.job) {
         this._drop(id);
         if (model === undefined) {
-          this._report(cell, 'deleted');
+          this._report(cell, this._hasCell(id) ? 'converted' : 'deleted');
         }
       }
     }
     for (const [id, model] of present) {
       const cell = this._cells.has(id) ? null : BoundCell.read(model, this._isShared);
       if (cell !== null) {
+        muteLocalRun(this._findWidget(id)); // JupyterLab reattaches the run of a cell whose deletion is undone
         this._add(cell);
         void this._resume(cell);
       }
@@ -286,30 +309,15 @@ export class NotebookBindings implements IDisposable {
     }
   }
 
-  /**
-   * Return whether this notebook is a copy of the one that shows the job, and not the same one renamed, moved, or opened
-   * under another path, such as one through a link to its folder.
-   *
-   * The metadata name the notebook that shows the job: a copy names the other one, and that one exists.
-   */
-  private async _isCopy(cell: BoundCell, job: JobView): Promise<boolean> {
-    const { path } = this.panel.context;
-    const home = cell.path || job.notebook_path;
-    if (home === path) {
-      return false;
-    }
-    const [there, here] = await Promise.all([this._readFile(home), this._readFile(path)]);
-    return there !== null && !(here !== null && isSameFile(there, here));
-  }
-
-  /** Return what is known of a file, without its content; null if it cannot be read. */
-  private _readFile(path: string): Promise<Contents.IModel | null> {
-    return this._services.contents.get(path, { content: false }).catch(() => null);
+  /** Return whether this notebook is a copy of the one that the metadata of the cell name. */
+  private _isCopy(cell: BoundCell, job: JobView): Promise<boolean> {
+    return this._originals.isCopy(this.panel.context.path, cell.path || job.notebook_path, job);
   }
 
   /** Let the metadata of a cell name this notebook as the one that shows the job. */
   private _claim(cell: BoundCell): void {
     const { path } = this.panel.context;
+    this._services.training.recordPath(cell.binding.job, path);
     if (cell.path !== path) {
       this._saver.runOwnChange(() => cell.movePath(path));
     }
@@ -317,6 +325,7 @@ export class NotebookBindings implements IDisposable {
 
   /** Take the bindings along when the notebook is renamed or moved; "Save as" leaves them with the old file. */
   private _onPath(): void {
+    this._originals.clear(); // what was asked about the former path
     const known = [...this._cells.values()].map(cell => [cell, this._jobs.get(cell.binding.job)] as const);
     const moves = known.map(async ([cell, job]) => {
       if (job !== undefined && !(await this._isCopy(cell, job)) && !this._isDisposed) {
@@ -365,7 +374,7 @@ export class NotebookBindings implements IDisposable {
   }
 
   private _onResumed(): void {
-    this._streams.forEach(stream => stream.fetchMore());
+    this._streams.forEach(stream => stream.retry());
     this._cells.forEach(cell => {
       if (!this._jobs.has(cell.binding.job)) {
         void this._resume(cell);
@@ -422,7 +431,7 @@ export class NotebookBindings implements IDisposable {
   private _writeCell(cell: BoundCell, job: JobView, stream: JobStream): void {
     cell.showShared();
     const refusal = cell.findRefusal(job);
-    if (refusal === 'replaced') {
+    if (refusal === 'replaced' || refusal === 'cleared') {
       this._unbind(cell, refusal);
     } else if (refusal === 'edited') {
       this._report(cell, refusal);
@@ -432,13 +441,13 @@ export class NotebookBindings implements IDisposable {
     }
   }
 
-  private _unbind(cell: BoundCell, why: Refusal): void {
+  private _unbind(cell: BoundCell, why: Loss): void {
     this._drop(cell.model.id);
     this._saver.runOwnChange(() => cell.unbind());
     this._report(cell, why);
   }
 
-  private _report(cell: BoundCell, why: Refusal | 'deleted'): void {
+  private _report(cell: BoundCell, why: Loss): void {
     const job = this._jobs.get(cell.binding.job);
     const key = `${cell.binding.job} ${cell.model.id}`;
     if (job !== undefined && !isFinal(job.phase) && !this._told.has(key)) {
@@ -447,6 +456,7 @@ export class NotebookBindings implements IDisposable {
     }
   }
 
+  private readonly _originals: Originals;
   private readonly _saver: Saver;
   private readonly _writer: Writer;
   /** Whether other pages may show the same document. */
@@ -468,11 +478,4 @@ export class NotebookBindings implements IDisposable {
 
 function isCode(model: ICellModel): model is ICodeCellModel {
   return model.type === 'code';
-}
-
-/** Return whether two paths lead to one file: no copy was made in the same microsecond as its original was changed. */
-function isSameFile(one: Contents.IModel, other: Contents.IModel): boolean {
-  return (
-    one.created === other.created && one.last_modified === other.last_modified && one.size === other.size
-  );
 }

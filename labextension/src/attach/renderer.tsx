@@ -7,9 +7,23 @@ import type { Message } from '@lumino/messaging';
 import * as React from 'react';
 
 import type { IPhaseLook, JobPhase } from '../jobs';
-import { describeAmount, isCancellable, isFinal, describeJob, lookOf, lookOfPhase, nameAgain } from '../jobs';
-import { Action, PhaseTag, ProgressBar } from '../panel/parts';
+import {
+  describeShortAmount,
+  isCancellable,
+  isFinal,
+  describeJob,
+  describeUnknown,
+  lookOf,
+  lookOfPhase,
+  nameAgain,
+  nameHold,
+  tellHold
+} from '../jobs';
+import type { ILiveState } from '../live/state';
+import { Action, PhaseTag, ProgressBar, useSignal } from '../panel/parts';
 import { BroughtBack } from '../panel/results';
+import { omitState, showSentence } from '../sentences';
+import { ENGLISH } from '../translation';
 import type { ILoadedVariables, ITraining } from '../tokens';
 import { CommandIDs, commandOfAgain } from '../tokens';
 import type { JobSummary } from '../wire';
@@ -22,7 +36,7 @@ import { SourceWatch } from './source';
 /** Finds the cell in whose outputs a node is; null if there is none, as in a view of the outputs alone. */
 export type FindCell = (node: HTMLElement) => ICodeCellModel | null;
 
-/** What the status lines of a page share. */
+/** The services that all status lines of a page use. */
 export interface ILineServices {
   readonly training: ITraining;
   readonly loaded: ILoadedVariables;
@@ -64,13 +78,13 @@ export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
       return <span>{trans.__('This version of the extension cannot show this training job.')}</span>;
     }
     return (
-      <UseSignal signal={training.jobChanged} shouldUpdate={(_, job) => job.id === placeholder.job}>
-        {() => {
-          const job = training.state.jobs.find(known => known.id === placeholder.job);
-          return job === undefined ? (
+      <FollowJob id={placeholder.job} training={training}>
+        {job =>
+          job === undefined ? (
             <StoredLine
               placeholder={placeholder}
               isWithheld={this._readBound()?.isLeftBehind(placeholder) === true}
+              training={training}
               run={this._run}
               trans={trans}
             />
@@ -83,9 +97,9 @@ export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
               run={this._run}
               trans={trans}
             />
-          );
-        }}
-      </UseSignal>
+          )
+        }
+      </FollowJob>
     );
   }
 
@@ -104,6 +118,28 @@ export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
   private _watch: SourceWatch | null = null;
 }
 
+interface IFollowJobProps {
+  id: string;
+  training: ITraining;
+  /** Draws a job; undefined if it is not known, or no more. */
+  children: (job: JobSummary | undefined) => React.JSX.Element;
+}
+
+/** Draws a job again whenever it changes, becomes known or is deleted. */
+function FollowJob({ id, training, children }: IFollowJobProps): React.JSX.Element {
+  useLive(training, state => state.unknown.has(id));
+  return (
+    <UseSignal signal={training.jobChanged} shouldUpdate={(_, job) => job.id === id}>
+      {() => children(training.state.jobs.find(known => known.id === id))}
+    </UseSignal>
+  );
+}
+
+/** Return what `read` finds in the live state, and draw the caller again when that changes. */
+function useLive(training: ITraining, read: (state: ILiveState) => boolean): boolean {
+  return useSignal(training.stateChanged, () => read(training.state));
+}
+
 /** Runs a command about a job. */
 type RunCommand = (command: string, job: string) => void;
 
@@ -118,31 +154,18 @@ interface IJobLineProps {
 }
 
 function JobLine({ job, isWithheld, training, loaded, run, trans }: IJobLineProps): React.JSX.Element {
-  const buttons = (
-    <>
-      {isCancellable(job) && (
-        <Action
-          label={trans.__('Cancel')}
-          about={trans.__('job %1', job.name)}
-          onClick={() => run(CommandIDs.cancelJob, job.id)}
-        />
-      )}
-      <Action
-        label={trans.__('Log')}
-        about={trans.__('of job %1', job.name)}
-        onClick={() => run(CommandIDs.openLog, job.id)}
-      />
-    </>
-  );
+  const sentence = describeJob(job, training.client.now, trans);
+  const amount = describeShortAmount(job, trans);
   return (
     <StatusLine
       id={job.id}
       name={job.name}
       phase={job.phase}
       look={lookOf(job, trans)}
-      amount={isFinal(job.phase) ? null : describeAmount(job, trans)}
-      sentence={describeJob(job, Date.now() / 1000, trans)}
-      buttons={buttons}
+      amount={isFinal(job.phase) || sentence.includes(amount) ? null : amount}
+      sentence={sentence}
+      buttons={<LineButtons job={job} run={run} trans={trans} />}
+      isStale={useLive(training, state => state.available === false)}
       run={run}
       trans={trans}
     >
@@ -162,6 +185,34 @@ function JobLine({ job, isWithheld, training, loaded, run, trans }: IJobLineProp
   );
 }
 
+/** The buttons of a job that is known, but for those of every line. */
+function LineButtons({ job, run, trans }: Pick<IJobLineProps, 'job' | 'run' | 'trans'>): React.JSX.Element {
+  return (
+    <>
+      {isCancellable(job) && (
+        <Action
+          label={trans.__('Cancel')}
+          about={trans.__('job %1', job.name)}
+          onClick={() => run(CommandIDs.cancelJob, job.id)}
+        />
+      )}
+      {job.held_since !== null && isCancellable(job) && (
+        <Action
+          label={nameHold(job, trans)}
+          about={trans.__('job %1', job.name)}
+          title={tellHold(job, trans)}
+          onClick={() => run(CommandIDs.releaseJob, job.id)}
+        />
+      )}
+      <Action
+        label={trans.__('Log')}
+        about={trans.__('of job %1', job.name)}
+        onClick={() => run(CommandIDs.openLog, job.id)}
+      />
+    </>
+  );
+}
+
 /** The sentence on a cell that does not get the output of its job. */
 function Withheld({ trans }: { trans: TranslationBundle }): React.JSX.Element {
   return (
@@ -178,25 +229,39 @@ interface IStoredLineProps {
   placeholder: IPlaceholder;
   /** Whether the cell was edited, so that the file may not have the job's last output. */
   isWithheld: boolean;
+  training: ITraining;
   run: RunCommand;
   trans: TranslationBundle;
 }
 
-function StoredLine({ placeholder, isWithheld, run, trans }: IStoredLineProps): React.JSX.Element {
+function StoredLine(props: IStoredLineProps): React.JSX.Element {
+  const { placeholder, isWithheld, training, run, trans } = props;
+  const isAsked = useLive(training, state => state.unknown.has(placeholder.job));
+  const isUnknown = isAsked && !isFinal(placeholder.phase);
+  const look: IPhaseLook = isUnknown
+    ? { word: trans.__('Unknown'), tone: 'quiet', icon: 'stop' }
+    : lookOfPhase(placeholder.phase, trans);
   return (
     <StatusLine
       id={placeholder.job}
       name={placeholder.name}
       phase={placeholder.phase}
-      look={lookOfPhase(placeholder.phase, trans)}
-      sentence={
-        placeholder.sentence || trans.__('%1 in %2', formatGpus(placeholder.gpus, trans), placeholder.queue)
-      }
+      look={look}
+      sentence={isUnknown ? describeUnknown(trans) : tellStored(placeholder, training.client.now, trans)}
+      isStale
       run={run}
       trans={trans}
     >
       {isWithheld && <Withheld trans={trans} />}
     </StatusLine>
+  );
+}
+
+/** Return the sentence of a job as the file has it. */
+function tellStored(placeholder: IPlaceholder, now: number, trans: TranslationBundle): string {
+  return (
+    omitState(showSentence(placeholder.sentence, now), lookOfPhase(placeholder.phase, ENGLISH).word) ||
+    trans.__('%1 in %2', formatGpus(placeholder.gpus, trans), placeholder.queue)
   );
 }
 
@@ -210,6 +275,8 @@ interface IStatusLineProps {
   sentence: string;
   /** Buttons beside the button for the details. */
   buttons?: React.ReactNode;
+  /** Whether the state may be out of date, so that no wheel turns: it is that of the file, or of before an outage. */
+  isStale: boolean;
   run: RunCommand;
   trans: TranslationBundle;
   children?: React.ReactNode;
@@ -222,10 +289,11 @@ function StatusLine(status: IStatusLineProps): React.JSX.Element {
       {status.sentence}
     </span>
   );
-  const isRunning = status.phase === 'running';
+  // A job of which nothing is known says nothing of itself.
+  const isRunning = status.phase === 'running' && status.look.icon === 'spinner';
   return (
     <div
-      className="jp-gq-status"
+      className={`jp-gq-status${status.isStale ? ' jp-gq-mod-outdated' : ''}`}
       role="group"
       aria-label={trans.__('Training job %1', status.name)}
       data-phase={status.phase}

@@ -4,6 +4,9 @@ import type { Contents } from '@jupyterlab/services';
 import { PromiseDelegate } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 
+/** Longest wait for another tab in milliseconds: the lab may be asking the user there about the file. */
+const LONGEST_TURN = 10_000;
+
 /**
  * Saves a notebook if its only unsaved changes are those of this extension.
  *
@@ -13,7 +16,8 @@ import type { IDisposable } from '@lumino/disposable';
  * A notebook that several pages share is saved by its server, and here only when the user asks for it.
  *
  * Saves follow one another, also those of the user: one that begins during another finds a file that has changed, and the
- * lab asks the user what to do about it. Many jobs of one notebook may end at the same time.
+ * lab asks the user what to do about it. Many jobs of one notebook may end at the same time. The tabs of a browser that
+ * show one notebook take turns too, if the page came by https or from this machine.
  */
 export class Saver implements IDisposable {
   constructor(
@@ -70,9 +74,16 @@ export class Saver implements IDisposable {
     return this._enqueue(() => this._save(again));
   }
 
-  /** Run `save` when all saves before it are over. */
+  /** Run `save` after all earlier saves of this page, and in turn with other tabs where possible: see `holdAlone`. */
   private _enqueue(save: () => Promise<void>): Promise<void> {
-    this._last = this._last.then(() => this._present?.promise).then(save);
+    // The user may save while this page waits for its turn.
+    const saveNext = async (): Promise<void> => {
+      await this._present?.promise;
+      await save();
+    };
+    this._last = this._last
+      .then(() => this._present?.promise)
+      .then(() => holdAlone(`jupyter-gq saves ${this._context.path}`, saveNext));
     return this._last;
   }
 
@@ -168,4 +179,32 @@ export class Saver implements IDisposable {
   private _hasOwnChanges = false;
   private _hasUserEdits: boolean;
   private _isDisposed = false;
+}
+
+/**
+ * Run `work` while no other tab holds the lock `name`. After `LONGEST_TURN`, or in a page without locks, run it without
+ * the lock. Rejects if `work` rejects.
+ */
+async function holdAlone(name: string, work: () => Promise<void>): Promise<void> {
+  // Only pages that came by https or from this machine have locks.
+  const locks = navigator.locks as LockManager | undefined;
+  if (locks === undefined) {
+    return work();
+  }
+  const waiting = new AbortController();
+  const timer = window.setTimeout(() => waiting.abort(), LONGEST_TURN);
+  let hasBegun = false;
+  const begin = (): Promise<void> => {
+    hasBegun = true;
+    window.clearTimeout(timer);
+    return work();
+  };
+  try {
+    await locks.request(name, { signal: waiting.signal }, begin);
+  } catch (reason) {
+    if (hasBegun) {
+      throw reason;
+    }
+    await begin();
+  }
 }

@@ -12,6 +12,9 @@ const PACE = 120;
 export const SLOWEST = 2000;
 /** Milliseconds until the next fetch for each millisecond that the page needed to show the last pieces. */
 const REST = 4;
+/** Milliseconds after a failure in which no event leads to a fetch. Further failures double them, up to a minute. */
+const FIRST_PAUSE = 1000;
+const LONGEST_PAUSE = 60_000;
 
 /** The outputs of one job, fetched once and in order, from the first piece on. */
 export class JobStream implements IDisposable {
@@ -52,16 +55,24 @@ export class JobStream implements IDisposable {
     Signal.clearData(this);
   }
 
-  /** Fetch the pieces that follow, soon. A failure is retried by the next call: by an event or a reconnection. */
+  /** Fetch the pieces that follow, soon. A failure is retried after a pause by the next call, and at once by `retry`. */
   fetchMore(): void {
     if (this._isDisposed || this._finished) {
       return;
     }
     this._wanted = true;
     if (this._timer === undefined && !this._busy) {
-      const wait = Math.max(0, this._last + this._pace - performance.now());
+      const wait = Math.max(0, this._last + Math.max(this._pace, this._pause) - performance.now());
       this._timer = window.setTimeout(() => void this._fetchAll(), wait);
     }
+  }
+
+  /** Fetch the pieces that follow without the pause after a failure, because the service is back. */
+  retry(): void {
+    this._pause = 0;
+    window.clearTimeout(this._timer);
+    this._timer = undefined;
+    this.fetchMore();
   }
 
   /** Fetch pages until none is left, or until a fetch fails. */
@@ -73,8 +84,10 @@ export class JobStream implements IDisposable {
       while (!this._isDisposed && (await this._fetchPage())) {
         // Each call fetches one page.
       }
+      this._pause = 0;
     } catch {
       // The service is down. A signal tells when it is back, and leads to another call.
+      this._pause = Math.min(LONGEST_PAUSE, Math.max(FIRST_PAUSE, 2 * this._pause));
     } finally {
       this._busy = false;
       this._last = performance.now();
@@ -129,6 +142,7 @@ export class JobStream implements IDisposable {
   private _busy = false;
   private _last = -Infinity;
   private _pace = PACE;
+  private _pause = 0;
   private _timer: number | undefined;
   private _isDisposed = false;
   private readonly _changed = new Signal<JobStream, void>(this);

@@ -5,6 +5,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import { lookOf } from '../jobs';
+import { formatInstant } from '../times';
 import type { JobResults, JobSummary, SentSweep } from '../wire';
 
 /** Media type of a sweep. */
@@ -105,6 +106,24 @@ export function nameSweep(jobs: readonly JobSummary[]): string {
   const [first = [], ...others] = jobs.map(({ name }) => name.split(' '));
   const end = first.findIndex((word, at) => others.some(words => words[at] !== word));
   return first.slice(0, end === -1 ? undefined : end).join(' ') || (jobs[0]?.group ?? '');
+}
+
+/** Return a name for each sweep of these jobs, by its id; sweeps of one name also have the time when they were sent. */
+export function nameSweeps(
+  jobs: readonly JobSummary[],
+  trans: TranslationBundle
+): ReadonlyMap<string, string> {
+  const groups = [...new Set(jobs.map(({ group }) => group))].filter(group => group !== '');
+  const sweeps = groups.map(group => jobs.filter(job => job.group === group));
+  const names = sweeps.map(nameSweep);
+  const isShared = (name: string): boolean => names.filter(other => other === name).length > 1;
+  return new Map(
+    sweeps.map((sweep, at) => {
+      const sent = Math.min(...sweep.map(job => job.submitted_at));
+      const name = names[at];
+      return [groups[at], isShared(name) ? trans.__('%1, sent %2', name, formatInstant(sent)) : name];
+    })
+  );
 }
 
 /** Return the best job of a sweep with its number, such as "accuracy 0.95"; null if no job has brought one back. */

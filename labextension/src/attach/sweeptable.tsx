@@ -20,7 +20,7 @@ import {
   sortRows
 } from './sweep';
 
-/** The table of a sweep under its cell: values, states and numbers, best first. It is live while the page is open. */
+/** The table of a sweep under its cell: values, states and numbers, best first; live while the page is open. */
 export class SweepRenderer extends ReactWidget implements IRenderMime.IRenderer {
   constructor(
     private readonly _training: ITraining,
@@ -60,9 +60,9 @@ interface ILiveSweepProps {
 }
 
 function LiveSweep({ sweep, training, run, trans }: ILiveSweepProps): React.JSX.Element {
-  const jobs = useJobs(sweep, training);
+  const { jobs, isListed } = useJobs(sweep, training);
   const numbers = useNumbers(jobs, training);
-  const rows = sortRows(sweep, jobs, numbers);
+  const rows = sortRows(sweep, jobs, numbers).filter(({ job }) => job !== null || !isListed);
   const left = rows.filter(({ job }) => job !== null && isCancellable(job)).map(({ id }) => id);
   return (
     <div className="jp-gq-sweep" role="group" aria-label={trans.__('Sweep %1', sweep.name)}>
@@ -71,10 +71,12 @@ function LiveSweep({ sweep, training, run, trans }: ILiveSweepProps): React.JSX.
           {sweep.name}
         </span>
         <span className="jp-gq-status-sentence" role="status">
-          {describeStates(
-            rows.map(({ job }) => job),
-            trans
-          )}
+          {rows.length === 0
+            ? trans.__("Its jobs are not known to you here: they may be deleted, or be somebody else's.")
+            : describeStates(
+                rows.map(({ job }) => job),
+                trans
+              )}
         </span>
         <span className="jp-gq-status-actions">
           {left.length > 0 && (
@@ -86,40 +88,72 @@ function LiveSweep({ sweep, training, run, trans }: ILiveSweepProps): React.JSX.
           )}
         </span>
       </div>
-      <Rows rows={rows} metric={findMetric(sweep, numbers)} run={run} trans={trans} />
+      {rows.length > 0 && (
+        <Rows
+          rows={rows}
+          metric={findMetric(sweep, numbers)}
+          now={training.client.now}
+          run={run}
+          trans={trans}
+        />
+      )}
     </div>
   );
 }
 
-/** Return the jobs of a sweep by id: as the server knows them at first, and then as events change them. */
-function useJobs(sweep: SentSweep, training: ITraining): ReadonlyMap<string, JobSummary> {
-  const [jobs, setJobs] = React.useState<ReadonlyMap<string, JobSummary>>(new Map());
-  const { group } = sweep;
+/** The jobs of a sweep, as far as the server knows them. */
+interface IKnownJobs {
+  readonly jobs: ReadonlyMap<string, JobSummary>;
+  /** Whether the server has listed them: it has not, or no more, those that are missing. */
+  readonly isListed: boolean;
+}
+
+const NOT_LISTED: IKnownJobs = { jobs: new Map(), isListed: false };
+
+/** Return the jobs of a sweep: as the server lists them at first, and then as events change them. */
+function useJobs({ group }: SentSweep, training: ITraining): IKnownJobs {
+  const [known, setKnown] = React.useState(NOT_LISTED);
   React.useEffect(() => {
     let current = true;
-    const add = (found: readonly JobSummary[]): void =>
-      setJobs(before => new Map(mergeJobs([...before.values()], found).map(job => [job.id, job])));
     const fetchAll = (): void => {
       training.client.listGroup(group).then(
-        found => current && add(found),
+        found => current && setKnown(before => ({ jobs: updateJobs(before.jobs, found), isListed: true })),
         () => undefined // Events, and the return of the service, bring what is missing.
       );
     };
     const onJob = (_: unknown, job: JobSummary): void => {
       if (job.group === group) {
-        add([job]);
+        setKnown(before => ({ ...before, jobs: new Map([...before.jobs, [job.id, job]]) }));
       }
     };
+    const onState = (): void => setKnown(before => omitUnknown(before, training.state.unknown));
     training.jobChanged.connect(onJob);
+    training.stateChanged.connect(onState);
     training.resumed.connect(fetchAll);
     fetchAll();
     return () => {
       current = false;
       training.jobChanged.disconnect(onJob);
+      training.stateChanged.disconnect(onState);
       training.resumed.disconnect(fetchAll);
     };
   }, [group, training]);
-  return jobs;
+  return known;
+}
+
+/** Return the listed jobs, each as an event has told of it if that is newer; jobs that are not listed are deleted. */
+function updateJobs(
+  before: ReadonlyMap<string, JobSummary>,
+  listed: readonly JobSummary[]
+): ReadonlyMap<string, JobSummary> {
+  const kept = listed.flatMap(({ id }) => before.get(id) ?? []);
+  return new Map(mergeJobs(kept, listed).map(job => [job.id, job]));
+}
+
+/** Return the same without the jobs that the server does not know any more. */
+function omitUnknown(known: IKnownJobs, unknown: ReadonlySet<string>): IKnownJobs {
+  const kept = [...known.jobs].filter(([id]) => !unknown.has(id));
+  return kept.length === known.jobs.size ? known : { ...known, jobs: new Map(kept) };
 }
 
 /** Return the numbers of the jobs that are done, by job; each job is asked for them once. */
@@ -148,11 +182,13 @@ function useNumbers(
 interface IRowsProps {
   rows: readonly ISweepRow[];
   metric: string;
+  /** Seconds since the epoch. */
+  now: number;
   run: Run;
   trans: TranslationBundle;
 }
 
-function Rows({ rows, metric, run, trans }: IRowsProps): React.JSX.Element {
+function Rows({ rows, metric, now, run, trans }: IRowsProps): React.JSX.Element {
   const names = [...new Set(rows.flatMap(row => Object.keys(row.values)))];
   const numbers = listNumbers(rows, metric);
   return (
@@ -182,7 +218,7 @@ function Rows({ rows, metric, run, trans }: IRowsProps): React.JSX.Element {
                 </td>
               ))}
               <td>
-                <State job={row.job} trans={trans} />
+                <State job={row.job} now={now} trans={trans} />
               </td>
               {numbers.map(name => (
                 <td key={name} className="jp-gq-sweep-number">
@@ -201,12 +237,16 @@ function Rows({ rows, metric, run, trans }: IRowsProps): React.JSX.Element {
 }
 
 /** The state of a job, with its sentence on hover and its progress while it runs. */
-function State({ job, trans }: { job: JobSummary | null; trans: TranslationBundle }): React.JSX.Element {
+function State({
+  job,
+  now,
+  trans
+}: { job: JobSummary | null } & Pick<IRowsProps, 'now' | 'trans'>): React.JSX.Element {
   if (job === null) {
     return <span className="jp-gq-hint">{trans.__('unknown')}</span>;
   }
   return (
-    <span className="jp-gq-sweep-state" title={describeJob(job, Date.now() / 1000, trans)}>
+    <span className="jp-gq-sweep-state" title={describeJob(job, now, trans)}>
       <PhaseTag look={lookOf(job, trans)} />
       {job.phase === 'running' && (
         <ProgressBar fraction={job.progress?.fraction ?? null} label={trans.__('Progress')} />
@@ -219,7 +259,7 @@ function RowActions({
   row,
   run,
   trans
-}: { row: ISweepRow } & Omit<IRowsProps, 'rows' | 'metric'>): React.JSX.Element {
+}: { row: ISweepRow } & Omit<IRowsProps, 'rows' | 'metric' | 'now'>): React.JSX.Element {
   const about = Object.entries(row.values)
     .map(([name, value]) => `${name}=${value}`)
     .join(', ');

@@ -21,7 +21,7 @@ import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
 /** Field of the shared presence that has the turn of a page. */
-export const PRESENCE_KEY = 'jupyter_gq';
+const PRESENCE_KEY = 'jupyter_gq';
 
 /** Milliseconds in which the pages that are there answer a page that comes. */
 export const ANSWER = 1000;

@@ -9,7 +9,7 @@
 
 import type { RanCell, PrefixCell } from '../wire';
 
-/** What the user should know about an entry: it failed, still runs, failed in an earlier kernel, or is tagged as setup. */
+/** A note for the user about an entry: it failed, still runs, failed in an earlier kernel, or is tagged as setup. */
 export type EntryNote = 'failed' | 'running' | 'failed-before' | 'setup';
 
 /**
@@ -44,7 +44,7 @@ export interface IPrefixEntry {
   readonly note: EntryNote | null;
 }
 
-/** A proposal. */
+/** A proposal of the cells that run first, in order. */
 export interface IPrefix {
   readonly from: PrefixSource;
   readonly entries: readonly IPrefixEntry[];
@@ -152,6 +152,37 @@ export function toggleEntry(entries: readonly IPrefixEntry[], key: string): IPre
   return entries.map(item =>
     item.key === key && !item.fixed ? { ...item, included: !item.included } : item
   );
+}
+
+/** Return the ids of the cells that the user left out, one for each run; a failed run is left out by the proposal. */
+export function listLeftOut(entries: readonly IPrefixEntry[]): string[] {
+  return entries.filter(item => !item.included && !hasFailed(item)).map(item => item.cellId);
+}
+
+/**
+ * Return the entries with the runs left out that the user left out before. `leftOut` has the id of the cell for each of
+ * these runs; the first runs of that cell are left out. All other entries stay as proposed.
+ *
+ * See docs/decisions/0390-repeat-which-cells-were-left-out.md.
+ */
+export function leaveOutAgain(
+  entries: readonly IPrefixEntry[],
+  leftOut: readonly string[]
+): readonly IPrefixEntry[] {
+  const left = new Map<string, number>();
+  leftOut.forEach(id => left.set(id, (left.get(id) ?? 0) + 1));
+  return entries.map(item => {
+    const runs = left.get(item.cellId) ?? 0;
+    if (runs === 0 || item.fixed || hasFailed(item)) {
+      return item;
+    }
+    left.set(item.cellId, runs - 1);
+    return { ...item, included: false };
+  });
+}
+
+function hasFailed({ note }: IPrefixEntry): boolean {
+  return note === 'failed' || note === 'failed-before';
 }
 
 /** Return whether the included entries replay any cell more than once. */

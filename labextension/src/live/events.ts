@@ -2,13 +2,13 @@
 
 import type { Event } from '@jupyterlab/services';
 
-import type { ConnectionNotice, JobView, NotebookView, OutputNotice } from '../wire';
+import type { ConnectionNotice, JobSummary, JobView, NotebookView, OutputNotice } from '../wire';
 
 /** Id of the events' schema, as in `jupyter_gq/lab/event_schemas/service-v1.yaml`. */
 export const EVENT_SCHEMA = 'https://schema.jupyter-gq.org/service/v1';
 
 export type ServiceEvent =
-  | { readonly kind: 'job'; readonly data: JobView }
+  | { readonly kind: 'job'; readonly data: JobView | JobSummary }
   | { readonly kind: 'notebook'; readonly data: NotebookView }
   | { readonly kind: 'output'; readonly data: OutputNotice }
   /** Totals of queues changed. */

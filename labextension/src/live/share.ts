@@ -103,9 +103,9 @@ export function formatWarning(notebook: NotebookView, now: number, trans: Transl
   const left = warning.expire_at - now;
   const when =
     left <= 0
-      ? trans.__('Your GPU share is being taken now.')
+      ? trans.__('Your share is being taken now.')
       : trans.__(
-          'Your GPU share is taken at %1, in %2.',
+          'Your share is taken at %1, in %2.',
           formatClock(warning.expire_at, now),
           formatCountdown(left)
         );

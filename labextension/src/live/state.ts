@@ -1,9 +1,9 @@
-/** The present knowledge about the scheduler: an immutable snapshot and its changes. Pure. */
+/** The present knowledge about the scheduler: an immutable state and its changes. Pure. */
 
 import { hasServer, mergeJobs } from '../jobs';
 import type { JobList, JobSummary, Me, NotebookView, QueueView } from '../wire';
 
-/** A snapshot. */
+/** The state of the scheduler at one moment, as far as a page knows it. */
 export interface ILiveState {
   /** Whether the service can be reached; null before the first answer. */
   readonly available: boolean | null;
@@ -13,10 +13,14 @@ export interface ILiveState {
   readonly loaded: boolean;
   /** Newest first. */
   readonly jobs: readonly JobSummary[];
+  /** Ids of jobs that the service does not know for this user, such as those of a colleague's notebook. */
+  readonly unknown: ReadonlySet<string>;
   /** The `before` of the next page of older jobs; null if there are none. */
   readonly next: string | null;
   /** Disk space of the files of the user's jobs, as a phrase; empty if it is not measured. */
   readonly disk: string;
+  /** What the database keeps of the user's jobs, as a phrase; empty if it is not measured. */
+  readonly database: string;
   readonly notebooks: readonly NotebookView[];
   readonly queues: readonly QueueView[];
   readonly me: Me | null;
@@ -24,14 +28,16 @@ export interface ILiveState {
   readonly server: string;
 }
 
-/** The snapshot before the first answer. */
+/** The state before the first answer. */
 export const INITIAL_STATE: ILiveState = {
   available: null,
   message: '',
   loaded: false,
   jobs: [],
+  unknown: new Set(),
   next: null,
   disk: '',
+  database: '',
   notebooks: [],
   queues: [],
   me: null,
@@ -48,8 +54,8 @@ export function markUnavailable(state: ILiveState, message: string): ILiveState 
 /**
  * Return the state with the newest page of jobs.
  *
- * Older jobs stay if the page overlaps with the jobs that are known. If there is a gap, the list starts over. Known jobs
- * of the ids in `changed` are newer than the page.
+ * Older jobs stay if the page overlaps with the jobs that are known. If there is a gap, the list starts over. What is
+ * known of the ids in `changed` is newer than the page: their jobs stay as they are, or were deleted.
  */
 export function applyFirstPage(
   state: ILiveState,
@@ -59,7 +65,7 @@ export function applyFirstPage(
   const known = new Map(state.jobs.map(job => [job.id, job]));
   const overlaps = page.jobs.some(job => known.has(job.id));
   const keeps = state.loaded && overlaps;
-  const jobs = page.jobs.map(job => (changed.has(job.id) ? (known.get(job.id) ?? job) : job));
+  const jobs = page.jobs.flatMap(job => (changed.has(job.id) ? (known.get(job.id) ?? []) : job));
   return {
     ...state,
     available: true,
@@ -67,7 +73,8 @@ export function applyFirstPage(
     loaded: true,
     jobs: keeps ? mergeJobs(state.jobs, jobs) : mergeJobs([], jobs),
     next: keeps ? state.next : page.next,
-    disk: page.disk
+    disk: page.disk,
+    database: page.database
   };
 }
 
@@ -81,13 +88,39 @@ export function applyJob(state: ILiveState, job: JobSummary): ILiveState {
   return { ...state, jobs: mergeJobs(state.jobs, [job]) };
 }
 
+/** Return the state with other paths of notebooks for the jobs of these ids. */
+export function placeJobs(state: ILiveState, paths: ReadonlyMap<string, string>): ILiveState {
+  const jobs = state.jobs.map(job => placeJob(job, paths));
+  return jobs.every((job, at) => job === state.jobs[at]) ? state : { ...state, jobs };
+}
+
+/** Return a job with another path of its notebook, if there is one for its id. */
+export function placeJob<T extends JobSummary>(job: T, paths: ReadonlyMap<string, string>): T {
+  const path = paths.get(job.id) ?? job.notebook_path;
+  return path === job.notebook_path ? job : { ...job, notebook_path: path };
+}
+
+/** Return the state without the job of this id, as one that the service does not know, or no more, for this user. */
+export function markUnknown(state: ILiveState, id: string): ILiveState {
+  const jobs = state.jobs.filter(job => job.id !== id);
+  if (state.unknown.has(id) && state.next !== id && jobs.length === state.jobs.length) {
+    return state;
+  }
+  // The server cannot begin a page behind a job that it does not know.
+  const next = state.next === id ? (jobs[jobs.length - 1]?.id ?? null) : state.next;
+  return { ...state, jobs, next, unknown: new Set([...state.unknown, id]) };
+}
+
 /** Return the state with this notebook added or replaced, or removed if it has stopped. */
 export function applyNotebook(state: ILiveState, notebook: NotebookView): ILiveState {
   const others = state.notebooks.filter(known => known.id !== notebook.id);
   return withNotebooks(state, notebook.phase === 'stopped' ? others : [notebook, ...others]);
 }
 
-/** Return the state with the fetched notebooks; of those with the ids in `changed`, it knows a newer state already. */
+/**
+ * Return the state with the fetched notebooks in place of the known ones. Notebooks with an id in `changed` stay as they
+ * are known, which is newer.
+ */
 export function applyNotebooks(
   state: ILiveState,
   fetched: readonly NotebookView[],

@@ -5,21 +5,25 @@ import { Poll } from '@lumino/polling';
 import type { IDisposable } from '@lumino/disposable';
 
 import type { Client } from '../client';
-import { describeError, RequestError } from '../client';
+import { isStopped } from '../hub';
+import { describeError, isMissing, RequestError } from '../client';
 import { hasCells, isFinal } from '../jobs';
 import type { ITraining } from '../tokens';
-import type { ConnectionNotice, JobSummary, JobView, NotebookView, OutputNotice } from '../wire';
+import type { ConnectionNotice, JobSummary, JobView, NotebookView, OutputNotice, Problem } from '../wire';
 import { readEvent } from './events';
 import type { ILiveState } from './state';
 import {
   markUnavailable,
+  markUnknown,
   findNotebookHere,
   INITIAL_STATE,
   applyJob,
   applyNotebook,
   applyNotebooks,
   appendPage,
-  applyFirstPage
+  applyFirstPage,
+  placeJob,
+  placeJobs
 } from './state';
 
 /** Jobs in a page. */
@@ -42,6 +46,7 @@ export class Training implements ITraining, IDisposable {
     private readonly _events: ServiceManager.IManager['events']
   ) {
     this._events.stream.connect(this._onEmission, this);
+    client.lost.connect(this._onLost, this);
     document.addEventListener('visibilitychange', this._onVisibility);
     this._poll = new Poll({
       auto: true,
@@ -85,6 +90,7 @@ export class Training implements ITraining, IDisposable {
       return;
     }
     this._events.stream.disconnect(this._onEmission, this);
+    this.client.lost.disconnect(this._onLost, this);
     document.removeEventListener('visibilitychange', this._onVisibility);
     window.clearTimeout(this._queueTimer);
     this._poll.dispose();
@@ -118,8 +124,12 @@ export class Training implements ITraining, IDisposable {
     try {
       // A running job is kept live, however old it is.
       const isKept = (job: JobView): boolean => known !== undefined || !isFinal(job.phase);
-      return await this.recordAnswer(this.client.getJob(id), job => (isKept(job) ? [job] : []));
+      const job = await this.recordAnswer(this.client.getJob(id), found => (isKept(found) ? [found] : []));
+      return placeJob(job, this._paths);
     } catch (reason) {
+      if (isMissing(reason)) {
+        this.forgetJob(id);
+      }
       if (reason instanceof RequestError && reason.status === 404) {
         return null;
       }
@@ -138,6 +148,16 @@ export class Training implements ITraining, IDisposable {
         });
       return found;
     });
+  }
+
+  forgetJob(id: string): void {
+    this._note(id);
+    this._set(markUnknown(this._state, id));
+  }
+
+  recordPath(id: string, path: string): void {
+    this._paths.set(id, path);
+    this._set(this._state);
   }
 
   recordJob(job: JobSummary): void {
@@ -160,13 +180,23 @@ export class Training implements ITraining, IDisposable {
     this._set(applyNotebook(this._state, notebook));
   }
 
-  /** Fetch the page of jobs that are older than this one into the state. */
+  /** Fetch the page of jobs that are older than this one into the state; if this one was deleted, than the one before. */
   private async _loadPage(size: number, before: string): Promise<void> {
-    await this._hear(async changed => {
-      const page = await this.client.listJobs(size, before);
-      const jobs = page.jobs.filter(job => !changed.has(job.id)); // the others are in the state, and newer
-      this._set(appendPage(this._state, { ...page, jobs }));
-    });
+    try {
+      await this._hear(async changed => {
+        const page = await this.client.listJobs(size, before);
+        const jobs = page.jobs.filter(job => !changed.has(job.id)); // what is known of the others is newer
+        this._set(appendPage(this._state, { ...page, jobs }));
+      });
+    } catch (reason) {
+      if (!isMissing(reason)) {
+        throw reason;
+      }
+      this.forgetJob(before);
+      if (this._state.next !== null) {
+        await this._loadPage(size, this._state.next);
+      }
+    }
   }
 
   /** Do a request that is given the ids of the jobs and notebooks of which newer is known when it ends. */
@@ -261,10 +291,28 @@ export class Training implements ITraining, IDisposable {
       this._missed = true;
       void this._poll.refresh();
     } else {
-      this._set(markUnavailable(this._state, data.message));
-      this._setInterval(RETRY_INTERVAL);
-      void this._poll.schedule({ interval: RETRY_INTERVAL, phase: 'started' });
+      this._goDown(data.message);
     }
+  }
+
+  private _onLost(_: unknown, problem: Problem): void {
+    const { message } = problem;
+    const here = this.notebookHere;
+    if (isStopped(problem) && here !== null) {
+      // The list would say under the notice of the stopped server that it runs.
+      this.recordNotebook({ ...here, phase: 'stopped' });
+    }
+    // Said once: each further failure would put the next attempt off.
+    if (this._state.available !== false || this._state.message !== message) {
+      this._goDown(message);
+    }
+  }
+
+  /** Show why nothing is known at present, and ask again in a moment. */
+  private _goDown(message: string): void {
+    this._set(markUnavailable(this._state, message));
+    this._setInterval(RETRY_INTERVAL);
+    void this._poll.schedule({ interval: RETRY_INTERVAL, phase: 'started' });
   }
 
   private readonly _onVisibility = (): void => {
@@ -297,14 +345,17 @@ export class Training implements ITraining, IDisposable {
   }
 
   private _set(state: ILiveState): void {
-    if (state !== this._state) {
-      this._state = state;
-      this._stateChanged.emit(state);
+    const placed = placeJobs(state, this._paths);
+    if (placed !== this._state) {
+      this._state = placed;
+      this._stateChanged.emit(placed);
     }
   }
 
   private _state: ILiveState = INITIAL_STATE;
   private _missed = false;
+  /** Paths of notebooks that have others than when their jobs were sent, by the ids of the jobs. */
+  private readonly _paths = new Map<string, string>();
   /** For each request under way, in the order of their beginning, the ids of what has changed since it began. */
   private readonly _changed = new Set<Set<string>>();
   private _queueTimer: number | undefined;

@@ -1,9 +1,10 @@
-/** What the owner of a job writes into the fields of its change, and the request that follows. Pure. */
+/** The fields of the form that changes a job, and the request that follows from them. Pure. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { readDevices } from '../amounts';
 import { isProblem } from '../client';
+import { trimBlanks } from '../plain';
 import { readDuration } from '../send/duration';
 import type { ITaskFields } from '../send/tasks';
 import { readTaskFields } from '../send/tasks';
@@ -12,7 +13,7 @@ import { readPriority } from '../send/values';
 import { formatExact } from '../times';
 import type { JobChange, JobSummary, Problem } from '../wire';
 
-/** The text in the fields. */
+/** The text in each field of the form that changes a job. */
 export interface IChangeFields extends ITaskFields {
   /** A number of GPUs, or an amount of GPU memory with its unit. */
   readonly devices: string;
@@ -44,7 +45,7 @@ export function readChange(
   offer: Pick<IOffer, 'maxPriority'>,
   trans: TranslationBundle
 ): JobChange | Problem | null {
-  const devices = fields.devices.trim();
+  const devices = trimBlanks(fields.devices);
   if (devices === '') {
     const message = trans.__('Write a number of GPUs, such as 0, 0.25 or 1, or GPU memory such as 12 GB.');
     return { code: 'missing_gpus', field: 'gpus', message };
@@ -53,7 +54,7 @@ export function readChange(
   if (isProblem(numbers)) {
     return numbers;
   }
-  const keeps = fields.priority.trim() === openFields(job).priority;
+  const keeps = trimBlanks(fields.priority) === openFields(job).priority;
   const priority = keeps ? job.priority : readPriority(fields.priority, offer, job.queue, trans);
   if (typeof priority !== 'number') {
     return priority;
@@ -70,7 +71,7 @@ export function readChange(
       ? {}
       : { tasks: most, min_tasks: least }),
     ...(priority === job.priority ? {} : { priority }),
-    ...(fields.maxTime.trim() === openFields(job).maxTime ? {} : { max_seconds: maxTime ?? 0 })
+    ...(trimBlanks(fields.maxTime) === openFields(job).maxTime ? {} : { max_seconds: maxTime ?? 0 })
   };
   return Object.keys(change).length === 0 ? null : change;
 }

@@ -18,13 +18,13 @@ import { openFields, readChange } from './change';
 /** Fields that show their own problem. */
 const FIELDS = ['gpus', 'tasks', 'min_tasks', 'priority', 'max_seconds'];
 
-/** What the user wrote, and the problem of it that the service found. */
+/** The text that the user wrote, and the problem that the service found with it. */
 export interface IRefusedChange {
   readonly fields: IChangeFields;
   readonly problem: Problem | null;
 }
 
-/** What the user wrote, with the change of the job, a problem with a field, or null for no change. */
+/** The text that the user wrote, with the change of the job, a problem with a field, or null for no change. */
 export interface IWrittenChange {
   readonly fields: IChangeFields;
   readonly change: JobChange | Problem | null;

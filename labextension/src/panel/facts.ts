@@ -5,15 +5,16 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import {
   computeRunSeconds,
   describePauseCost,
-  formatAmount,
   formatOrdinal,
   hasDevices,
   hasPaused,
-  isFromNotebook
+  findOrigin
 } from '../jobs';
 import { stripControls } from '../plain';
 import { describeRequest } from '../send/values';
-import { formatAge, formatClock, formatEstimate, formatSpan, showLocalTimes } from '../times';
+import { formatAmount } from '../amounts';
+import { omitState, showSentence } from '../sentences';
+import { formatAge, formatClock, formatEstimate, formatSpan } from '../times';
 import type { JobSummary } from '../wire';
 
 /** Progress and seconds of a run below which nothing is said about the rest. */
@@ -40,7 +41,7 @@ export function listDetails(job: JobSummary, now: number, trans: TranslationBund
     [trans.__('Left'), describeRest(job, now, trans)],
     [trans.__('Checkpoint'), describeCheckpoint(job, now, trans)],
     [
-      trans.__('At most'),
+      trans.__('Maximum time'),
       job.max_seconds === null
         ? null
         : trans.__('%1 over all runs, without pauses', formatSpan(job.max_seconds))
@@ -52,7 +53,7 @@ export function listDetails(job: JobSummary, now: number, trans: TranslationBund
     [trans.__('Sent'), formatClock(job.submitted_at, now)],
     [trans.__('Ended'), job.finished_at === null ? null : formatClock(job.finished_at, now)],
     [
-      isFromNotebook(job) ? trans.__('Notebook') : trans.__('Script'),
+      findOrigin(job) === 'script' ? trans.__('Script') : trans.__('Notebook'),
       stripControls(job.notebook_path) || null
     ]
   ];
@@ -101,7 +102,11 @@ function asksForMoreThanGpus(job: JobSummary): boolean {
  */
 function describePause({ eviction, phase }: JobSummary, now: number): string | null {
   const paused = eviction !== null && phase !== 'pausing' && eviction.reason !== 'RUN_TIME_LIMIT';
-  return paused ? `${showLocalTimes(eviction.sentence, now)} (${formatClock(eviction.at, now)})` : null;
+  if (!paused) {
+    return null;
+  }
+  const why = omitState(showSentence(eviction.sentence, now), 'Paused');
+  return `${why} (${formatClock(eviction.at, now)})`;
 }
 
 /** Return how far the code of a running job says that it is, such as "37 % · epoch 3"; null if it says nothing. */

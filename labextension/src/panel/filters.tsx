@@ -3,6 +3,8 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { nameSweeps } from '../attach/sweep';
+import { stripControls } from '../plain';
 import type { JobSummary } from '../wire';
 import type { IJobQuery, SortKey, StateFilter } from './listing';
 import { listValues, STATE_FILTERS } from './listing';
@@ -15,6 +17,7 @@ export interface IFiltersProps {
 }
 
 export function Filters({ jobs, query, onChange, trans }: IFiltersProps): React.JSX.Element {
+  const sweeps = React.useMemo(() => nameSweeps(jobs, trans), [jobs, trans]);
   const change = (part: Partial<IJobQuery>): void => onChange({ ...query, ...part });
   return (
     <div className="jp-gq-filters" role="search" aria-label={trans.__('Find jobs')}>
@@ -53,6 +56,7 @@ export function Filters({ jobs, query, onChange, trans }: IFiltersProps): React.
         all={trans.__('All sweeps')}
         value={query.group}
         of={jobs.map(job => job.group)}
+        nameValue={group => stripControls(sweeps.get(group) ?? group)}
         onChoose={group => change({ group })}
       />
       <Order query={query} onChange={change} trans={trans} />
@@ -60,14 +64,21 @@ export function Filters({ jobs, query, onChange, trans }: IFiltersProps): React.
   );
 }
 
+interface IValueChoiceProps extends Omit<IChoiceProps, 'options'> {
+  of: readonly string[];
+  /** Returns the words of a value; without it, each value is its own word. */
+  nameValue?: (value: string) => string;
+}
+
 /** A choice between the values that the jobs have; nothing while they all have the same, for it restricts nothing. */
 function ValueChoice({
   of,
+  nameValue = value => value,
   ...choice
-}: Omit<IChoiceProps, 'options'> & { of: readonly string[] }): React.JSX.Element | null {
+}: IValueChoiceProps): React.JSX.Element | null {
   const values = listValues(of);
   return new Set(of).size > 1 || choice.value !== null ? (
-    <Choice {...choice} options={values.map(value => [value, value])} />
+    <Choice {...choice} options={values.map(value => [value, nameValue(value)])} />
   ) : null;
 }
 
@@ -147,7 +158,7 @@ function Order({
 /** Return the words of a state filter. */
 function nameState(state: StateFilter, trans: TranslationBundle): string {
   const words: Record<StateFilter, string> = {
-    active: trans.__('Not over'),
+    active: trans.__('Not ended'),
     running: trans.__('Running'),
     waiting: trans.__('Waiting'),
     held: trans.__('Held'),

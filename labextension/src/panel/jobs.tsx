@@ -13,7 +13,7 @@ import { listOtherQueues } from '../queues';
 import type { JobSummary } from '../wire';
 import { Filters } from './filters';
 import type { IJobQuery } from './listing';
-import { ALL_JOBS, isRestricting, selectJobs } from './listing';
+import { ALL_JOBS, isRestricting, nameNotebooks, selectJobs } from './listing';
 import { Action } from './parts';
 import type { IJobActions } from './row';
 import { JobRow } from './row';
@@ -40,21 +40,31 @@ export interface IJobsProps {
   onCancelWaiting: () => void;
 }
 
+/** The space that the jobs of the user take, as far as it is measured. */
+function Space({ state, trans }: Pick<IJobsProps, 'state' | 'trans'>): React.JSX.Element {
+  return (
+    <>
+      {state.disk && <p className="jp-gq-disk">{trans.__('Files on disk: %1', state.disk)}</p>}
+      {state.database && <p className="jp-gq-disk">{trans.__('In the database: %1', state.database)}</p>}
+    </>
+  );
+}
+
 export function Jobs(props: IJobsProps): React.JSX.Element {
   const { state, open, trans } = props;
   const [query, setQuery] = React.useState<IJobQuery>(ALL_JOBS);
   const [chosen, setChosen] = React.useState<ReadonlySet<string>>(new Set());
   const found = React.useMemo(() => selectJobs(state.jobs, query), [state.jobs, query]);
+  const notebooks = React.useMemo(() => nameNotebooks(state.jobs), [state.jobs]);
   const choose = React.useCallback((job: JobSummary) => setChosen(before => toggle(before, job.id)), []);
   const [shown, showMore] = useShown(query, lastOpen(found, open));
   if (state.jobs.length === 0) {
     return <NoJobs trans={trans} />;
   }
-  const waiting = listUnbegun(state.jobs).length;
   const shared = { now: props.now, onToggle: props.onToggle, actions: props.actions, trans };
   return (
     <>
-      {state.disk && <p className="jp-gq-disk">{trans.__('Files on disk: %1', state.disk)}</p>}
+      <Space state={state} trans={trans} />
       {(state.jobs.length > FEW || isRestricting(query)) && (
         <Filters jobs={state.jobs} query={query} onChange={setQuery} trans={trans} />
       )}
@@ -66,11 +76,7 @@ export function Jobs(props: IJobsProps): React.JSX.Element {
         onChoose={jobs => setChosen(new Set(jobs.map(job => job.id)))}
         trans={trans}
       />
-      {waiting > 1 && !isRestricting(query) && chosen.size === 0 && (
-        <div className="jp-gq-more">
-          <Action label={trans.__('Cancel the %1 jobs that wait', waiting)} onClick={props.onCancelWaiting} />
-        </div>
-      )}
+      {!isRestricting(query) && chosen.size === 0 && <CancelWaiting {...props} />}
       {found.length === 0 && <NoMatch onShowAll={() => setQuery(ALL_JOBS)} trans={trans} />}
       <ul className="jp-gq-list" aria-label={trans.__('Jobs')}>
         {found.slice(0, shown).map(job => (
@@ -78,6 +84,7 @@ export function Jobs(props: IJobsProps): React.JSX.Element {
             {...shared}
             key={job.id}
             job={job}
+            notebook={notebooks.get(job.notebook_path) ?? ''}
             open={open.has(job.id)}
             chosen={chosen.has(job.id)}
             movable={listOtherQueues(state.queues, [job]).length > 0}
@@ -89,6 +96,16 @@ export function Jobs(props: IJobsProps): React.JSX.Element {
       {found.length <= shown && state.next !== null && <OlderJobs {...props} />}
     </>
   );
+}
+
+/** The button that cancels all jobs that have not begun; nothing if there are not several. */
+function CancelWaiting({ state, onCancelWaiting, trans }: IJobsProps): React.JSX.Element | null {
+  const waiting = listUnbegun(state.jobs).length;
+  return waiting > 1 ? (
+    <div className="jp-gq-more">
+      <Action label={trans.__('Cancel the %1 jobs that wait', waiting)} onClick={onCancelWaiting} />
+    </div>
+  ) : null;
 }
 
 /** Return the number of rows to draw, and a function that draws more; another query starts over. */
@@ -134,13 +151,13 @@ function NoJobs({ trans }: { trans: TranslationBundle }): React.JSX.Element {
   return (
     <p className="jp-gq-empty">
       {trans.__(
-        'You have not sent a job yet. Select a cell that takes long and choose “Send to training” in its toolbar. The cell runs in a queue, and its output comes back under the cell.'
+        'You have no jobs. Select a cell that takes long and choose “Send to training” in its toolbar. The cell runs in a queue, and its output comes back under the cell.'
       )}
     </p>
   );
 }
 
-/** The button below the rows that are drawn. It is pressed by itself when the user scrolls to it. */
+/** The button below the rows that are drawn, which is pressed by itself when the user scrolls to it. */
 function MoreRows({
   left,
   onShow,

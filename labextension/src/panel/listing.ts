@@ -11,7 +11,7 @@ export type StateFilter = 'active' | 'running' | 'waiting' | 'held' | 'done' | '
 /** The property by which the list is sorted. */
 export type SortKey = 'state' | 'newest' | 'name' | 'notebook' | 'queue' | 'gpus';
 
-/** What the user looks for. An empty text and null restrict nothing. */
+/** A query for jobs. An empty text and null restrict nothing. */
 export interface IJobQuery {
   /** Words that must all be in the name, notebook, queue, group or sentence of a job, or begin its id. */
   readonly search: string;
@@ -96,9 +96,27 @@ export function listValues(values: readonly string[]): string[] {
   return [...new Set(values)].filter(value => value !== '').sort(compareText);
 }
 
-/** Return the name of the job's notebook without its folders, fit to be shown; empty if the job has none. */
-export function formatNotebook(job: Pick<JobSummary, 'notebook_path'>): string {
-  return stripControls(job.notebook_path.split('/').pop() ?? '');
+/**
+ * Return a name for each notebook of the jobs, by its path, fit to be shown: without its folders, or else with as many of
+ * them as it needs to be told from the others.
+ */
+export function nameNotebooks(
+  jobs: readonly Pick<JobSummary, 'notebook_path'>[]
+): ReadonlyMap<string, string> {
+  const paths = listValues(jobs.map(job => job.notebook_path));
+  const owners = new Map<string, number>();
+  for (const end of paths.flatMap(listEnds)) {
+    owners.set(end, (owners.get(end) ?? 0) + 1);
+  }
+  return new Map(
+    paths.map(path => [path, stripControls(listEnds(path).find(end => owners.get(end) === 1) ?? path)])
+  );
+}
+
+/** Return the ends of a path, the shortest one first and the whole path last: "c", "b/c" and "a/b/c". */
+function listEnds(path: string): string[] {
+  const names = path.split('/');
+  return names.map((_, index) => names.slice(names.length - 1 - index).join('/'));
 }
 
 function hasWords(job: JobSummary, wanted: readonly string[]): boolean {

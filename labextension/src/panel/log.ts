@@ -6,7 +6,7 @@ import type { Message } from '@lumino/messaging';
 import { PanelLayout, Widget } from '@lumino/widgets';
 
 import { describeError } from '../client';
-import { isFinal } from '../jobs';
+import { describeUnknown, isFinal } from '../jobs';
 import { describeFound, describeShown, LogSearch } from '../logs';
 import type { ITraining } from '../tokens';
 import type { JobLog, JobSummary } from '../wire';
@@ -44,6 +44,7 @@ export class LogView extends Widget {
     this._more.node.onclick = () => void this.searchOn();
     layout.addWidget(this._more);
     this._debouncer = new Debouncer(() => this.refresh(), PACE);
+    _training.stateChanged.connect(this._onState, this);
     _training.jobChanged.connect(this._onJob, this);
     _training.outputArrived.connect(this._onOutput, this);
     _training.resumed.connect(this._scheduleRefresh, this);
@@ -54,6 +55,7 @@ export class LogView extends Widget {
       return;
     }
     window.clearInterval(this._ticker);
+    this._training.stateChanged.disconnect(this._onState, this);
     this._training.jobChanged.disconnect(this._onJob, this);
     this._training.outputArrived.disconnect(this._onOutput, this);
     this._training.resumed.disconnect(this._scheduleRefresh, this);
@@ -128,8 +130,10 @@ export class LogView extends Widget {
     void this.refresh();
     window.clearInterval(this._ticker);
     this._ticker = window.setInterval(() => {
-      const job = this._training.state.jobs.find(known => known.id === this.job);
-      if (job !== undefined && !isFinal(job.phase)) {
+      const { available, jobs } = this._training.state;
+      const job = jobs.find(known => known.id === this.job);
+      // During an outage there is nothing to ask; its end leads to a refresh.
+      if (available !== false && job !== undefined && !isFinal(job.phase)) {
         this._scheduleRefresh();
       }
     }, QUIET);
@@ -149,7 +153,7 @@ export class LogView extends Widget {
         this._setNotice(this._trans.__('The log could not be searched. %1', describeError(reason)));
       }
     }
-    this._more.setHidden(search !== this._search || search.isOver);
+    this._more.setHidden(search !== this._search || search.isOver || this._isUnknown());
   }
 
   private _describe(text: string, size: JobLog | null): string {
@@ -164,19 +168,46 @@ export class LogView extends Widget {
     if (this.isDisposed) {
       return;
     }
-    const { node } = this;
-    const follows = node.scrollHeight - node.scrollTop - node.clientHeight < 40;
+    const follows = this._isAtEnd();
     await this._text.renderModel(new MimeModel({ data: { [LOG_MIME]: text } }));
     this._setNotice(notice);
+    this._follow(follows);
+  }
+
+  /** Show a notice below the text; if the job was deleted, that it was: the text stays, and cannot be read again. */
+  private _setNotice(text: string): void {
+    const follows = this._isAtEnd();
+    const isUnknown = this._isUnknown();
+    // What a search finds is spoken, and not how long a running job's log is by now.
+    this._notice.node.setAttribute('aria-live', this._search === null && !isUnknown ? 'off' : 'polite');
+    const notice = isUnknown
+      ? this._trans.__('%1 Its log cannot be read any more.', describeUnknown(this._trans))
+      : text;
+    if (this._notice.node.textContent !== notice) {
+      this._notice.node.textContent = notice;
+    }
+    this._follow(follows);
+  }
+
+  private _isAtEnd(): boolean {
+    const { scrollHeight, scrollTop, clientHeight } = this.node;
+    return scrollHeight - scrollTop - clientHeight < 40;
+  }
+
+  private _follow(follows: boolean): void {
     if (follows) {
-      node.scrollTop = node.scrollHeight;
+      this.node.scrollTop = this.node.scrollHeight;
     }
   }
 
-  private _setNotice(text: string): void {
-    // What a search finds is spoken, and not how long a running job's log is by now.
-    this._notice.node.setAttribute('aria-live', this._search === null ? 'off' : 'polite');
-    this._notice.node.textContent = text;
+  private _onState(): void {
+    if (this._isUnknown()) {
+      this._setNotice('');
+    }
+  }
+
+  private _isUnknown(): boolean {
+    return this._training.state.unknown.has(this.job);
   }
 
   private _onJob(_: unknown, job: JobSummary): void {

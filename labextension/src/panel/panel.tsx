@@ -19,14 +19,18 @@ export interface IPanelProps extends IJobsProps {
 export function TrainingPanel(props: IPanelProps): React.JSX.Element {
   const { state, now, onRefresh, trans } = props;
   return (
-    <div className="jp-gq-panel" role="region" aria-label={trans.__('Training')}>
+    <div
+      className={`jp-gq-panel${state.available === false ? ' jp-gq-mod-outdated' : ''}`}
+      role="region"
+      aria-label={trans.__('Training')}
+    >
       <div className="jp-gq-panel-header">
         <h2>{trans.__('Training')}</h2>
         <button
           type="button"
           className="jp-gq-icon-button"
           aria-label={trans.__('Refresh')}
-          title={trans.__('Ask the scheduler again')}
+          title={trans.__('Ask the GPU scheduler again')}
           onClick={onRefresh}
         >
           <refreshIcon.react tag="span" width="16px" height="16px" />
@@ -74,7 +78,9 @@ function Banner({
     <div className="jp-gq-banner" role="status" aria-label={trans.__('Connection')}>
       <p>
         {state.message}
-        {state.loaded && ` ${trans.__('Jobs continue. The lists below may be out of date.')}`}
+        {/* A sentence of the service may say already that jobs continue. */}
+        {state.loaded && !/jobs continue/i.test(state.message) && ` ${trans.__('Jobs continue.')}`}
+        {state.loaded && ` ${trans.__('The lists below may be out of date.')}`}
       </p>
       <Action label={trans.__('Try now')} onClick={onRetry} />
     </div>

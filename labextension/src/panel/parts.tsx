@@ -12,9 +12,11 @@ import {
   stopIcon
 } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
+import type { ISignal } from '@lumino/signaling';
 import * as React from 'react';
 
 import type { IPhaseLook } from '../jobs';
+import { connect } from '../lifetime';
 import { formatInstant, formatAge } from '../times';
 
 const ICONS: Readonly<Record<IPhaseLook['icon'], LabIcon>> = {
@@ -121,4 +123,16 @@ export function Action({ label, onClick, about, disabled, title }: IActionProps)
 export function Caret({ open }: { open: boolean }): React.JSX.Element {
   const Icon = open ? caretDownIcon : caretRightIcon;
   return <Icon.react tag="span" className="jp-gq-caret" width="16px" height="16px" aria-hidden="true" />;
+}
+
+/** Return what `read` returns, and draw the caller again when that changes with a signal. */
+export function useSignal(signal: ISignal<unknown, unknown>, read: () => boolean): boolean {
+  const follow = React.useCallback(
+    (onChange: () => void) => {
+      const connection = connect(signal, onChange);
+      return () => connection.dispose();
+    },
+    [signal]
+  );
+  return React.useSyncExternalStore(follow, read);
 }

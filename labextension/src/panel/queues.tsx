@@ -27,7 +27,7 @@ export function Queues({
   );
 }
 
-/** One queue as a bar. The whole bar is the quota, or the use if that is more; use over quota has its own colour. */
+/** A queue as a bar. The whole bar is the quota, or the use if that is more; use over quota has its own colour. */
 function QueueBar({ queue, trans }: { queue: QueueView; trans: TranslationBundle }): React.JSX.Element {
   const whole = (parseMilli(queue.used) ?? 0) > (parseMilli(queue.quota) ?? 0) ? queue.used : queue.quota;
   const over = computePortion(queue.over_quota, whole);

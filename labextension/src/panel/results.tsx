@@ -1,14 +1,13 @@
-/** What a finished job brings back: the list is fetched once, and shown when it is there. */
+/** The results of a job: the list is fetched once, and shown when it is there. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import type { Client } from '../client';
-import { connect } from '../lifetime';
 import { describeFile, describeReasons, describeVariables, listCopyable, listLoadable } from '../results';
 import type { ILoadedVariables } from '../tokens';
 import type { JobResults, JobSummary, ResultFile } from '../wire';
-import { Action } from './parts';
+import { Action, useSignal } from './parts';
 
 export interface IResultsProps {
   job: JobSummary;
@@ -42,18 +41,11 @@ function useResults(client: Client, job: string, wanted: boolean): JobResults | 
 
 /** Return whether all variables that can be loaded are in the notebook of the job. */
 function useIsLoaded(loaded: ILoadedVariables, job: JobSummary, results: JobResults | null): boolean {
-  const follow = React.useCallback(
-    (onChange: () => void) => {
-      const connection = connect(loaded.changed, onChange);
-      return () => connection.dispose();
-    },
-    [loaded]
-  );
   const names = results === null ? [] : listLoadable(results).map(variable => variable.name);
-  return React.useSyncExternalStore(follow, () => names.length > 0 && loaded.hasAll(job, names));
+  return useSignal(loaded.changed, () => names.length > 0 && loaded.hasAll(job, names));
 }
 
-/** What a job brought back, in the line under its cell: its variables, and how many files it wrote. */
+/** The results of a job in the line under its cell: its variables, and how many files it wrote. */
 export function BroughtBack(props: IResultsProps): React.JSX.Element | null {
   const { job, client, loaded, onLoad, onCopy, trans } = props;
   const results = useResults(client, job.id, job.finished_at !== null);
@@ -78,7 +70,14 @@ export function BroughtBack(props: IResultsProps): React.JSX.Element | null {
         <Load isLoaded={isLoaded} about={trans.__('from job %1', job.name)} onLoad={onLoad} trans={trans} />
       )}
       {files > 0 && (
-        <CopyAll files={files} about={trans.__('of job %1', job.name)} onCopy={onCopy} trans={trans} />
+        <CopyAll
+          job={job.id}
+          client={client}
+          files={files}
+          about={trans.__('of job %1', job.name)}
+          onCopy={onCopy}
+          trans={trans}
+        />
       )}
     </>
   );
@@ -98,17 +97,25 @@ function Load({ isLoaded, about, onLoad, trans }: ILoadProps): React.JSX.Element
 }
 
 interface ICopyAllProps {
+  /** The id of the job. */
+  job: string;
+  client: Client;
   files: number;
   about: string;
   onCopy: () => void;
   trans: TranslationBundle;
 }
 
-/** The button that copies all files of a job. */
-function CopyAll({ files, about, onCopy, trans }: ICopyAllProps): React.JSX.Element {
+/** The button that copies all files of a job, also once more: a copy may have been changed. */
+function CopyAll({ job, client, files, about, onCopy, trans }: ICopyAllProps): React.JSX.Element {
+  const isCopied = useSignal(client.copiedChanged, () => client.hasCopied(job));
   return (
     <Action
-      label={trans._n('Copy file beside the notebook', 'Copy files beside the notebook', files)}
+      label={
+        isCopied
+          ? trans.__('Copy again')
+          : trans._n('Copy file beside the notebook', 'Copy files beside the notebook', files)
+      }
       about={about}
       title={trans.__(
         'Into the folder of the notebook. You are asked before a file that differs is replaced.'
@@ -161,6 +168,8 @@ export function ResultList(props: IResultListProps): React.JSX.Element | null {
       )}
       {listCopyable(results).length > 1 && (
         <CopyAll
+          job={job.id}
+          client={client}
           files={listCopyable(results).length}
           about={trans.__('of %1', job.name)}
           onCopy={onCopy}
@@ -172,7 +181,7 @@ export function ResultList(props: IResultListProps): React.JSX.Element | null {
   );
 }
 
-/** How many files the list leaves out; nothing if it names all. */
+/** The number of files that the list leaves out; nothing if it names all. */
 function Unlisted({ count, trans }: { count: number; trans: TranslationBundle }): React.JSX.Element | null {
   return count === 0 ? null : (
     <p>

@@ -1,25 +1,28 @@
-/** One job as a row, with its details unfolded below: props in, no requests. */
+/** A job as a row, with its details unfolded below: props in, no requests. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import {
   describeAmount,
+  describeShortAmount,
   isCancellable,
   isFinal,
-  isFromNotebook,
+  isOfCells,
   isWaiting,
   lookOf,
   nameAgain,
   nameHold,
   describeJob,
-  omitUnused
+  omitUnused,
+  tellHold
 } from '../jobs';
 import type { Client } from '../client';
 import type { ILoadedVariables } from '../tokens';
 import type { JobSummary } from '../wire';
+import { omitState } from '../sentences';
+import { ENGLISH } from '../translation';
 import { listDetails } from './facts';
-import { formatNotebook } from './listing';
 import { Action, Age, Caret, PhaseTag, ProgressBar } from './parts';
 import { ResultList } from './results';
 import { UsageChart } from './usage';
@@ -27,6 +30,8 @@ import { UsageChart } from './usage';
 /** The actions of a row. */
 export interface IJobActions {
   cancel(job: JobSummary): void;
+  /** Delete a job that has ended. */
+  remove(job: JobSummary): void;
   hold(job: JobSummary): void;
   release(job: JobSummary): void;
   openLog(job: JobSummary): void;
@@ -48,6 +53,8 @@ export interface IJobActions {
 
 export interface IJobRowProps {
   job: JobSummary;
+  /** Name of the notebook of the job; empty if it has none. */
+  notebook: string;
   /** Seconds since the epoch. */
   now: number;
   open: boolean;
@@ -62,10 +69,9 @@ export interface IJobRowProps {
 }
 
 function Row(props: IJobRowProps): React.JSX.Element {
-  const { job, now, open, onToggle, trans } = props;
+  const { job, notebook, now, open, onToggle, trans } = props;
   const look = lookOf(job, trans);
   const name = job.name || trans.__('Unnamed job');
-  const notebook = formatNotebook(job);
   return (
     <li
       className={`jp-gq-row${open ? ' jp-gq-mod-open' : ''}`}
@@ -93,7 +99,9 @@ function Row(props: IJobRowProps): React.JSX.Element {
         <span className="jp-gq-row-name" title={name}>
           {name}
         </span>
-        <span className="jp-gq-row-amount">{describeAmount(job, trans)}</span>
+        <span className="jp-gq-row-amount" title={describeAmount(job, trans)}>
+          {describeShortAmount(job, trans)}
+        </span>
         <PhaseTag look={look} />
         <span className="jp-gq-row-sentence" title={describeJob(job, now, trans)}>
           {notebook !== '' && <span className="jp-gq-row-notebook">{notebook}</span>}
@@ -109,7 +117,7 @@ function Row(props: IJobRowProps): React.JSX.Element {
   );
 }
 
-/** One job. In a list of a thousand rows only the rows that changed are drawn again. */
+/** A job as a row of a list. In a list of a thousand rows only the rows that changed are drawn again. */
 export const JobRow = React.memo(Row);
 
 function Details({
@@ -122,7 +130,7 @@ function Details({
   const sentence = omitUnused(job, now);
   return (
     <div className="jp-gq-details">
-      {!describeJob(job, now, trans).includes(sentence) && (
+      {!hasSaid(describeJob(job, now, trans), sentence, job) && (
         <p className="jp-gq-details-sentence">{sentence}</p>
       )}
       {job.error !== null && !job.sentence.includes(job.error.ename) && (
@@ -154,6 +162,12 @@ function Details({
   );
 }
 
+/** Return whether the line of a job has this sentence, but for the word of the state and a capital letter. */
+function hasSaid(line: string, sentence: string, job: JobSummary): boolean {
+  const short = omitState(sentence, lookOf(job, ENGLISH).word);
+  return line.toLowerCase().includes(short.toLowerCase());
+}
+
 /** The buttons of a job. */
 function Actions({
   job,
@@ -164,7 +178,7 @@ function Actions({
   const name = job.name || trans.__('unnamed job');
   return (
     <div className="jp-gq-details-actions">
-      {isFromNotebook(job) && (
+      {isOfCells(job) && (
         <Action
           label={trans.__('Go to cell')}
           about={trans.__('of %1', name)}
@@ -186,14 +200,7 @@ function Actions({
       {isCancellable(job) && <HoldAction job={job} actions={actions} trans={trans} />}
       {isCancellable(job) && <ChangeAction job={job} actions={actions} trans={trans} />}
       {isWaiting(job.phase) && <MoveAction job={job} movable={movable} actions={actions} trans={trans} />}
-      {isFinal(job.phase) && (
-        <Action
-          label={nameAgain(job.phase, trans)}
-          about={name}
-          title={trans.__('Send the cells as they are now, with the settings of this job.')}
-          onClick={() => actions.resend(job)}
-        />
-      )}
+      {isFinal(job.phase) && <EndedActions job={job} actions={actions} trans={trans} />}
       {!isFinal(job.phase) && (
         <Action
           label={trans.__('Cancel')}
@@ -206,7 +213,32 @@ function Actions({
   );
 }
 
-/** The button that holds, pauses or releases a job. */
+/** The buttons of a job that has ended. */
+function EndedActions({
+  job,
+  actions,
+  trans
+}: Pick<IJobRowProps, 'job' | 'actions' | 'trans'>): React.JSX.Element {
+  const name = job.name || trans.__('unnamed job');
+  return (
+    <>
+      <Action
+        label={nameAgain(job.phase, trans)}
+        about={name}
+        title={trans.__('Send the cells as they are now, with the settings of this job.')}
+        onClick={() => actions.resend(job)}
+      />
+      <Action
+        label={trans.__('Delete…')}
+        about={name}
+        title={trans.__('Delete the job with all that is kept of it, after a question.')}
+        onClick={() => actions.remove(job)}
+      />
+    </>
+  );
+}
+
+/** The button that holds or releases a job. */
 function HoldAction({
   job,
   actions,
@@ -217,11 +249,7 @@ function HoldAction({
     <Action
       label={nameHold(job, trans)}
       about={job.name || trans.__('unnamed job')}
-      title={
-        isFree
-          ? trans.__('The job does not run until you release it. A running job saves its state first.')
-          : trans.__('The job waits again, at its old place in line.')
-      }
+      title={tellHold(job, trans)}
       onClick={() => (isFree ? actions.hold(job) : actions.release(job))}
     />
   );

@@ -41,7 +41,7 @@ export function SelectionBar(props: ISelectionBarProps): React.JSX.Element | nul
       <label className="jp-gq-all">
         <input
           type="checkbox"
-          aria-label={trans.__('Choose all %1 listed jobs that are not over', choosable.length)}
+          aria-label={trans.__('Choose all %1 listed jobs that have not ended', choosable.length)}
           checked={isAll}
           onChange={() => onChoose(isAll ? [] : choosable)}
         />

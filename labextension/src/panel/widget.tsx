@@ -3,6 +3,8 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import type { Message } from '@lumino/messaging';
+import { MessageLoop } from '@lumino/messaging';
+import { Widget } from '@lumino/widgets';
 import * as React from 'react';
 
 import { describeError } from '../client';
@@ -36,6 +38,7 @@ export class PanelWidget extends ReactWidget {
     _training.stateChanged.connect(this._onState, this);
     this._actions = {
       cancel: job => this._run(CommandIDs.cancelJob, job),
+      remove: job => void this._remove(job),
       hold: job => this._run(CommandIDs.holdJob, job),
       release: job => this._run(CommandIDs.releaseJob, job),
       openLog: job => this._run(CommandIDs.openLog, job),
@@ -121,7 +124,7 @@ export class PanelWidget extends ReactWidget {
     return (
       <TrainingPanel
         state={this._training.state}
-        now={Math.floor(Date.now() / TICK) * (TICK / 1000)}
+        now={Math.floor((this._training.client.now * 1000) / TICK) * (TICK / 1000)}
         open={this._open}
         loadingMore={this._loadingMore}
         actions={this._actions}
@@ -171,6 +174,34 @@ export class PanelWidget extends ReactWidget {
 
   private _run(command: string, job: JobSummary): void {
     void this._commands.execute(command, { job: job.id });
+  }
+
+  /**
+   * Delete a job, after a question; its button goes away with the focus, which the row in its place then gets, unless the
+   * user works elsewhere by then.
+   */
+  private async _remove(job: JobSummary): Promise<void> {
+    const place = this._listRows().findIndex(row => row.dataset.job === job.id);
+    await this._commands.execute(CommandIDs.deleteJob, { job: job.id });
+    window.clearTimeout(this._burst);
+    this._burst = undefined;
+    MessageLoop.sendMessage(this, Widget.Msg.UpdateRequest);
+    await this.renderPromise;
+    const rows = this._listRows();
+    if (this._mayTakeFocus() && rows.every(row => row.dataset.job !== job.id)) {
+      const following = rows[Math.min(place, rows.length - 1)] as HTMLElement | undefined;
+      (following ?? this.node).querySelector<HTMLElement>('.jp-gq-row-line, .jp-gq-icon-button')?.focus();
+    }
+  }
+
+  /** Return whether nothing else on the page has the focus. */
+  private _mayTakeFocus(): boolean {
+    const focused = document.activeElement;
+    return focused === null || focused === document.body || this.node.contains(focused);
+  }
+
+  private _listRows(): HTMLElement[] {
+    return Array.from(this.node.querySelectorAll<HTMLElement>('[data-job]'));
   }
 
   private _runOnFile(command: string, job: JobSummary, path?: string): void {

@@ -7,7 +7,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { actOnJob } from '../acts';
 import { findFailedCell, openNotebook, selectCell } from '../attach/locate';
 import { hashSource } from '../bundle/hash';
-import { isFromNotebook } from '../jobs';
+import { isOfCells } from '../jobs';
 import { definePlugin } from '../lifetime';
 import { stripControls } from '../plain';
 import { repeatJob } from '../send/again';
@@ -42,7 +42,7 @@ export const again = definePlugin({
     );
     owned.add(
       app.commands.addCommand(CommandIDs.fixAndResend, {
-        label: trans.__('Fix and Resend Job…'),
+        label: trans.__('Fix and Send Job Again…'),
         describedBy: { args: JOB_ARGS },
         execute: args => actOnJob(training, args, trans, job => resender.fixAndResend(job))
       })
@@ -109,19 +109,17 @@ class Resender {
     }
   }
 
-  /** Open the notebook of a job with its kernel. Raises an error if the job did not come from a notebook that exists. */
+  /** Open the notebook of a job. Raises an error if the job did not come from a notebook that exists. */
   private async _open(job: JobView): Promise<NotebookPanel | null> {
-    if (!isFromNotebook(job)) {
+    if (!isOfCells(job)) {
       throw new Error(
         this._trans.__(
-          '%1 was not sent from a notebook. Send it again from where it came.',
+          '%1 was not sent from cells of a notebook. Send it again from where it came.',
           quoteName(stripControls(job.name))
         )
       );
     }
-    const panel = await openNotebook(this._app, this._tracker, job, this._trans);
-    await panel?.sessionContext.ready;
-    return panel;
+    return openNotebook(this._app, this._tracker, job, this._trans);
   }
 
   /** Ids of the notifications that offer to send a job again. */

@@ -8,6 +8,7 @@ import { actOnJob } from '../acts';
 import { describeError, RequestError } from '../client';
 import { describeCopied, describeProgress, listDiffering } from '../copies';
 import { definePlugin } from '../lifetime';
+import { dismissDrawn } from '../notice';
 import { fitToast, quoteName } from '../toasts';
 import { CommandIDs, FILE_ARGS, FILES_ARGS, ITraining, readPath } from '../tokens';
 import type { CopyConflict, CopyNews, CopyRequest, JobView } from '../wire';
@@ -16,7 +17,7 @@ import type { CopyConflict, CopyNews, CopyRequest, JobView } from '../wire';
 const PATIENCE = 1000;
 const PAUSE = 500;
 
-/** What happens to files that are there and differ. */
+/** The fate of files that are there and differ. */
 type Existing = NonNullable<CopyRequest['existing']>;
 /** Opens a file of the user's folder. */
 type Open = (path: string) => void;
@@ -84,7 +85,10 @@ class Copier {
     let existing: Existing | null = 'ask';
     while (existing !== null) {
       try {
-        return (await this._copyOnce(job, { paths, existing }, tell))?.copied ?? [];
+        return (
+          (await this._copyOnce(job, { paths, existing, notebook_path: job.notebook_path }, tell))?.copied ??
+          []
+        );
       } catch (reason) {
         const conflict: CopyConflict | null = reason instanceof RequestError ? reason.conflict : null;
         if (conflict === null || existing !== 'ask') {
@@ -133,12 +137,7 @@ class Copier {
   private readonly _running = new Set<AbortController>();
 }
 
-/**
- * A notification on copies under way, which appears only if they take a while.
- *
- * JupyterLab draws notifications later than they are made, so one that is dismissed at once may stay. What was shown is
- * therefore changed into how the copies ended.
- */
+/** A notification on copies under way, which appears only if they take a while, and then says how they ended. */
 class Notice {
   constructor(
     private readonly _job: JobView,
@@ -173,7 +172,7 @@ class Notice {
   close(): void {
     window.clearTimeout(this._timer);
     if (this._id !== null) {
-      Notification.dismiss(this._id);
+      dismissDrawn(this._id);
     }
   }
 

@@ -10,6 +10,7 @@ import * as React from 'react';
 import { describeError } from '../client';
 import { definePlugin } from '../lifetime';
 import { canKeep, formatKept, formatWarning } from '../live/share';
+import { dismissDrawn } from '../notice';
 import { formatClock, formatCountdown, formatSpan } from '../times';
 import { fitToast } from '../toasts';
 import { CommandIDs, ITraining, NO_ARGS } from '../tokens';
@@ -61,7 +62,7 @@ async function keepShare(training: ITraining, trans: TranslationBundle): Promise
   try {
     const notebook = await training.client.keepShare();
     training.recordNotebook(notebook);
-    Notification.success(formatKept(notebook, Date.now() / 1000, trans), { autoClose: 4000 });
+    Notification.success(formatKept(notebook, training.client.now, trans), { autoClose: 4000 });
   } catch (reason) {
     Notification.error(fitToast(describeError(reason)), { autoClose: 8000 });
   }
@@ -87,7 +88,9 @@ class Warner implements IDisposable {
     this._isDisposed = true;
     this._training.stateChanged.disconnect(this._onState, this);
     window.clearInterval(this._ticker);
-    this._withdraw();
+    if (this._toast !== null) {
+      Notification.dismiss(this._toast);
+    }
   }
 
   private _onState(): void {
@@ -102,6 +105,10 @@ class Warner implements IDisposable {
     if (expires === null) {
       this._withdraw();
     } else {
+      if (this._toast !== null && !Notification.manager.has(this._toast)) {
+        // The user closed the warning of another time: the new one may tell of a greater loss.
+        this._toast = null;
+      }
       if (isNew) {
         this._saveAll();
       }
@@ -116,7 +123,7 @@ class Warner implements IDisposable {
     if (notebook === null || notebook.warning === null) {
       return;
     }
-    const message = formatWarning(notebook, Date.now() / 1000, this._trans);
+    const message = formatWarning(notebook, this._training.client.now, this._trans);
     const actions = this._makeActions(notebook);
     if (this._toast !== null && Notification.manager.has(this._toast)) {
       Notification.update({ id: this._toast, message, actions, autoClose: false });
@@ -148,7 +155,7 @@ class Warner implements IDisposable {
 
   private _withdraw(): void {
     if (this._toast !== null) {
-      Notification.dismiss(this._toast);
+      dismissDrawn(this._toast);
       this._toast = null;
     }
   }
@@ -185,16 +192,13 @@ class CountdownItem extends ReactWidget {
     if (warning === null) {
       return null;
     }
-    const now = Date.now() / 1000;
+    const now = this._training.client.now;
     return (
       <button
         type="button"
         className="jp-gq-status-item jp-gq-mod-warning"
         aria-label={this._trans.__('Idle warning')}
-        title={this._trans.__(
-          'Your GPU share is taken at %1. Run a cell, or choose “Keep it”.',
-          formatClock(warning.expire_at, now)
-        )}
+        title={`${this._trans.__('Your share is taken at %1.', formatClock(warning.expire_at, now))} ${warning.sentence}`}
         onClick={this._onClick}
       >
         {this._trans.__('Share taken in %1', formatCountdown(warning.expire_at - now))}

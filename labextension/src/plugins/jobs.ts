@@ -4,10 +4,10 @@ import { IDocumentManager } from '@jupyterlab/docmanager';
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { actOnJob, cancelAll, cancelJob, changeJob } from '../acts';
+import { actOnJob, cancelAll, cancelJob, changeJob, deleteJob } from '../acts';
 import { goToCell } from '../attach/locate';
 import { confirmFromLine } from '../focus';
-import { isCancellable, listUnbegun } from '../jobs';
+import { isCancellable, isFinal, listUnbegun } from '../jobs';
 import { definePlugin } from '../lifetime';
 import { listLoadable, makeLoadingCode } from '../results';
 import { CommandIDs, ITraining, JOB_ARGS, NO_ARGS } from '../tokens';
@@ -35,9 +35,8 @@ export const jobs = definePlugin({
       owned.add(command);
     };
     addCommand(CommandIDs.cancelJob, trans.__('Cancel Job'), job => cancel(training, tracker, job, trans));
-    addCommand(CommandIDs.holdJob, trans.__('Hold or Pause Job'), job =>
-      changeJob(training, job.id, { held: true })
-    );
+    addCommand(CommandIDs.deleteJob, trans.__('Delete Job…'), job => askAndDelete(training, job, trans));
+    addCommand(CommandIDs.holdJob, trans.__('Hold Job'), job => changeJob(training, job.id, { held: true }));
     addCommand(CommandIDs.releaseJob, trans.__('Release Held Job'), job =>
       changeJob(training, job.id, { held: false })
     );
@@ -83,6 +82,28 @@ async function cancel(
   };
   if (await confirmFromLine(tracker, confirm)) {
     await cancelJob(training, job.id);
+  }
+}
+
+/** Ask the user, then delete the job, if it has ended. */
+async function askAndDelete(training: ITraining, job: JobView, trans: TranslationBundle): Promise<void> {
+  if (!isFinal(job.phase)) {
+    return;
+  }
+  const { button } = await showDialog({
+    title: trans.__('Delete “%1”?', job.name),
+    body: trans.__(
+      'Its output, log, results and, except on Kubernetes, checkpoints are deleted for good. Cells keep their output.'
+    ),
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Keep it') }),
+      Dialog.warnButton({ label: trans.__('Delete job') })
+    ],
+    // Enter keeps the job: a second press of the key that opened the dialog must not delete what cannot be had back.
+    defaultButton: 0
+  });
+  if (button.accept) {
+    await deleteJob(training, job.id, trans);
   }
 }
 

@@ -40,7 +40,7 @@ class MemoryNotices {
     if (excess === null) {
       this.shown.withdraw();
     } else {
-      this.shown.show(formatExcess(excess, Date.now() / 1000, this._trans), 'warning');
+      this.shown.show(formatExcess(excess, this._training.client.now, this._trans), 'warning');
     }
   }
 

@@ -32,7 +32,7 @@ async function notifyUser(app: JupyterFrontEnd, news: INews, trans: TranslationB
     label,
     callback: () => void app.commands.execute(command, { job })
   });
-  const show = offer(trans.__('Show job'), CommandIDs.showJob);
+  const show = offer(trans.__('Details'), CommandIDs.showJob);
   const actions = news.hasCell ? [offer(trans.__('Go to cell'), CommandIDs.goToCell), show] : [show];
   const message = fitToast(`${quoteName(news.name)}: ${await news.describe()}`);
   switch (news.phase) {

@@ -11,8 +11,8 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { DisposableSet } from '@lumino/disposable';
 import { DisposableDelegate } from '@lumino/disposable';
 
-import type { Refusal } from '../attach/cell';
-import { findPlaceholder, JOB_MIME } from '../attach/metadata';
+import type { Loss } from '../attach/cell';
+import { findPlaceholder, JOB_MIME, METADATA_KEY, readBinding } from '../attach/metadata';
 import type { IBindingServices } from '../attach/notebook';
 import { NotebookBindings } from '../attach/notebook';
 import type { FindCell } from '../attach/renderer';
@@ -70,7 +70,9 @@ export const outputs = definePlugin({
         (_: unknown, { notebook, cell }: { notebook: Notebook; cell: Cell }) => {
           const panel = tracker.find(candidate => candidate.content === notebook);
           if (panel !== undefined && cell instanceof CodeCell) {
-            void findSentJob(training, cell).then(job => (job === null ? undefined : bind(panel, job)));
+            void findSentJob(training, cell).then(job =>
+              job === null ? bindings.get(panel)?.handleLocalEnd(cell.model.id) : bind(panel, job)
+            );
           }
         }
       )
@@ -101,11 +103,16 @@ function findCellOf(tracker: INotebookTracker, node: HTMLElement): ICodeCellMode
   return cell?.model.type === 'code' ? (cell.model as ICodeCellModel) : null;
 }
 
-/** Return the job that a cell which has just run has sent itself, by its magic; null if it has sent none. */
+/**
+ * Return the job that a cell which has just run has sent itself, by its magic; null if it has sent none.
+ *
+ * A cell that was sent from the dialog while it ran here is bound to its job already: it may have been edited since.
+ */
 async function findSentJob(training: ITraining, cell: CodeCell): Promise<JobView | null> {
   const shown = cell.model.outputs.toJSON().map(output => findPlaceholder([output]));
   const last = shown.filter(placeholder => placeholder !== null).pop();
-  if (last === undefined) {
+  const bound = readBinding(cell.model.getMetadata(METADATA_KEY) as unknown)?.job;
+  if (last === undefined || last.job === bound) {
     return null;
   }
   const job = await training.findJob(last.job).catch(() => null);
@@ -134,7 +141,7 @@ function makeServices(
           autoClose: 8000,
           actions: [
             {
-              label: trans.__('Show job'),
+              label: trans.__('Details'),
               callback: () => void app.commands.execute(CommandIDs.showJob, { job: job.id })
             }
           ]
@@ -145,9 +152,11 @@ function makeServices(
 }
 
 /** Return why a cell no longer shows its job. */
-function explain(why: Refusal | 'deleted', trans: TranslationBundle): string {
-  const reasons: Record<Refusal | 'deleted', string> = {
+function explain(why: Loss, trans: TranslationBundle): string {
+  const reasons: Record<Loss, string> = {
     edited: trans.__('The cell was edited after it was sent, so its output is left as it is.'),
+    cleared: trans.__('The output of the cell was cleared.'),
+    converted: trans.__('The cell is no longer a code cell.'),
     replaced: trans.__('The cell now has output of its own.'),
     deleted: trans.__('The cell was deleted.'),
     foreign: trans.__('The cell does not belong to the job.')

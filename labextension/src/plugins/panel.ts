@@ -1,9 +1,10 @@
 import { ILayoutRestorer } from '@jupyterlab/application';
 
+import { actOnJob } from '../acts';
 import { panelIcon } from '../icons';
 import { definePlugin } from '../lifetime';
 import { PanelWidget } from '../panel/widget';
-import { CommandIDs, ILoadedVariables, ITraining, JOB_ARGS, NO_ARGS, PANEL_ID, readJobId } from '../tokens';
+import { CommandIDs, ILoadedVariables, ITraining, JOB_ARGS, NO_ARGS, PANEL_ID } from '../tokens';
 
 /** The side panel with the user's notebooks and jobs. */
 export const panel = definePlugin({
@@ -34,15 +35,17 @@ export const panel = definePlugin({
     );
     owned.add(
       commands.addCommand(CommandIDs.showJob, {
-        label: trans.__('Show Job'),
+        label: trans.__('Show Details of Job'),
         describedBy: { args: JOB_ARGS },
         execute: async args => {
-          const job = await training.findJob(readJobId(args));
-          if (job !== null && training.state.jobs.every(({ id }) => id !== job.id)) {
-            training.recordJob(job); // an old one that has ended
-          }
           shell.activateById(PANEL_ID);
-          widget.reveal(readJobId(args));
+          await actOnJob(training, args, trans, job => {
+            if (training.state.jobs.every(({ id }) => id !== job.id)) {
+              training.recordJob(job); // an old one that has ended
+            }
+            widget.reveal(job.id);
+            return Promise.resolve();
+          });
         }
       })
     );

@@ -2,6 +2,7 @@ import { Notification } from '@jupyterlab/apputils';
 import { DisposableDelegate } from '@lumino/disposable';
 
 import { connect, definePlugin } from '../lifetime';
+import { dismissDrawn } from '../notice';
 import { ITraining } from '../tokens';
 
 /** The notification while the scheduler keeps this page waiting. */
@@ -12,15 +13,15 @@ export const patience = definePlugin({
   requires: [ITraining],
   activate: ({ owned, trans }, training: ITraining): void => {
     let shown: string | null = null;
-    const dismiss = (): void => {
+    const remove = (by: (id: string) => void): void => {
       if (shown !== null) {
-        Notification.dismiss(shown);
+        by(shown);
         shown = null;
       }
     };
     owned.add(
       connect(training.client.slowChanged, (_, slow) => {
-        dismiss();
+        remove(dismissDrawn);
         if (slow) {
           const message = trans.__(
             'The GPU scheduler has not answered for some seconds. This page is still waiting; running jobs continue.'
@@ -29,6 +30,6 @@ export const patience = definePlugin({
         }
       })
     );
-    owned.add(new DisposableDelegate(dismiss));
+    owned.add(new DisposableDelegate(() => remove(id => Notification.dismiss(id))));
   }
 });

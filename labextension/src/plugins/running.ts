@@ -10,7 +10,7 @@ import { cancelAll } from '../acts';
 import { panelIcon } from '../icons';
 import { describeAmount, describeJob, isFinal, lookOf } from '../jobs';
 import { definePlugin } from '../lifetime';
-import { formatNotebook } from '../panel/listing';
+import { nameNotebooks } from '../panel/listing';
 import { CommandIDs, ITraining } from '../tokens';
 import type { JobSummary } from '../wire';
 
@@ -57,7 +57,9 @@ class RunningJobs implements IRunningSessions.IManager {
   }
 
   running(): IRunningSessions.IRunningItem[] {
-    return this._listJobs().map(job => this._makeItem(job));
+    const jobs = this._listJobs();
+    const notebooks = nameNotebooks(jobs);
+    return jobs.map(job => this._makeItem(job, notebooks.get(job.notebook_path) ?? ''));
   }
 
   /** Fetch the jobs again, also old ones that may still run. A failure appears in the state, or leaves the list as it is. */
@@ -75,13 +77,19 @@ class RunningJobs implements IRunningSessions.IManager {
     return this._training.state.jobs.filter(job => !isFinal(job.phase));
   }
 
-  private _makeItem(job: JobSummary): IRunningSessions.IRunningItem {
-    const [trans, notebook] = [this._trans, formatNotebook(job)];
+  private _makeItem(job: JobSummary, notebook: string): IRunningSessions.IRunningItem {
+    const trans = this._trans;
     const name = job.name || trans.__('Unnamed job');
     return {
       label: () => (notebook === '' ? name : `${name} · ${notebook}`),
       labelTitle: () =>
-        [name, notebook, describeAmount(job, trans), describeJob(job, Date.now() / 1000, trans)]
+        [
+          name,
+          notebook,
+          describeAmount(job, trans),
+          lookOf(job, trans).word,
+          describeJob(job, this._training.client.now, trans)
+        ]
           .filter(part => part !== '')
           .join('\n'),
       // The panel is narrow: one word fits.

@@ -44,9 +44,7 @@ export const selection = definePlugin({
         await cancelAll(training, ids, trans);
       }
     });
-    add(CommandIDs.holdJobs, trans.__('Hold or Pause Jobs'), ids =>
-      change(training, trans, ids, { held: true })
-    );
+    add(CommandIDs.holdJobs, trans.__('Hold Jobs'), ids => change(training, trans, ids, { held: true }));
     add(CommandIDs.releaseJobs, trans.__('Release Held Jobs'), ids =>
       change(training, trans, ids, { held: false })
     );

@@ -1,5 +1,4 @@
 import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
-import type { ICodeCellModel } from '@jupyterlab/cells';
 import { PathExt } from '@jupyterlab/coreutils';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { INotebookTracker } from '@jupyterlab/notebook';
@@ -8,6 +7,8 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { UUID } from '@lumino/coreutils';
 
 import { cancelAll } from '../acts';
+import type { ILocalRun } from '../attach/localrun';
+import { LocalRuns } from '../attach/localrun';
 import { METADATA_KEY, readBinding } from '../attach/metadata';
 import { readContent } from '../bundle/content';
 import { describeError } from '../client';
@@ -17,16 +18,20 @@ import { listMemberQueues } from '../queues';
 import { connect, definePlugin } from '../lifetime';
 import type { IEnvironmentNames } from '../send/environment';
 import { describeEnvironment } from '../send/environment';
+import { replaceJob } from '../send/again';
+import { waitForKernel } from '../send/kernel';
 import { proposeName } from '../send/naming';
-import type { ISendOrigin } from '../send/opening';
+import type { IProposed, ISendOrigin } from '../send/opening';
 import { selectedCells } from '../send/opening';
 import type { IFormValues, IRememberedValues } from '../send/values';
 import { proposeValues, readRemembered, selectRemembered } from '../send/values';
 import type { IChosenCells } from '../send/carry';
+import type { IAnswer } from '../send/dialog';
 import { SendDialog } from '../send/dialog';
 import { describeVariables } from '../send/carry';
 import { leaveToolbar } from '../focus';
-import { askAboutPresentWork, cancelPresentWork, findPresentWork } from '../send/present';
+import type { IPresentWork } from '../send/present';
+import { askAboutPresentWork, cancelPresentWork, describeReplaced, findPresentWork } from '../send/present';
 import type { IFileChoice } from '../send/files';
 import { describeChoice } from '../send/files';
 import type { Targets } from '../send/targets';
@@ -54,7 +59,9 @@ export const send = definePlugin({
     outputs: ICellOutputs,
     memory: IStateDB | null
   ): ISender => {
-    const sender = new Sender(training, history, outputs, memory, trans);
+    const runs = new LocalRuns(tracker);
+    owned.add(runs);
+    const sender = new Sender(training, { history, runs }, outputs, memory, trans);
     const isCode = (): boolean => tracker.currentWidget?.content.activeCell?.model.type === 'code';
     owned.add(
       app.commands.addCommand(CommandIDs.sendCell, {
@@ -70,7 +77,7 @@ export const send = definePlugin({
             return null;
           }
           try {
-            return await sender.send(panel, selectedCells(trans));
+            return await sender.send(panel, selectedCells(panel, trans));
           } finally {
             leaveToolbar(panel);
           }
@@ -97,7 +104,7 @@ const SEND_ARGS = {
 class Sender implements ISender {
   constructor(
     private readonly _training: ITraining,
-    private readonly _history: IRunHistory,
+    private readonly _here: { readonly history: IRunHistory; readonly runs: LocalRuns },
     private readonly _outputs: ICellOutputs,
     private readonly _memory: IStateDB | null,
     private readonly _trans: TranslationBundle
@@ -118,7 +125,10 @@ class Sender implements ISender {
   }
 
   private async _ask(panel: NotebookPanel, origin: ISendOrigin): Promise<string | null> {
-    await panel.sessionContext.ready; // the kernel of a notebook that was just opened is still on its way
+    await waitForKernel(panel);
+    if (panel.isDisposed) {
+      return null;
+    }
     const targets = origin.findTargets(panel);
     if (!('models' in targets)) {
       await this._showMessage(targets.title, targets.message);
@@ -139,11 +149,19 @@ class Sender implements ISender {
     if (choice === null) {
       return null;
     }
-    const sent = await this._openDialog(panel, targets, me, origin);
-    if (sent !== null && present !== null && choice === 'replace') {
-      await cancelPresentWork(this._training, present, this._trans);
+    const replaced = choice === 'replace' ? present : null;
+    const opened = replaced === null ? origin : this._replacing(replaced, origin);
+    const sent = await this._openDialog(panel, targets, me, opened);
+    if (sent !== null && replaced !== null) {
+      await cancelPresentWork(this._training, replaced, this._trans);
     }
     return sent;
+  }
+
+  /** Return the origin of a job that takes the place of this work. */
+  private _replacing(work: IPresentWork, origin: ISendOrigin): ISendOrigin {
+    const note = describeReplaced(this._training, work, this._trans);
+    return replaceJob(work.job, note, origin, this._trans);
   }
 
   /**
@@ -198,26 +216,27 @@ class Sender implements ISender {
   ): Promise<string | null> {
     const ids = targets.models.map(model => model.id);
     const sources = targets.models.map(model => ({ id: model.id, source: model.sharedModel.getSource() }));
-    const known = { history: this._history, client: this._training.client };
+    const known = { history: this._here.history, client: this._training.client };
     const prefix = await proposePrefix(panel, targets.kernelId, new Set(ids), known);
     const { client } = this._training;
     const { cells, rest } = prepareRequest(panel, targets.kernelId, ids);
-    const opening = origin.open(sources, await this._proposeValues(panel, me), me);
+    const opening = origin.open(sources, await this._propose(panel, me, prefix.entries), me);
+    const localRun = this._here.runs.watch(panel, ids);
     const dialog = new SendDialog({
       ...opening,
+      localRun,
       queues: listMemberQueues(me.queues),
       pools: me.pools,
       largest: me.largest_request,
       targets: sources,
       prefix,
-      notes: [...listNotes(targets.models, this._trans), ...opening.notes],
       check: (chosen, files) => client.checkCells({ ...cells(chosen), ...describeChoice(files) }),
       capture: (replayed, choice, software) =>
         client.captureVariables({
-          ...cells({ prefix: replayed, capture: null, software }),
+          ...cells({ prefix: replayed, leftOut: [], capture: null, software }),
           ...describeVariables(choice)
         }),
-      slowChanged: client.slowChanged,
+      client,
       preview: request => client.previewJob(request),
       secrets: me,
       images: me.images,
@@ -231,13 +250,11 @@ class Sender implements ISender {
       }
     });
     const answer = await dialog.ask();
-    if (answer === null) {
-      return null;
-    }
-    if (answer.withdrawn && (await this._withdraw(answer.sent))) {
+    if (answer === null || (answer.withdrawn && (await this._withdraw(answer.sent)))) {
       return null;
     }
     this._remember(answer.values, panel.context.path);
+    void this._interrupt(panel, answer, localRun);
     return this._show(panel, ids[ids.length - 1], answer.sent);
   }
 
@@ -250,6 +267,25 @@ class Sender implements ISender {
     const message = this._trans.__('%1 was sent already, and is cancelled now.', quoteName(sent.name));
     Notification.info(fitToast(message), { autoClose: 8000 });
     return true;
+  }
+
+  /**
+   * Interrupt the kernel of the notebook if the user has chosen that, and one of the cells still runs there. If that
+   * fails, say so: what was sent stays.
+   */
+  private async _interrupt(panel: NotebookPanel, answer: IAnswer, { state }: ILocalRun): Promise<void> {
+    if (!answer.interrupts || answer.withdrawn || state !== 'running') {
+      return;
+    }
+    try {
+      await panel.sessionContext.session?.kernel?.interrupt();
+    } catch (reason) {
+      const failure = this._trans.__(
+        '%1 is sent, but the run here could not be interrupted.',
+        quoteName(answer.sent.name)
+      );
+      Notification.error(fitToast(`${failure} ${describeError(reason)}`), { autoClose: 8000 });
+    }
   }
 
   /** Show what was sent under its cells, a sweep under `last`; return the id of the job or of the sweep. */
@@ -270,11 +306,11 @@ class Sender implements ISender {
     void this._memory?.save(MEMORY, this._last);
   }
 
-  private async _proposeValues(panel: NotebookPanel, me: Me): Promise<IFormValues> {
+  private async _propose(panel: NotebookPanel, me: Me, entries: IProposed['entries']): Promise<IProposed> {
     this._last ??= readRemembered(await this._memory?.fetch(MEMORY).catch(() => null));
     const path = panel.context.path;
     const name = proposeName(PathExt.basename(path, PathExt.extname(path)), this._training.state.jobs);
-    return proposeValues(this._last, me, path, name);
+    return { values: proposeValues(this._last, me, path, name), entries };
   }
 
   private async _showMessage(title: string, body: string): Promise<void> {
@@ -300,13 +336,14 @@ function prepareRequest(
 } {
   const key = UUID.uuid4();
   return {
-    cells: ({ prefix, capture, software }) => ({
+    cells: ({ prefix, leftOut, capture, software }) => ({
       notebook_path: panel.context.path,
       kernel_id: kernelId,
       mode: 'replay',
       notebook: readContent(panel.context.model),
       targets,
       prefix,
+      left_out_cells: leftOut,
       capture,
       software
     }),
@@ -317,11 +354,4 @@ function prepareRequest(
       key
     })
   };
-}
-
-/** Return notes that only this page can make: whether a target cell is running here. */
-function listNotes(models: readonly ICodeCellModel[], trans: TranslationBundle): string[] {
-  return models.some(model => model.executionState === 'running')
-    ? [trans.__('This cell is running here now. The job starts from the beginning; the run here continues.')]
-    : [];
 }

@@ -67,7 +67,7 @@ class ShareItem extends ReactWidget {
     if (notebook === null) {
       return null;
     }
-    const share = formatShare(notebook, Date.now() / 1000, this._trans);
+    const share = formatShare(notebook, this._training.client.now, this._trans);
     return (
       <button
         type="button"

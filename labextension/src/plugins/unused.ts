@@ -28,7 +28,7 @@ const TOLD = 'jupyter-gq:unused-told';
 const MOST_TOLD = 500;
 
 /**
- * One notification about all such jobs, so that a large sweep does not fill the screen. Each job is told once in a
+ * A single notification about all such jobs, so that a large sweep does not fill the screen. Each job is told once in a
  * browser, also if the page is loaded again, tomorrow or in another tab.
  */
 class UnusedNotices {
@@ -42,7 +42,7 @@ class UnusedNotices {
 
   /** Tell of jobs that have not been told yet; withdraw the notification once all use their GPUs. */
   update(): void {
-    const now = Date.now() / 1000;
+    const now = this._training.client.now;
     const jobs = this._training.state.jobs.filter(job => describeUnused(job, now, this._trans) !== '');
     if (jobs.length === 0) {
       this.shown.withdraw();
@@ -65,7 +65,7 @@ class UnusedNotices {
         ? `${quoteName(first.name)}: ${describeUnused(first, now, trans)}`
         : trans.__('%1 running jobs have used no GPU for a while, although they hold some.', jobs.length);
     const show = (): void => void this._commands.execute(CommandIDs.showJob, { job: first.id });
-    this.shown.show(fitToast(message), 'warning', [{ label: trans.__('Show job'), callback: show }]);
+    this.shown.show(fitToast(message), 'warning', [{ label: trans.__('Details'), callback: show }]);
   }
 
   private readonly _told = new Set<string>();

@@ -1,5 +1,5 @@
 /**
- * What the dialog opens with if a job is sent once more: its settings, and the cells as they are now. Pure.
+ * The opening of the dialog for a job that is sent once more: its settings, and the cells as they are now. Pure.
  *
  * See docs/decisions/0143-send-again-through-the-dialog.md.
  */
@@ -8,12 +8,14 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { parseMilli } from '../amounts';
 import { hashSource } from '../bundle/hash';
+import type { IPrefixEntry } from '../bundle/prefix';
+import { leaveOutAgain } from '../bundle/prefix';
 import { listMemberQueues } from '../queues';
 import { stripControls } from '../plain';
 import { formatExact } from '../times';
 import type { JobView, Me } from '../wire';
 import { AS_PROPOSED } from './environment';
-import type { IOpening, ISendOrigin, UnshownSettings } from './opening';
+import type { IOpening, IProposed, ISendOrigin, UnshownSettings } from './opening';
 import { isAllowed } from './secrets';
 import type { ITargetCell } from './targets';
 import { findTargetsOfJob } from './targets';
@@ -31,29 +33,66 @@ export function repeatJob(job: JobView, trans: TranslationBundle): ISendOrigin {
   };
 }
 
+/**
+ * Return the origin of a job that replaces `job`: without the cells that `job` left out, unless the origin repeats a job
+ * itself. `note` says what becomes of the replaced job; "" says nothing.
+ *
+ * See docs/decisions/0455-leave-out-the-same-cells-in-a-job-that-replaces-another.md.
+ */
+export function replaceJob(
+  job: JobView,
+  note: string,
+  origin: ISendOrigin,
+  trans: TranslationBundle
+): ISendOrigin {
+  return {
+    findTargets: panel => origin.findTargets(panel),
+    open: (targets, proposed, me) => {
+      const { start, notes, ...opening } = origin.open(targets, proposed, me);
+      const entries = start.entries ?? repeatLeftOut(job, proposed.entries);
+      const left = start.entries === null ? describeLeft(proposed.entries, entries, trans) : [];
+      return {
+        ...opening,
+        start: { ...start, entries },
+        notes: [...(note === '' ? [] : [note]), ...left, ...notes]
+      };
+    }
+  };
+}
+
 /** Return what the dialog opens with for a job that is sent again; `proposed` fills what is no longer possible. */
-export function describeOpening(
+function describeOpening(
   job: JobView,
   targets: readonly ITargetCell[],
-  proposed: IFormValues,
+  proposed: IProposed,
   me: Possible,
   trans: TranslationBundle
 ): IOpening {
-  const values = repeatValues(job, proposed, me);
+  const values = repeatValues(job, proposed.values, me);
+  const entries = repeatLeftOut(job, proposed.entries);
   const unshown = listUnshown(job);
   return {
     values,
     start: {
       returns: job.returns.length === 0 ? null : job.returns.join(', '),
       environment: { ...AS_PROPOSED, secrets: job.secrets.length === 0 ? null : job.secrets },
-      unshown
+      unshown,
+      entries
     },
     notes: [
       ...describeCells(job, targets, trans),
+      ...describeLeft(proposed.entries, entries, trans),
+      ...describeCarried(job, trans),
       ...describeLost(job, values, me, trans),
       ...describeUnshown(unshown, trans)
     ]
   };
+}
+
+/** Return the proposed entries without those that the user of the job left out. */
+function repeatLeftOut(job: JobView, proposed: readonly IPrefixEntry[]): readonly IPrefixEntry[] {
+  // An earlier release of the service does not send the field.
+  return leaveOutAgain(proposed, job.left_out_cells ?? []);
 }
 
 /** Return the values of the fields, as far as they are still possible. */
@@ -117,6 +156,31 @@ function describeCells(job: JobView, targets: readonly ITargetCell[], trans: Tra
     )
   ];
   return notes.filter((_, index) => [changed.length, gone][index] > 0);
+}
+
+/** Return a sentence about the proposed entries that are left out, as they were before; none if none is. */
+function describeLeft(
+  proposed: readonly IPrefixEntry[],
+  entries: readonly IPrefixEntry[],
+  trans: TranslationBundle
+): string[] {
+  const count = (some: readonly IPrefixEntry[]): number => some.filter(entry => entry.included).length;
+  const left = count(proposed) - count(entries);
+  const note = trans._n(
+    'As before, %1 earlier cell does not run first.',
+    'As before, %1 earlier cells do not run first.',
+    left
+  );
+  return left > 0 ? [note] : [];
+}
+
+/** Return a sentence about the variables that went along with the job; none without any. */
+function describeCarried(job: JobView, trans: TranslationBundle): string[] {
+  const note = trans.__(
+    'Variables of the kernel went along with “%1”. To take them along as they are now, choose so above.',
+    stripControls(job.name)
+  );
+  return job.carries_variables === true ? [note] : [];
 }
 
 /** Return sentences about settings that the job had and that are no longer possible. */

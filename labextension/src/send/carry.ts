@@ -10,13 +10,15 @@ import type { Captured, CaptureRequest, Plan, PrefixCell, Problem } from '../wir
 /** The cells that run first, and the captured variables that go along in place of the others. */
 export interface IChosenCells {
   readonly prefix: PrefixCell[];
+  /** Ids of the cells that the user left out, one for each run. */
+  readonly leftOut: string[];
   /** Id of the capture; null if no variable goes along. */
   readonly capture: string | null;
   /** Name of the software with which they run; "" = that of the notebook. */
   readonly software: string;
 }
 
-/** What the dialog knows about the variables of the kernel. */
+/** The variables of the kernel, as far as the dialog knows them, and the choice of the user among them. */
 export interface ICarry {
   /** Whether variables can go along; null until the server has answered. */
   readonly offer: Plan['carry'] | null;
@@ -44,7 +46,7 @@ export const REPLAYED: ICarry = {
   problem: null
 };
 
-/** What the user changes of the variables that go along. */
+/** The part of the choice of variables that the user changes. */
 export type VariableChoice = Pick<ICarry, 'leftOut' | 'also'>;
 
 /** Return the state in which the kernel is asked for its variables, with a change of the choice. */

@@ -43,7 +43,7 @@ export function CarryChoice(props: ICarryProps): React.JSX.Element | null {
       {carry.wanted && carry.captured !== null && <Variables {...props} captured={carry.captured} />}
       {carry.wanted && <AlsoTake {...props} problem={refusal} />}
       {carry.wanted && refusal !== null && !isOfField && (
-        <p className="jp-gq-problem" role="alert">
+        <p className="jp-gq-problem" role="alert" tabIndex={-1}>
           {refusal.message}
         </p>
       )}

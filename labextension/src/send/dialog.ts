@@ -3,13 +3,15 @@ import { Dialog } from '@jupyterlab/apputils';
 import type { JobView, SentSweep } from '../wire';
 import { TAKES_ENTER } from './field';
 import type { IFormValues } from './values';
-import type { ISendOptions } from './widget';
+import type { ISendOptions } from './options';
 import { SendFormWidget } from './widget';
 
-/** What was sent, and with which values of the fields. */
+/** The job or sweep that was sent, and the values of the fields with which it was sent. */
 export interface IAnswer {
   readonly sent: JobView | SentSweep;
   readonly values: IFormValues;
+  /** Whether the run here is to be interrupted. */
+  readonly interrupts: boolean;
   /** Whether the user had cancelled before it was accepted. */
   readonly withdrawn: boolean;
 }
@@ -38,9 +40,9 @@ export class SendDialog extends Dialog<unknown> {
    */
   async ask(): Promise<IAnswer | null> {
     await this.launch();
-    const { job, sweep, values, isWithdrawn } = this._form;
+    const { job, sweep, values, interrupts, isWithdrawn } = this._form;
     const sent = job ?? sweep;
-    return sent === null ? null : { sent, values, withdrawn: isWithdrawn };
+    return sent === null ? null : { sent, values, interrupts, withdrawn: isWithdrawn };
   }
 
   /** Let Enter press a button inside the form, or end the change of a field that takes it. Elsewhere, Enter sends. */

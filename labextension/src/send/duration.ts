@@ -2,6 +2,7 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 
+import { trimBlanks } from '../plain';
 import { formatSpan, parseSpan } from '../times';
 import type { Problem } from '../wire';
 
@@ -14,11 +15,11 @@ export function readDuration(
   field: 'expected_seconds' | 'max_seconds',
   trans: TranslationBundle
 ): number | null | Problem {
-  const written = text.trim();
+  const written = trimBlanks(text);
   if (written === '') {
     return null;
   }
-  const seconds = parseSpan(written);
+  const seconds = parseSpan(text);
   const message = explainRefusal(seconds, written, trans);
   return message === '' ? seconds : { code: 'invalid_duration', field, message };
 }

@@ -9,7 +9,7 @@ import type { ISecretRow, ISecrets } from './secrets';
 import { listSecrets, takeSecrets } from './secrets';
 import { useUnfolded } from './section';
 
-/** What the user chose for the environment of the job. */
+/** The user's choice for the environment of the job. */
 export interface IEnvironmentChoice {
   /** Names of variables that go along; null before the first change, and the proposal of the server holds. */
   readonly variables: readonly string[] | null;
@@ -70,7 +70,7 @@ export function toggleVariable(
 }
 
 /** Return the choice with this secret added, or removed if it was there; `taken` are the present ones. */
-export function toggleSecret(
+function toggleSecret(
   choice: IEnvironmentChoice,
   taken: readonly string[],
   name: string
@@ -178,7 +178,7 @@ function Variables({
       </ul>
       <p className="jp-gq-hint">
         {trans.__(
-          'Their values are copied from this server when the job is sent; secrets never are. Always: %1.',
+          'The values of variables are copied from this server when the job is sent; those of secrets never are. Always: %1.',
           planned.always.join(', ')
         )}
       </p>

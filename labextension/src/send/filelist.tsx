@@ -109,7 +109,7 @@ function Going({
   );
 }
 
-/** What stays and is read where it is, and sentences on the folder of the job. */
+/** The files that stay and are read where they are, and sentences on the folder of the job. */
 function Staying({ staying, notes }: Pick<FilesPlan, 'staying' | 'notes'>): React.JSX.Element {
   return (
     <>

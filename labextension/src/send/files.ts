@@ -5,7 +5,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatBytes } from '../results';
 import type { CellsRequest, FilesPlan } from '../wire';
 
-/** What the user chose about files. */
+/** The user's choice of files. */
 export interface IFileChoice {
   /** Patterns as the user wrote them, separated by commas or spaces. */
   readonly patterns: string;

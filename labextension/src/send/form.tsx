@@ -7,6 +7,7 @@ import * as React from 'react';
 import { listGpuChoices, formatGpus } from '../amounts';
 import type { EntryNote, IPrefix, IPrefixEntry } from '../bundle/prefix';
 import { hasRepeats, sumKnownSeconds, keepLastRuns, findTitle, toggleEntry } from '../bundle/prefix';
+import { trimBlanks } from '../plain';
 import { describeGpuUsage } from '../queues';
 import { formatDuration } from '../times';
 import type { Plan, PoolView, Problem, QueueView } from '../wire';
@@ -23,6 +24,8 @@ import { Files } from './filelist';
 import type { ICarryProps } from './carrychoice';
 import { CarryChoice } from './carrychoice';
 import { selectReplayed } from './carry';
+import type { ILocalChoiceProps } from './localchoice';
+import { LocalChoice } from './localchoice';
 import { More, MORE_FIELDS } from './more';
 import type { IOutlookProps } from './outlook';
 import { Outlook } from './outlook';
@@ -31,7 +34,11 @@ import type { ISweepChoice } from './sweep';
 import { isSweepField, SweepSection } from './sweepfields';
 
 export interface IFormProps
-  extends IFilesProps, IOutlookProps, Pick<ICarryProps, 'carry' | 'onCarry' | 'onWritten'> {
+  extends
+    IFilesProps,
+    IOutlookProps,
+    Pick<ICarryProps, 'carry' | 'onCarry' | 'onWritten'>,
+    Pick<ILocalChoiceProps, 'localRun' | 'interrupts' | 'onInterrupts'> {
   queues: readonly QueueView[];
   pools: readonly PoolView[];
   /** The most GPUs that the user can ask for. */
@@ -53,7 +60,6 @@ export interface IFormProps
   proposed: Pick<Plan, 'returns' | 'makes'>;
   environment: IEnvironmentChoice;
   planned: Plan['environment'] | null;
-  sweep: ISweepChoice;
   assignments: Plan['assignments'];
   /** The words of the section for sweeps; null if no sweep can be sent. */
   sweepWords: TranslationBundle | null;
@@ -96,8 +102,9 @@ export function SendForm(props: IFormProps): React.JSX.Element {
       )}
       <Files {...props} />
       <Environment {...props} choice={props.environment} onChoice={props.onEnvironment} />
-      <Outlook {...props} />
+      <Outlook {...props} problem={refusal} />
       <Targets {...props} problem={refusal} />
+      <LocalChoice {...props} />
       <CarryChoice {...props} problem={refusal} />
       {!props.carry.wanted && <Replay {...props} />}
       <FieldProblem field="prefix" problem={refusal} />
@@ -167,7 +174,7 @@ function QueueField({ values, queues, problem, onValues, trans }: IFormProps): R
 
 /** A field for the number of GPUs, which cannot be used while GPU memory is named instead. */
 function GpusField({ values, largest, problem, onValues, trans }: IFormProps): React.JSX.Element {
-  const byMemory = values.gpuMemory.trim() !== '';
+  const byMemory = trimBlanks(values.gpuMemory) !== '';
   // A job that is sent again may have an amount that is not among the usual ones, such as 0.3.
   const [first] = React.useState(values.gpus);
   return (
@@ -391,7 +398,7 @@ function FieldProblem({
   problem: Problem | null;
 }): React.JSX.Element | null {
   return problem?.field === field ? (
-    <p className="jp-gq-problem" role="alert">
+    <p className="jp-gq-problem" role="alert" tabIndex={-1}>
       {problem.message}
     </p>
   ) : null;
@@ -404,7 +411,7 @@ function GeneralProblem({ problem }: Pick<IFormProps, 'problem'>): React.JSX.Ele
     return null;
   }
   return (
-    <p className="jp-gq-problem" role="alert">
+    <p className="jp-gq-problem" role="alert" tabIndex={-1}>
       {problem.message}
     </p>
   );

@@ -86,12 +86,14 @@ function describeJobWork(job: JobSummary, trans: TranslationBundle): string {
       word
     );
   }
-  return trans.__(
-    '“%1” in %2: %3. Once another job takes over the cell, the output of this job is in the panel only.',
-    job.name,
-    job.queue,
-    word
+  const said = trans.__('“%1” in %2: %3.', job.name, job.queue, word);
+  const replaced = isCancellable(job)
+    ? [trans.__('Replacing it cancels this job, once the new one is accepted.')]
+    : [];
+  const taken = trans.__(
+    'Once another job takes over the cell, the output of this job is in the panel only.'
   );
+  return [said, ...replaced, taken].join(' ');
 }
 
 function describeSweepWork(jobs: readonly JobSummary[], trans: TranslationBundle): string {
@@ -114,6 +116,32 @@ function describeSweepWork(jobs: readonly JobSummary[], trans: TranslationBundle
     'Once another job takes over the cell, the jobs of this sweep are in the panel only.'
   );
   return `${said} ${replaced} ${taken}`;
+}
+
+/**
+ * Return a sentence for the dialog about what the new job replaces: the forecast counts it, since it goes on until the
+ * new job is accepted. "" if nothing is left to cancel.
+ *
+ * See docs/decisions/0391-say-that-the-forecast-counts-what-is-replaced.md.
+ */
+export function describeReplaced(
+  training: ITraining,
+  { job, sweep }: IPresentWork,
+  trans: TranslationBundle
+): string {
+  const jobs = (sweep.length > 0 ? sweep : [job]).map(known => findNewest(training, known));
+  const left = jobs.filter(isCancellable).length;
+  if (left === 0) {
+    return '';
+  }
+  return sweep.length > 0
+    ? trans._n(
+        'The %1 job that is left of the sweep “%2” is cancelled once this one is accepted. The forecast still counts it.',
+        'The %1 jobs that are left of the sweep “%2” are cancelled once this one is accepted. The forecast still counts them.',
+        left,
+        nameSweep(jobs)
+      )
+    : trans.__('“%1” is cancelled once this job is accepted. The forecast still counts it.', job.name);
 }
 
 /** Cancel the job, or all jobs of the sweep that have not ended by now; a failure is shown in one notification. */

@@ -21,6 +21,14 @@ export function findRefusal(carry: ICarry, isSeen: boolean, trans: TranslationBu
   return { code: 'variables_stay', message, field: 'capture' };
 }
 
+/** The problems of a server or a service that does not answer now, and may answer soon. */
+const OUTAGES = ['server_unreachable', 'service_unavailable'];
+
+/** Return whether a problem may be over soon without anything that the user does. */
+export function isOutage(problem: Problem | null): boolean {
+  return problem !== null && OUTAGES.includes(problem.code);
+}
+
 /** Return the problem that a failed request shows. */
 export function toProblem(reason: unknown): Problem {
   return reason instanceof RequestError

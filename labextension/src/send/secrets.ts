@@ -2,10 +2,10 @@
 
 import type { Me, PlannedEnvironment } from '../wire';
 
-/** What the service says about secrets: the names that jobs may have, and whether users store them at home. */
+/** The settings of the service for secrets: the names that jobs may have, and whether users store them at home. */
 export type ISecrets = Pick<Me, 'secrets' | 'secrets_in_home'>;
 
-/** What the user should know about a secret: the cells use it, it is not allowed, or it is not stored yet. */
+/** A note for the user about a secret: the cells use it, it is not allowed, or it is not stored yet. */
 export type SecretNote = 'used' | 'forbidden' | 'unstored';
 
 /** A secret as the dialog shows it. */

@@ -3,9 +3,10 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { isProblem } from '../client';
+import { trimBlanks } from '../plain';
 import type { Problem, SweepRequest } from '../wire';
 
-/** What the user wrote into the section; "" is an empty field. */
+/** The text that the user wrote into the section; "" is an empty field. */
 export interface ISweepChoice {
   /** Values by name, separated by commas. */
   readonly values: Readonly<Record<string, string>>;
@@ -13,10 +14,48 @@ export interface ISweepChoice {
   readonly parallel: string;
   /** Name of the number by which the jobs are compared. */
   readonly metric: string;
-  readonly mode: 'max' | 'min';
+  /** Whether the highest or the lowest number is the best; null while the name of the number decides. */
+  readonly mode: Mode | null;
 }
 
-export const NO_SWEEP: ISweepChoice = { values: {}, parallel: '', metric: '', mode: 'max' };
+export type Mode = 'max' | 'min';
+
+export const NO_SWEEP: ISweepChoice = { values: {}, parallel: '', metric: '', mode: null };
+
+/** Words in the names of numbers that are better the lower they are. */
+const LOSSES: ReadonlySet<string> = new Set(
+  [
+    'loss',
+    'losses',
+    'err',
+    'error',
+    'errors',
+    'mae',
+    'mse',
+    'rmse',
+    'mape',
+    'nll',
+    'perplexity',
+    'ppl',
+    'wer',
+    'cer'
+  ].concat(['cost', 'latency', 'seconds', 'time', 'duration'])
+);
+
+/**
+ * Return whether the highest or the lowest number is the best, as the user chose it or as its name says: that of the
+ * number by which the jobs are compared, or of the first of those that they bring back.
+ *
+ * See docs/decisions/0470-read-from-its-name-whether-a-number-is-a-loss.md.
+ */
+export function findMode({ mode, metric }: ISweepChoice, returns: readonly string[]): Mode {
+  const name = metric.trim() || (returns[0] ?? '');
+  const words = name
+    .replace(/([a-z])([A-Z])/g, '$1_$2')
+    .toLowerCase()
+    .split(/[^a-z]+/);
+  return mode ?? (words.some(word => LOSSES.has(word)) ? 'min' : 'max');
+}
 
 /** The part of a request that makes several jobs of one. */
 export type SweepFields = Pick<SweepRequest, 'grid' | 'group_parallel' | 'group_metric' | 'group_mode'>;
@@ -117,7 +156,11 @@ function findFault(name: string, values: readonly string[], trans: TranslationBu
 }
 
 /** Return the fields of the sweep, null if nothing varies, or the problem of a field. */
-export function makeSweep(choice: ISweepChoice, trans: TranslationBundle): SweepFields | Problem | null {
+export function makeSweep(
+  choice: ISweepChoice,
+  trans: TranslationBundle,
+  returns: readonly string[] = []
+): SweepFields | Problem | null {
   const grid = listGrid(choice);
   if (Object.keys(grid).length === 0) {
     return null;
@@ -136,7 +179,7 @@ export function makeSweep(choice: ISweepChoice, trans: TranslationBundle): Sweep
     );
     return { code: 'invalid_grid', field: 'grid', message };
   }
-  const parallel = choice.parallel.trim();
+  const parallel = trimBlanks(choice.parallel);
   if (parallel !== '' && !/^[1-9]\d{0,4}$/.test(parallel)) {
     const message = trans.__('“%1” is not a number of jobs. Write 1 or more, or leave it empty.', parallel);
     return { code: 'invalid_parallel', field: 'group_parallel', message };
@@ -145,8 +188,19 @@ export function makeSweep(choice: ISweepChoice, trans: TranslationBundle): Sweep
     grid,
     group_parallel: parallel === '' ? null : Number(parallel),
     group_metric: choice.metric.trim(),
-    group_mode: choice.mode
+    group_mode: findMode(choice, returns)
   };
+}
+
+/**
+ * Return the forecast of one job as that of the first job of a sweep; unchanged if one job is sent. The service foretells
+ * one job alone, so that nobody knows when the other jobs start.
+ */
+export function tellOfFirst(forecast: string, choice: ISweepChoice, trans: TranslationBundle): string {
+  const count = countJobs(choice);
+  return count === 1
+    ? forecast
+    : trans.__('The first of %1 jobs: %2 When the others start is not known.', count, forecast);
 }
 
 /** Return a sentence about what is sent; empty if nothing varies, or if a field has a problem. */
@@ -160,7 +214,7 @@ export function describeSweep(choice: ISweepChoice, trans: TranslationBundle): s
   if (count === 1) {
     return jobs;
   }
-  const parallel = choice.parallel.trim();
+  const parallel = trimBlanks(choice.parallel);
   const cap =
     parallel === ''
       ? trans.__('As many run at the same time as the queue lets run.')

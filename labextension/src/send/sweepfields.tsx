@@ -10,7 +10,7 @@ import type { Plan, Problem } from '../wire';
 import { Field, TextField } from './field';
 import { useUnfolded } from './section';
 import type { ISweepChoice } from './sweep';
-import { describeSweep, fieldOf, listGrid, makeSweep } from './sweep';
+import { describeSweep, fieldOf, findMode, listGrid, makeSweep } from './sweep';
 
 export interface ISweepProps {
   choice: ISweepChoice;
@@ -61,7 +61,7 @@ export function SweepSection(given: ISweepProps): React.JSX.Element | null {
           <Values {...props} />
         </div>
         {problem?.field === 'grid' && (
-          <p className="jp-gq-problem" role="alert">
+          <p className="jp-gq-problem" role="alert" tabIndex={-1}>
             {problem.message}
           </p>
         )}
@@ -72,11 +72,18 @@ export function SweepSection(given: ISweepProps): React.JSX.Element | null {
   );
 }
 
-/** A field for the values of each name. */
+/** The most names with a field before the user asks for all: a long cell assigns hundreds. */
+const MOST_FIELDS = 12;
+
+/** A field for the values of each name: for the first ones and those in use, until the user asks for all. */
 function Values({ choice, assignments, problem, trans, onChoice }: ISweepProps): React.JSX.Element {
+  const [isComplete, setComplete] = React.useState(false);
+  const isUsed = (name: string): boolean =>
+    (choice.values[name] ?? '') !== '' || problem?.field === fieldOf(name);
+  const shown = assignments.filter(({ name }, index) => isComplete || index < MOST_FIELDS || isUsed(name));
   return (
     <>
-      {assignments.map(({ name, value, line, title }) => (
+      {shown.map(({ name, value, line, title }) => (
         <TextField
           key={name}
           id={fieldOf(name)}
@@ -89,6 +96,11 @@ function Values({ choice, assignments, problem, trans, onChoice }: ISweepProps):
           onChange={text => onChoice({ ...choice, values: { ...choice.values, [name]: text } })}
         />
       ))}
+      {shown.length < assignments.length && (
+        <button type="button" className="jp-gq-action" onClick={() => setComplete(true)}>
+          {trans.__('Show all %1 variables', assignments.length)}
+        </button>
+      )}
     </>
   );
 }
@@ -120,7 +132,7 @@ function Options({ choice, returns, problem, trans, onChoice }: ISweepProps): Re
       <Field id="group_mode" label={trans.__('Best is')} problem={problem}>
         <HTMLSelect
           id="jp-gq-send-group_mode"
-          value={choice.mode}
+          value={findMode(choice, returns)}
           onChange={event => onChoice({ ...choice, mode: event.target.value === 'min' ? 'min' : 'max' })}
         >
           <option value="max">{trans.__('the highest number')}</option>
@@ -131,7 +143,13 @@ function Options({ choice, returns, problem, trans, onChoice }: ISweepProps): Re
   );
 }
 
+/** The most names in the hint. */
+const MOST_NAMED = 4;
+
 /** Return the names that can vary, as a hint. */
 function describeNames(assignments: Plan['assignments'], trans: TranslationBundle): string {
-  return trans.__('several jobs with other values of %1', assignments.map(({ name }) => name).join(', '));
+  const names = assignments.map(({ name }) => name);
+  const said = trans.__('several jobs with other values of %1', names.slice(0, MOST_NAMED).join(', '));
+  const more = names.length - MOST_NAMED;
+  return more > 0 ? `${said} ${trans._n('and %1 more variable', 'and %1 more variables', more)}` : said;
 }

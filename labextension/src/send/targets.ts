@@ -21,16 +21,6 @@ export interface ITargetCell {
   readonly source: string;
 }
 
-/** Return the selected code cells that are not empty, with their kernel, or why none can be sent. */
-export function findTargets(panel: NotebookPanel, trans: TranslationBundle): Targets {
-  const selected = panel.content.widgets.filter(cell => panel.content.isSelectedOrActive(cell));
-  return checkTargets(
-    panel,
-    selected.map(cell => cell.model),
-    trans
-  );
-}
-
 /** Return the code cells of a job that are still in the notebook, with their kernel, or why none can be sent. */
 export function findTargetsOfJob(panel: NotebookPanel, job: JobView, trans: TranslationBundle): Targets {
   const ids = new Set(job.targets.map(target => target.cell_id));
@@ -46,7 +36,11 @@ export function findTargetsOfJob(panel: NotebookPanel, job: JobView, trans: Tran
 }
 
 /** Return the code cells among these that are not empty, with the kernel, or why none can be sent. */
-function checkTargets(panel: NotebookPanel, cells: readonly ICellModel[], trans: TranslationBundle): Targets {
+export function checkTargets(
+  panel: NotebookPanel,
+  cells: readonly ICellModel[],
+  trans: TranslationBundle
+): Targets {
   const code = cells.filter((model): model is ICodeCellModel => model.type === 'code');
   if (code.length === 0) {
     return {
@@ -66,7 +60,7 @@ function checkTargets(panel: NotebookPanel, cells: readonly ICellModel[], trans:
     return {
       title: trans.__('The notebook has no kernel'),
       message: trans.__(
-        'A job runs in a kernel of the same kind. Choose a kernel with Kernel > Change Kernel…, then send the cell.'
+        'A job runs in a kernel of the same kind. Choose a kernel with Kernel > Change Kernel…, wait until it is idle, then send the cell.'
       )
     };
   }
@@ -82,7 +76,7 @@ function checkTargets(panel: NotebookPanel, cells: readonly ICellModel[], trans:
 }
 
 /** Return all code cells of a notebook, in document order. */
-export function listCodeCells(panel: NotebookPanel): ICodeCell[] {
+function listCodeCells(panel: NotebookPanel): ICodeCell[] {
   const cells: ICodeCell[] = [];
   for (const model of panel.model?.cells ?? []) {
     if (model.type === 'code') {

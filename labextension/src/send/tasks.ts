@@ -2,6 +2,7 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 
+import { trimBlanks } from '../plain';
 import type { JobRequest, Problem } from '../wire';
 
 /** The text in the fields; "" means that the user left the field empty. */
@@ -11,7 +12,7 @@ export interface ITaskFields {
 }
 
 /** The most tasks that the service accepts. */
-export const MOST_TASKS = 64;
+const MOST_TASKS = 64;
 
 /** Return the numbers of tasks in the fields, or the problem of a text that is no such number. */
 export function readTaskFields(
@@ -23,8 +24,8 @@ export function readTaskFields(
     const message = trans.__('Tasks: write a whole number from 1 to %1.', MOST_TASKS);
     return { code: 'invalid_tasks', field: 'tasks', message };
   }
-  const least = fields.minTasks.trim() === '' ? null : readTasks(fields.minTasks);
-  if (fields.minTasks.trim() !== '' && (least === null || least > tasks)) {
+  const least = trimBlanks(fields.minTasks) === '' ? null : readTasks(fields.minTasks);
+  if (trimBlanks(fields.minTasks) !== '' && (least === null || least > tasks)) {
     const message = trans.__('At least: write a whole number from 1 to %1, the number of tasks.', tasks);
     return { code: 'invalid_tasks', field: 'min_tasks', message };
   }
@@ -33,14 +34,14 @@ export function readTaskFields(
 
 /** Return the number of tasks in a field, 1 for an empty field, or null for a text that is no such number. */
 function readTasks(text: string): number | null {
-  const written = text.trim() || '1';
+  const written = trimBlanks(text) || '1';
   const tasks = /^\d{1,3}$/.test(written) ? Number(written) : 0;
   return tasks >= 1 && tasks <= MOST_TASKS ? tasks : null;
 }
 
 /** Return the tasks in the fields, such as "4 tasks" or "2 to 4 tasks"; null if both are as usual. */
 export function summarizeTasks(fields: ITaskFields, trans: TranslationBundle): string | null {
-  const [least, most] = [fields.minTasks.trim(), fields.tasks.trim()];
+  const [least, most] = [trimBlanks(fields.minTasks), trimBlanks(fields.tasks)];
   if (least !== '') {
     return trans.__('%1 to %2 tasks', least, most || '1');
   }

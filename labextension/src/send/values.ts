@@ -4,6 +4,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { listGpuChoices, formatCores, formatGpus, parseMilli } from '../amounts';
 import { isProblem } from '../client';
+import { trimBlanks } from '../plain';
 import { listMemberQueues } from '../queues';
 import { formatSpan } from '../times';
 import type { Bounds, JobRequest, JobView, Me, PoolView, Problem, QueueView } from '../wire';
@@ -29,7 +30,13 @@ export interface IFormValues {
   readonly software: string;
 }
 
-/** What the chosen queue makes possible. */
+/** Return whether two sets of values differ in the name of the job at most, on which no forecast depends. */
+export function isSameButName(one: IFormValues, other: IFormValues): boolean {
+  const keys = Object.keys(one) as (keyof IFormValues)[];
+  return keys.every(key => key === 'name' || one[key] === other[key]);
+}
+
+/** The possibilities that the chosen queue offers. */
 export interface IOffer {
   /** Models of GPU in the pool of the queue. */
   readonly models: readonly string[];
@@ -40,7 +47,7 @@ export interface IOffer {
 }
 
 /** Lowest priority that the service accepts. */
-export const MIN_PRIORITY = -100;
+const MIN_PRIORITY = -100;
 
 /** The values that the next dialog proposes again; `notebook` is the path of the last notebook. */
 export type IRememberedValues = Partial<Omit<IFormValues, 'name'> & { readonly notebook: string }>;
@@ -74,10 +81,10 @@ export function makeRequest(
     name: values.name,
     queue: values.queue,
     gpus: chooseGpus(values),
-    gpu_memory: values.gpuMemory.trim() || null,
+    gpu_memory: trimBlanks(values.gpuMemory) || null,
     ...sized,
-    cpus: values.cpus.trim() || null,
-    memory: values.memory.trim() || null,
+    cpus: trimBlanks(values.cpus) || null,
+    memory: trimBlanks(values.memory) || null,
     gpu_model:
       canChooseModel(values, offer.models) && offer.models.includes(values.model) ? values.model : null,
     expected_seconds: expected,
@@ -89,7 +96,7 @@ export function makeRequest(
 
 /** Return the number of GPUs that is sent: GPU memory is a part of one. */
 function chooseGpus(values: Pick<IFormValues, 'gpus' | 'gpuMemory'>): string {
-  return values.gpuMemory.trim() === '' ? values.gpus : '1';
+  return trimBlanks(values.gpuMemory) === '' ? values.gpus : '1';
 }
 
 /** Return the names in a text that separates them by commas or spaces. */
@@ -103,7 +110,7 @@ export function describeMade(makes: readonly string[], trans: TranslationBundle)
     return trans.__('variables for this notebook, such as model');
   }
   const more = makes.length > MOST_MADE ? ',\u00a0…' : '';
-  return trans.__('this cell makes %1', `${makes.slice(0, MOST_MADE).join(', ')}${more}`);
+  return trans.__('variables of this cell: %1', `${makes.slice(0, MOST_MADE).join(', ')}${more}`);
 }
 
 /** Most variables that the hint names. */
@@ -139,7 +146,7 @@ export function describePriority(
 
 /** Return the number in a field, 0 for an empty field, or null for a text that is no whole number. */
 function readInteger(text: string): number | null {
-  const written = text.trim() || '0';
+  const written = trimBlanks(text) || '0';
   return /^-?\d{1,3}$/.test(written) ? Number(written) : null;
 }
 
@@ -155,16 +162,16 @@ export function canChooseModel(
 export function summarizeValues(values: IFormValues, offer: IOffer, trans: TranslationBundle): string {
   const request = makeRequest(values, offer, trans);
   const parts = [
-    values.gpuMemory.trim() === '' ? null : trans.__('%1 of GPU memory', addUnit(values.gpuMemory)),
+    trimBlanks(values.gpuMemory) === '' ? null : trans.__('%1 of GPU memory', addUnit(values.gpuMemory)),
     summarizeTasks(values, trans),
-    values.cpus.trim() === '' ? null : formatCores(values.cpus.trim(), trans),
-    values.memory.trim() === '' ? null : addUnit(values.memory),
+    trimBlanks(values.cpus) === '' ? null : formatCores(trimBlanks(values.cpus), trans),
+    trimBlanks(values.memory) === '' ? null : addUnit(values.memory),
     'gpu_model' in request ? request.gpu_model : null,
     'expected_seconds' in request && typeof request.expected_seconds === 'number'
       ? trans.__('about %1', formatSpan(request.expected_seconds))
-      : values.expected.trim() || null,
-    values.maxTime.trim() === '' ? null : trans.__('at most %1', values.maxTime.trim()),
-    readInteger(values.priority) === 0 ? null : trans.__('priority %1', values.priority.trim()),
+      : trimBlanks(values.expected) || null,
+    trimBlanks(values.maxTime) === '' ? null : trans.__('at most %1', trimBlanks(values.maxTime)),
+    readInteger(values.priority) === 0 ? null : trans.__('priority %1', trimBlanks(values.priority)),
     values.software || null
   ];
   return parts.filter(part => part !== null).join(' · ');
@@ -172,7 +179,7 @@ export function summarizeValues(values: IFormValues, offer: IOffer, trans: Trans
 
 /** Return an amount of memory with its unit: a number without a unit is GiB. */
 export function addUnit(memory: string): string {
-  const text = memory.trim();
+  const text = trimBlanks(memory);
   return /^[\d.]+$/.test(text) ? `${text} GiB` : text;
 }
 
@@ -245,7 +252,7 @@ export function proposeValues(
   };
 }
 
-/** What the description of a request is made from. */
+/** The fields of a job from which its request is described. */
 type Requested = Pick<
   JobView,
   | 'gpus'

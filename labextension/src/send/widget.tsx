@@ -1,41 +1,24 @@
 /** The contents of the send dialog, which ask the server and the kernel what would be sent. */
 
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import { Debouncer } from '@lumino/polling';
-import type { ISignal } from '@lumino/signaling';
 import * as React from 'react';
 
-import type { IPrefix, IPrefixEntry } from '../bundle/prefix';
-import { selectCells } from '../bundle/prefix';
+import type { IPrefixEntry } from '../bundle/prefix';
+import { listLeftOut, selectCells } from '../bundle/prefix';
 import { isProblem, RequestError } from '../client';
-import type {
-  Captured,
-  FilesPlan,
-  JobView,
-  JobRequest,
-  Me,
-  Plan,
-  PoolView,
-  PrefixCell,
-  Preview,
-  Problem,
-  QueueView,
-  SentSweep
-} from '../wire';
-import type { ICarry, IChosenCells, VariableChoice } from './carry';
+import type { FilesPlan, JobView, JobRequest, Plan, Preview, Problem, SentSweep } from '../wire';
+import type { ICarry, IChosenCells } from './carry';
 import { REPLAYED, selectRunning } from './carry';
-import type { IEnvironmentChoice, IEnvironmentNames } from './environment';
-import type { IStart } from './opening';
+import type { IEnvironmentChoice } from './environment';
 import type { INotes } from './notes';
-import type { ISecrets } from './secrets';
+import type { ISendOptions } from './options';
 import { takeSecrets } from './secrets';
 import { listSoftware } from './software';
-import type { ITargetCell } from './targets';
 import { NO_NOTES, placeWarnings } from './notes';
 import type { IFormValues } from './values';
-import { addName, describeOffer, makeRequest, parseNames } from './values';
-import { findRefusal, toProblem } from './problems';
+import { addName, describeOffer, isSameButName, makeRequest, parseNames } from './values';
+import { findRefusal, isOutage, toProblem } from './problems';
 import { Question } from './question';
 import { NO_CHOICE } from './files';
 import type { IFileChoice } from './files';
@@ -45,58 +28,15 @@ import { makeSweep, NO_SWEEP } from './sweep';
 
 /** Milliseconds from the last change of a field to the request for a preview. */
 const PREVIEW_DELAY = 200;
-
-/** The contents of the dialog and the requests that it makes. */
-export interface ISendOptions {
-  readonly values: IFormValues;
-  readonly queues: readonly QueueView[];
-  readonly pools: readonly PoolView[];
-  readonly largest: string;
-  readonly secrets: ISecrets;
-  /** Names of the images that the service offers. */
-  readonly images?: Me['images'];
-  readonly targets: readonly ITargetCell[];
-  readonly prefix: IPrefix;
-  /** What the dialog starts with beside `values`. */
-  readonly start: IStart;
-  readonly notes: readonly string[];
-  readonly trans: TranslationBundle;
-  /** Return what would run, with warnings. Raises `RequestError` if sending the cells would be refused. */
-  check(cells: IChosenCells, files: IFileChoice): Promise<Plan>;
-  /**
-   * Capture the variables of the kernel, as the user has chosen them, for a job with this software. Raises
-   * `RequestError` if that is refused.
-   */
-  capture(prefix: PrefixCell[], choice: VariableChoice, software: string): Promise<Captured>;
-  preview(request: JobRequest): Promise<Preview>;
-  /** The way to send several jobs at once; without it the dialog sends one. */
-  readonly sweep?: {
-    readonly trans: TranslationBundle;
-    /** Send the jobs, which bring back the variables of the names `returns`. */
-    send(
-      request: JobRequest & SweepFields,
-      cells: IChosenCells,
-      returns: string[],
-      environment: IEnvironmentNames,
-      files: IFileChoice
-    ): Promise<SentSweep>;
-  };
-  /** Emits true while an answer is slow to come. */
-  readonly slowChanged: ISignal<unknown, boolean>;
-  /** Send the job, which brings back the variables of the names `returns`. */
-  send(
-    request: JobRequest,
-    cells: IChosenCells,
-    returns: string[],
-    environment: IEnvironmentNames,
-    files: IFileChoice
-  ): Promise<JobView>;
-}
+/** Milliseconds until the dialog asks again if nobody has answered. */
+const RETRY_DELAY = 3000;
 
 interface IFormState {
   readonly values: IFormValues;
   readonly entries: readonly IPrefixEntry[];
   readonly preview: Preview | null;
+  /** Whether the service is asked for a prediction; a `preview` that is there is for earlier values. */
+  readonly asking: boolean;
   readonly problem: Problem | null;
   /** Why the server would refuse the cells. */
   readonly fault: Problem | null;
@@ -116,6 +56,8 @@ interface IFormState {
   readonly files: FilesPlan | null;
   readonly fileChoice: IFileChoice;
   readonly carry: ICarry;
+  /** Whether the run here is to be interrupted once the job is accepted. */
+  readonly interrupts: boolean;
   readonly sending: boolean;
   /** How often sending was refused. */
   readonly refusals: number;
@@ -133,8 +75,9 @@ export class SendFormWidget extends ReactWidget {
     const { values, prefix, start } = _options;
     this._state = {
       values,
-      entries: prefix.entries,
+      entries: start.entries ?? prefix.entries,
       preview: null,
+      asking: false,
       problem: null,
       fault: null,
       warnings: NO_NOTES,
@@ -148,12 +91,14 @@ export class SendFormWidget extends ReactWidget {
       files: null,
       fileChoice: NO_CHOICE,
       carry: REPLAYED,
+      interrupts: false,
       sending: false,
       refusals: 0,
       withdrawn: false,
       slow: false
     };
-    _options.slowChanged.connect(this._onSlow, this);
+    _options.client.slowChanged.connect(this._onSlow, this);
+    _options.localRun?.changed.connect(this.update, this);
     this._asking = new Debouncer(() => this._updatePreview(), PREVIEW_DELAY);
     this._checking = new Debouncer(() => this._updateWarnings(), PREVIEW_DELAY);
     this._capturing = new Question(() => this._updateVariables());
@@ -176,6 +121,11 @@ export class SendFormWidget extends ReactWidget {
     return this._state.values;
   }
 
+  /** Whether the run here is to be interrupted, as the user has chosen. */
+  get interrupts(): boolean {
+    return this._state.interrupts;
+  }
+
   /** Whether a job is being sent. */
   get isSending(): boolean {
     return this._state.sending;
@@ -195,10 +145,12 @@ export class SendFormWidget extends ReactWidget {
   }
 
   dispose(): void {
+    window.clearTimeout(this._retry);
     this._asking.dispose();
     this._checking.dispose();
     this._capturing.dispose();
-    this._options.slowChanged.disconnect(this._onSlow, this);
+    this._options.client.slowChanged.disconnect(this._onSlow, this);
+    this._options.localRun?.changed.disconnect(this.update, this);
     super.dispose();
   }
 
@@ -221,8 +173,8 @@ export class SendFormWidget extends ReactWidget {
       return false;
     }
     try {
-      const { returns, proposed, environment, fileChoice } = this._state;
-      const names = returns === null ? proposed.returns : parseNames(returns);
+      const { environment, fileChoice } = this._state;
+      const names = this._listReturns();
       const chosen = {
         variables: environment.variables,
         secrets: takeSecrets(environment.secrets, this._state.planned, this._options.secrets)
@@ -266,6 +218,7 @@ export class SendFormWidget extends ReactWidget {
     return (
       <SendForm
         {...this._state}
+        now={this._options.client.now}
         queues={queues}
         pools={pools}
         largest={largest}
@@ -274,28 +227,30 @@ export class SendFormWidget extends ReactWidget {
         targets={targets}
         prefix={prefix}
         notes={notes}
+        localRun={this._options.localRun?.state ?? null}
         trans={trans}
         onValues={values => this._takeValues(values)}
         onReturns={returns => {
           if (!this._state.sending) {
-            this._set({ returns, problem: null });
+            this._take({ returns });
           }
         }}
         sweepWords={this._options.sweep?.trans ?? null}
         onSweep={sweep => {
           if (!this._state.sending) {
-            this._set({ sweep, problem: null });
+            this._take({ sweep });
           }
         }}
-        onEnvironment={environment => this._set({ environment, problem: null })}
+        onEnvironment={environment => this._take({ environment })}
         onFiles={fileChoice => {
-          this._set({ fileChoice, fault: null, problem: null });
+          this._take({ fileChoice, fault: null });
           void this._checking.invoke();
         }}
         onCarry={carry => this._takeCarry(carry)}
+        onInterrupts={interrupts => this._take({ interrupts })}
         onWritten={() => void this._capturing.finish()}
         onEntries={entries => {
-          this._set({ entries, fault: null, problem: null });
+          this._take({ entries, fault: null });
           void this._checking.invoke();
         }}
       />
@@ -305,11 +260,23 @@ export class SendFormWidget extends ReactWidget {
   /** Show what the user takes along, and ask the kernel for it: after a pause if the user is writing. */
   private _takeCarry(carry: ICarry): void {
     const isWriting = carry.wanted && carry.also !== this._state.carry.also;
-    this._set({ carry, fault: null, problem: null });
+    this._take({ carry, fault: null });
     if (isWriting) {
       this._capturing.askSoon();
     } else {
       void this._capturing.askNow();
+    }
+  }
+
+  /**
+   * Show a choice on which no forecast depends, and clear the problem. If a problem stood in place of the forecast, ask
+   * for the forecast again.
+   */
+  private _take(change: Partial<IFormState>): void {
+    const isMissing = this._state.problem !== null && this._state.preview === null;
+    this._set({ ...change, problem: null, asking: this._state.asking || isMissing });
+    if (isMissing) {
+      void this._asking.invoke();
     }
   }
 
@@ -318,9 +285,9 @@ export class SendFormWidget extends ReactWidget {
     if (this._state.sending) {
       return;
     }
-    const isOther = values.software !== this._state.values.software;
-    this._set({ values, problem: null });
-    if (isOther) {
+    const { values: former, asking } = this._state;
+    this._set({ values, problem: null, asking: asking || !isSameButName(values, former) });
+    if (values.software !== former.software) {
       // Whether variables can go along depends on the software.
       this._set({ carry: { ...REPLAYED }, fault: null });
       void this._checking.invoke();
@@ -328,23 +295,45 @@ export class SendFormWidget extends ReactWidget {
     void this._asking.invoke();
   }
 
+  /** Ask again soon what nobody has answered: the problem would outlast the outage. Nothing is asked during sending. */
+  private _askAgainSoon(): void {
+    window.clearTimeout(this._retry);
+    if (!this.isDisposed && (isOutage(this._state.problem) || this._isUnchecked)) {
+      this._retry = window.setTimeout(() => void this._askAgain(), RETRY_DELAY);
+    }
+  }
+
+  private async _askAgain(): Promise<void> {
+    if (this._state.sending) {
+      return; // if that is refused, the dialog goes on asking
+    }
+    if (isOutage(this._state.problem)) {
+      await this._updatePreview();
+    }
+    if (this._isUnchecked) {
+      await this._updateWarnings();
+    }
+  }
+
   private async _updatePreview(): Promise<void> {
     const { values } = this._state;
     const request = this._makeRequest();
     if (isProblem(request)) {
-      this._set({ preview: null, problem: request });
+      this._set({ preview: null, asking: false, problem: request });
       return;
     }
     let change: Partial<IFormState>;
     try {
-      change = { preview: await this._options.preview(request) };
+      const preview = await this._options.preview(request);
+      change = isOutage(this._state.problem) ? { preview, problem: null } : { preview };
     } catch (reason) {
       change = { preview: null, problem: toProblem(reason) };
     }
     // An answer to earlier values is out of date.
     if (!this.isDisposed && values === this._state.values && !this._state.sending) {
-      this._set(change);
+      this._set({ ...change, asking: false });
     }
+    this._askAgainSoon();
   }
 
   private async _updateWarnings(): Promise<void> {
@@ -352,6 +341,7 @@ export class SendFormWidget extends ReactWidget {
     const sent = selectRunning(entries, carry);
     const targets = this._options.targets.map(target => target.id);
     let change: Partial<IFormState>;
+    let isUnchecked = false;
     try {
       const plan = await this._options.check(this._selectCells(), fileChoice);
       const warnings = placeWarnings(plan.warnings, sent, targets);
@@ -369,12 +359,15 @@ export class SendFormWidget extends ReactWidget {
     } catch (reason) {
       const isRefusal = reason instanceof RequestError && reason.status === 422;
       change = isRefusal ? { fault: reason.problem } : {};
+      isUnchecked = isOutage(toProblem(reason));
     }
     // An answer about earlier cells or files is out of date.
     const isPresent =
       entries === this._state.entries && fileChoice === this._state.fileChoice && carry === this._state.carry;
     if (!this.isDisposed && isPresent) {
       this._set(change);
+      this._isUnchecked = isUnchecked;
+      this._askAgainSoon();
     }
   }
 
@@ -402,7 +395,8 @@ export class SendFormWidget extends ReactWidget {
   private _selectCells(): IChosenCells {
     const { entries, carry, values } = this._state;
     const capture = carry.wanted ? (carry.captured?.id ?? null) : null;
-    return { prefix: selectCells(selectRunning(entries, carry)), capture, software: values.software };
+    const prefix = selectCells(selectRunning(entries, carry));
+    return { prefix, leftOut: listLeftOut(entries), capture, software: values.software };
   }
 
   private _onSlow(_: unknown, slow: boolean): void {
@@ -420,13 +414,24 @@ export class SendFormWidget extends ReactWidget {
   /** Return what makes several jobs of one; null if nothing varies. */
   private _makeSweep(): SweepFields | Problem | null {
     const { sweep } = this._options;
-    return sweep === undefined ? null : makeSweep(this._state.sweep, sweep.trans);
+    return sweep === undefined ? null : makeSweep(this._state.sweep, sweep.trans, this._listReturns());
+  }
+
+  /** Return the names of what the job brings back: as the user wrote them, or as proposed. */
+  private _listReturns(): string[] {
+    const { returns, proposed } = this._state;
+    return returns === null ? proposed.returns : parseNames(returns);
   }
 
   /** Show why nothing was sent, and lead the user to the field. */
   private _refuse(problem: Problem | null, preview = this._state.preview): void {
     const refusals = this._state.refusals + (problem === null ? 0 : 1);
     this._set({ sending: false, problem, preview, refusals });
+    if (this._state.asking && !this.isDisposed) {
+      // Sending has stopped the question about the present values, or its answer was not taken.
+      void this._asking.invoke();
+    }
+    this._askAgainSoon();
   }
 
   private _set(change: Partial<IFormState>): void {
@@ -441,6 +446,9 @@ export class SendFormWidget extends ReactWidget {
   private _sweep: SentSweep | null = null;
   /** Whether the job waits for the variables, so that nothing is on its way yet. */
   private _isWaiting = false;
+  /** Whether nobody has answered what would run. */
+  private _isUnchecked = false;
+  private _retry: number | undefined;
   private readonly _asking: Debouncer;
   private readonly _checking: Debouncer;
   private readonly _capturing: Question;

@@ -43,15 +43,15 @@ def hub(shared_hub: DemoHub) -> Iterator[DemoHub]:
     asyncio.run(cancel_jobs(shared_hub.url))
 
 
-async def cancel_jobs(url: str) -> None:
-    """Cancel all jobs of ann, and wait until they have ended."""
-    async with Person(url, "ann") as ann:
+async def cancel_jobs(url: str, user: str = "ann") -> None:
+    """Cancel all jobs of a user, and wait until they have ended."""
+    async with Person(url, user) as person:
 
         async def are_over() -> bool:
-            page = await ann.ask_service("GET", "jobs?limit=500")
+            page = await person.ask_service("GET", "jobs?limit=500")
             left = [job["id"] for job in page["jobs"] if not job["finished_at"]]
             if left:
-                await ann.ask_extension("POST", "cancel", {"jobs": left})
+                await person.ask_extension("POST", "cancel", {"jobs": left})
             return not left
 
         await eventually(are_over, "the end of all jobs that a test has left", every=0.5)

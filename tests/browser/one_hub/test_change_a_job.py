@@ -46,13 +46,13 @@ async def runs_over_quota(lab: LabPage, pictures: Path) -> None:
     dialog = await lab.open_dialog(cell)
     await lab.fill_dialog(queue="vision", gpus="1", name="runs")
     forecast = dialog.get_by_role("status", name="Forecast")
-    await expect(forecast).to_contain_text("Starts now, 0.5 over your queue's quota; may be paused when nlp needs")
+    await expect(forecast).to_contain_text("Starts now, 0.5 GPU over your queue's quota; may be paused when nlp needs")
     await lab.picture(pictures / "over-quota.png")
     await dialog.get_by_role("button", name="0.5 GPU would start now, within the quota").click()
     await expect(dialog.get_by_label("GPUs", exact=True)).to_have_value("0.5")
     await expect(forecast).to_contain_text("Starts now, within the quota.")
     await lab.fill_dialog(queue="vision", gpus="1")
-    await expect(forecast).to_contain_text("0.5 over your queue's quota")
+    await expect(forecast).to_contain_text("0.5 GPU over your queue's quota")
     await lab.confirm()
     await expect(lab.output(cell)).to_contain_text("Running")
 
@@ -73,7 +73,7 @@ async def would_wait(lab: LabPage, pictures: Path) -> None:
     await expect(forecast).to_contain_text("1st in line")
     await lab.picture(pictures / "would-wait.png")
     await lab.confirm()
-    await expect(lab.output(cell)).to_contain_text("1st in line.")
+    await expect(lab.output(cell)).to_contain_text("1st in line")
 
 
 async def holds_and_releases(lab: LabPage, waits: Locator) -> None:
@@ -82,10 +82,10 @@ async def holds_and_releases(lab: LabPage, waits: Locator) -> None:
     await expect(waits).to_contain_text("priority -1")
     await waits.get_by_role("button", name="Hold waits").click()
     for place in (waits, lab.output(lab.cells().nth(1))):
-        await expect(place).to_contain_text(re.compile(r"Held.*Held by you since"))
+        await expect(place).to_contain_text(re.compile(r"Held.*By you since"))
         await expect(place).not_to_contain_text("Probably starts")
     await waits.get_by_role("button", name="Release waits").click()
-    await expect(lab.output(lab.cells().nth(1))).to_contain_text("1st in line.")
+    await expect(lab.output(lab.cells().nth(1))).to_contain_text("1st in line")
 
 
 async def limits_the_time(lab: LabPage, panel: Locator, pictures: Path) -> None:
@@ -141,7 +141,7 @@ async def moves_where_gpus_are_guaranteed(lab: LabPage, panel: Locator, waits: L
 async def pauses_and_resumes(panel: Locator, waits: Locator) -> None:
     """A job that its owner pauses lets the other one run again, and goes on when it is released."""
     runs = panel.get_by_role("listitem").filter(has_text="runs")
-    await waits.get_by_role("button", name="Pause waits").click()
+    await waits.get_by_role("button", name="Hold waits").click()
     await expect(waits).to_contain_text("Held")
     await expect(runs).to_contain_text("Running")
     await waits.get_by_role("button", name="Release waits").click()

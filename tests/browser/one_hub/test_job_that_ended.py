@@ -23,7 +23,7 @@ async def fix_and_resend(hub: DemoHub, pictures: Path) -> None:
     async with LabPage.opened(hub.url, "ann", "0.25", "wrong.ipynb") as lab:
         await _send(lab)
         cell = lab.cells().first
-        again = lab.output(cell).get_by_role("button", name="Fix and resend")
+        again = lab.output(cell).get_by_role("button", name="Fix and send again")
         await expect(again).to_be_visible()
         await lab.picture(pictures / "failed.png")
         await assert_accessible(lab.page, ".jp-gq-status")

@@ -109,7 +109,7 @@ async def script_has_no_cell(lab: LabPage, pictures: Path) -> None:
     await expect(toast.get_by_role("button", name="Go to cell")).to_have_count(0)
     await lab.notifications_rest()
     await lab.picture(pictures / "script.png")
-    await toast.get_by_role("button", name="Show job").click()
+    await toast.get_by_role("button", name="Details").click()
     job = lab.page.locator("#jupyter-gq-panel").get_by_role("listitem", name=re.compile("^train, Done"))
     await expect(job.get_by_role("button", name="Log of train")).to_be_visible()
     await expect(job.get_by_role("button", name="Go to cell")).to_have_count(0)

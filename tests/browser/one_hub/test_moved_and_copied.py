@@ -8,7 +8,7 @@ from playwright.async_api import Locator, expect
 
 from jupyter_gq.demo.processes import DemoHub
 from tests.browser.cut_text import assert_nothing_is_cut
-from tests.browser.page import LabPage
+from tests.browser.page import WIDE, LabPage, patience
 from tests.browser.world import read_cells, write_notebook
 from tests.patience import eventually
 
@@ -38,6 +38,8 @@ while not pathlib.Path('{moved}').exists(): time.sleep(0.1)
 print("after", 20 + 2)
 """
 LATE = "after 22"
+#: Source of a cell that is written just before a notebook is saved.
+SAVED_LAST = "written_last = True"
 
 
 def test_widgets_come_back_as_text_and_outputs_find_their_cell_in_a_notebook_that_moves(hub, tmp_path):
@@ -45,18 +47,20 @@ def test_widgets_come_back_as_text_and_outputs_find_their_cell_in_a_notebook_tha
 
 
 async def copy_and_move(hub: DemoHub, pictures: Path) -> None:
-    """Send both cells; while the second job runs, copy its cell and its notebook, and move the notebook away."""
+    """Send both cells; while the second job runs, copy its cell and notebook, open a link, and move the notebook."""
     home, moved = hub.folder / "homes/ann", pictures / "go-on"
     write_notebook(home / "walk.ipynb", WIDGETS, WAITS.format(moved=moved))
     (home / "elsewhere").mkdir()
     async with LabPage.opened(hub.url, "ann", "0.25", "walk.ipynb") as lab:
         await sends(lab, 0, "widgets")
-        await sends(lab, 1, "waits")
+        await sends(lab, 1, "travels")
         await has_static_widgets(lab, lab.cells().nth(0), pictures)
         await expect(lab.output(lab.cells().nth(1))).to_contain_text("before 21")
         await copies_cell(lab, pictures)
         await copies_notebook(lab, home, pictures)
+        await opens_through_link(lab, hub, pictures)
         await moves_notebook(lab, home)
+        await panel_follows(lab)
         moved.touch()
         await has_late_output_once(lab, home / "elsewhere/walk.ipynb", pictures)
         await is_missing_in_copy(lab, home / "walk-Copy1.ipynb", pictures)
@@ -119,6 +123,24 @@ async def copies_notebook(lab: LabPage, home: Path, pictures: Path) -> None:
     await lab.page.get_by_role("tab", name="walk.ipynb", exact=True).click()
 
 
+async def opens_through_link(lab: LabPage, hub: DemoHub, pictures: Path) -> None:
+    """Another page opens the notebook through a link to its file: it is no copy, and keeps the line of its job."""
+    (hub.folder / "homes/ann/linked.ipynb").symlink_to("walk.ipynb")
+    browser = lab.page.context.browser
+    assert browser is not None
+    context = await browser.new_context(viewport=WIDE, storage_state=await lab.page.context.storage_state())
+    linked = LabPage(await context.new_page())
+    linked.page.set_default_timeout(patience())
+    async with linked.page.expect_response(re.compile("/jupyter-gq/same-file")) as answered:
+        await linked.page.goto(f"{hub.url}/user/ann/lab/workspaces/linked/tree/linked.ipynb?reset")
+    assert await (await answered.value).json() == {"same": True}
+    await linked.notebook_is_open()
+    line = linked.output(linked.cells().nth(1)).locator(".jp-gq-status")
+    await expect(line.get_by_role("button", name="Cancel")).to_be_visible()
+    await linked.picture(pictures / "linked.png")
+    await context.close()
+
+
 async def moves_notebook(lab: LabPage, home: Path) -> None:
     """The file browser moves the open notebook to another folder."""
     await chooses(lab, file_of(lab, "walk.ipynb"), "Cut")
@@ -139,6 +161,15 @@ async def chooses(lab: LabPage, place: Locator, command: str) -> None:
     await lab.page.get_by_role("menuitem", name=re.compile(f"^{command}")).click()
 
 
+async def panel_follows(lab: LabPage) -> None:
+    """The panel shows where the notebook of the job is now."""
+    panel = await lab.open_panel()
+    job = panel.get_by_role("listitem").filter(has_text="travels")
+    await job.get_by_role("button", name="Details of travels").click()
+    await expect(job.locator("dd", has_text="elsewhere/walk.ipynb")).to_be_visible()
+    await lab.page.locator('.jp-SideBar [data-id="jupyter-gq-panel"]').click()
+
+
 async def has_late_output_once(lab: LabPage, file: Path, pictures: Path) -> None:
     """What the job printed after the move is under its own cell, in the page and in the file at its new place."""
     await expect(lab.output(lab.cells().nth(1))).to_contain_text(LATE)
@@ -151,10 +182,19 @@ async def has_late_output_once(lab: LabPage, file: Path, pictures: Path) -> None
 
 
 async def is_missing_in_copy(lab: LabPage, copy: Path, pictures: Path) -> None:
-    """The copy of the notebook has what was there when it was made."""
+    """The copy of the notebook has what was there when it was made, in the page and in the file that is saved then."""
     await lab.page.get_by_role("tab", name=copy.name).click()
     await expect(lab.output(lab.cells().nth(1))).to_contain_text("before 21")
     await lab.picture(pictures / "copy.png")
     await expect(lab.output(lab.cells().nth(1))).not_to_contain_text(LATE)
+    await lab.select(lab.cells().nth(0))
+    for key in ("Escape", "a", "Enter"):  # a new cell above, in edit mode
+        await lab.page.keyboard.press(key)
+    await lab.page.keyboard.insert_text(SAVED_LAST)
     await lab.page.keyboard.press("Control+S")
-    assert LATE not in str(read_cells(copy))
+    await eventually(
+        lambda: SAVED_LAST in str(read_cells(copy)), "the cell that was written last in the file of the copy"
+    )
+    outputs = str(read_cells(copy)[2]["outputs"])
+    assert "before 21" in outputs
+    assert LATE not in outputs

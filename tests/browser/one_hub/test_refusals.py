@@ -1,6 +1,7 @@
 """Cells that cannot train, or may fail: the page says why before anything is queued."""
 
 import asyncio
+import json
 import re
 from pathlib import Path
 
@@ -33,10 +34,31 @@ async def refuse_each(hub: DemoHub, pictures: Path) -> None:
             await lab.page.get_by_role("menuitem", name="Run").click()
             await lab.page.get_by_role("menuitem", name="Send to training").click()
             await expect(lab.dialog().get_by_text(re.compile(message, re.I)).first).to_be_visible()
-            await lab.page.keyboard.press("Escape")
+            # To a button: the page focuses one of them a moment after the text is there.
+            await lab.dialog().get_by_role("button").last.press("Escape")
             await expect(lab.dialog()).to_have_count(0)
         await lab.open_notebook("notes.ipynb")
         await notes_follow_their_cells(lab, pictures)
+        await missing_kernel_is_named(lab, hub.folder / "homes/ann", pictures)
+
+
+async def missing_kernel_is_named(lab: LabPage, home: Path, pictures: Path) -> None:
+    """In a notebook of another language, opened without a kernel, each press of the button is answered."""
+    write_notebook(home / "other-language.ipynb", "x <- 1")
+    notebook = json.loads((home / "other-language.ipynb").read_text())
+    notebook["metadata"]["kernelspec"] = {"name": "ir", "display_name": "R", "language": "R"}
+    (home / "other-language.ipynb").write_text(json.dumps(notebook))
+    await lab.go_to_notebook("other-language.ipynb")
+    await lab.dialog().get_by_role("button", name="No Kernel").click()
+    await expect(lab.dialog()).to_have_count(0)
+    cell = lab.cells().first
+    await lab.select(cell)
+    for _ in range(2):
+        await cell.get_by_role("button", name="Send to training").click()
+        await expect(lab.dialog().get_by_text("The notebook has no kernel")).to_be_visible()
+        await lab.picture(pictures / "no-kernel.png")
+        await lab.dialog().get_by_role("button", name="Close").click()
+        await expect(lab.dialog()).to_have_count(0)
 
 
 async def notes_follow_their_cells(lab: LabPage, pictures: Path) -> None:

@@ -51,7 +51,9 @@ async def sends(lab: LabPage, cell: Locator, name: str, *, gpus: str, queue: str
     dialog = await lab.open_dialog(cell)
     await lab.fill_dialog(queue=queue, gpus=gpus, name=name)
     for box in await dialog.get_by_label(re.compile("^Replay cell")).all():
-        await box.uncheck()
+        if await box.is_checked():
+            await box.click()
+        await expect(box).not_to_be_checked()
     if tasks:
         await dialog.get_by_role("button", name="More").press("Enter")
         await dialog.get_by_label("Tasks", exact=True).fill(str(tasks["tasks"]))
@@ -87,7 +89,7 @@ async def says_that_no_gpu_is_used(lab: LabPage, cell: Locator, pictures: Path) 
     await lab.notifications_rest()
     await lab.picture(pictures / "unused.png")
     await assert_nothing_is_cut(lab.page, TOAST, ".jp-gq-status")
-    await toast.get_by_role("button", name="Show job").click()
+    await toast.get_by_role("button", name="Details").click()
     panel = lab.page.locator("#jupyter-gq-panel")
     await expect(panel.get_by_role("listitem", name="idle, Running, 0.25 GPU")).to_contain_text(said)
     for width, size in (("800", SMALL), ("1600", LARGE)):
@@ -130,7 +132,7 @@ async def shrinks_and_grows(lab: LabPage, cell: Locator, other: Locator, picture
     rows = panel.get_by_role("listitem", name=re.compile("^elastic, Running"))
     await sends(lab, other, "owner", gpus="0.5", queue="nlp")
     for place in (lab.output(cell), rows):
-        await expect(place).to_contain_text(re.compile(r"1 of 2 tasks . 0\.5 GPU"))
+        await expect(place).to_contain_text(re.compile(r"1 of 2 . 0\.5 GPU"))
     await expect(rows).to_have_count(1)
     await lab.picture(pictures / "shrunk.png")
     await assert_nothing_is_cut(lab.page, "#jupyter-gq-panel", ".jp-gq-status")

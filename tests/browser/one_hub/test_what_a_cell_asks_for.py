@@ -146,7 +146,7 @@ async def failure_is_told_and_sent_again(lab: LabPage, cell: Locator, pictures: 
     await lab.confirm()
     told = lab.page.get_by_role("alert").filter(has_text="ZeroDivisionError")
     await expect(told.get_by_role("button", name="Go to cell")).to_be_visible()
-    await lab.output(cell).get_by_role("button", name="Fix and resend").click()
+    await lab.output(cell).get_by_role("button", name="Fix and send again").click()
     offer = lab.page.get_by_role("alert").filter(has_text="Correct the cell, then send “fails” again.")
     await lab.picture(pictures / "failed.png")
     await offer.get_by_role("button", name="Send again").click()

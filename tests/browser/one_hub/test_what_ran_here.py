@@ -7,6 +7,7 @@ from pathlib import Path
 from playwright.async_api import Locator, expect
 
 from jupyter_gq.demo.processes import DemoHub
+from tests.browser.accessibility import assert_accessible
 from tests.browser.page import LabPage
 from tests.browser.world import write_notebook
 
@@ -48,16 +49,22 @@ async def reload_rename_and_restart(hub: DemoHub, folder: Path) -> None:
 
 
 async def sends_what_ran(lab: LabPage, cell: Locator, pictures: Path) -> None:
-    """After the reload, the cell that ran is ticked, and the one that failed is not."""
+    """The cell that ran is ticked after the reload, and the one that failed is not. The run here is interrupted."""
     await lab.select(cell)
+    await lab.page.keyboard.press("Control+Enter")
+    await expect(lab.output(cell)).to_contain_text("before 20")
     dialog = await lab.open_dialog(cell)
     await lab.fill_dialog(queue="vision", gpus="0.25", name="ran")
+    await dialog.get_by_role("checkbox", name="Interrupt the run here").check()
+    await assert_accessible(lab.page, ".jp-gq-send-dialog")
     await expect(dialog).to_contain_text("in the order in which they ran here")
     await expect(dialog.get_by_label("Replay cell 1")).to_be_checked()
     await expect(dialog.get_by_label("Replay cell 2")).not_to_be_checked()
     await lab.picture(pictures / "reloaded.png")
     await lab.confirm()
+    await lab.kernel_is_idle()
     await expect(lab.output(cell)).to_contain_text("before 20")
+    await expect(lab.output(cell)).not_to_contain_text("KeyboardInterrupt")
 
 
 async def rename(lab: LabPage, name: str) -> None:

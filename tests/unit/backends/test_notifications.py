@@ -207,3 +207,36 @@ async def test_settings_make_both_ways() -> None:
 async def test_settings_that_cannot_work_are_refused(settings: dict) -> None:
     with pytest.raises(TraitError):
         Notifications(config=Config(Notifications=settings)).rule()
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("webhook", 7654321),
+        ("webhook", ["https://7654321"]),
+        ("webhook", "https://[7654321"),
+        ("webhook", "https://host:7654321/"),
+        ("webhook_headers", "Bearer 7654321"),
+        ("webhook_headers", {"Authorization": 7654321}),
+        ("webhook_headers", {7654321: "Bearer"}),
+        ("mail_password", {"password": "7654321"}),
+    ],
+)
+async def test_a_refused_secret_is_named_and_not_shown(setting: str, value: object) -> None:
+    with pytest.raises(TraitError, match=rf"^c\.Notifications\.{setting} is not ") as refused:
+        Notifications(config=Config({"Notifications": {setting: value}}))
+    assert "7654321" not in str(refused.value)
+
+
+async def test_a_mail_server_with_a_password_is_refused_without_it() -> None:
+    mail = {"mail_address": "{username}@x.org", "mail_sender": "gpu@x.org", "mail_server": "gpu:7654321@host:25"}
+    with pytest.raises(TraitError, match=r"The port in c\.Notifications\.mail_server is not a number") as refused:
+        Notifications(config=Config({"Notifications": mail})).rule()
+    assert "7654321" not in str(refused.value)
+
+
+async def test_bytes_that_are_no_text_are_refused_without_being_shown() -> None:
+    with pytest.raises(TraitError, match=r"c\.Notifications\.mail_password is not") as refused:
+        Notifications(mail_password="pässword".encode())
+    assert "ssword'" not in str(refused.value)
+    assert refused.value.__cause__ is None

@@ -46,8 +46,8 @@ def test_process_is_identified_by_its_id_and_start_time():
     assert not TABLE.alive(999, 100)
 
 
-@pytest.mark.parametrize("name", ["sleep", "a b) S 1 (", "ü(("])
-def test_process_whose_name_has_spaces_and_parentheses_is_read(tmp_path, name):
+@pytest.mark.parametrize("name", ["sleep", "a b) S 1 (", "ü((", "a\vUid:\t4242", "a\rUid:\t4242", "a\x85Uid:\t4242"])
+def test_process_whose_name_looks_like_other_fields_is_read(tmp_path, name):
     program = tmp_path / name
     program.symlink_to(sys.executable)
     child = subprocess.Popen([str(program), "-c", "input()"], stdin=subprocess.PIPE)

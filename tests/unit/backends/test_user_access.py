@@ -9,8 +9,8 @@ import pytest
 from jupyter_gq.backends.local import user_access
 from jupyter_gq.backends.local.accounts import UnixAccount
 from jupyter_gq.backends.local.files import read_owned_json
-from jupyter_gq.backends.local.user_access import MOST_BLOCKED, run_as
-from jupyter_gq.domain.errors import UnusableFile
+from jupyter_gq.backends.local.user_access import MOST_BLOCKED, MOST_OF_USER, NotAskedError, find_mount_point, run_as
+from jupyter_gq.domain.errors import UnansweredFile, UnusableFile
 from tests.patience import scaled
 
 NOBODY = 65534
@@ -77,6 +77,82 @@ def test_a_caller_goes_on_if_no_answer_comes_and_then_asks_no_more(tmp_path):
     for thread in set(threading.enumerate()) - others:
         if thread.is_alive():  # a thread of others may be about to start
             thread.join(scaled(30))
-    assert not user_access._blocked[str(tmp_path)]
+    assert not user_access._blocked[str(tmp_path), ""]
     assert run_as(an_account(), pipe, lambda: 1) == 1, "everything was answered"
     os.close(writer)
+
+
+MOUNTS = """21 1 8:1 / / rw - ext4 /dev/sda rw
+30 21 0:40 / /home rw - nfs4 server:/home rw
+31 30 0:41 / /home/ann/my\\040data rw - fuse x rw
+32 30 0:42 / /home/bob/a\fb\vc\x85\u2028\udcff rw - fuse x rw
+"""
+
+
+@pytest.fixture
+def mounts(tmp_path, monkeypatch):
+    """The table of file systems, in place of that of this machine."""
+    table = tmp_path / "mountinfo"
+    table.write_bytes(os.fsencode(MOUNTS))
+    monkeypatch.setattr(user_access, "_MOUNTS", table)
+    return table
+
+
+@pytest.fixture
+def blocked(monkeypatch):
+    """Let users hang in file systems until the end of the test, each access without its own deadline."""
+    monkeypatch.setattr(user_access, "DEADLINE", 0.01)
+    go_on = threading.Event()
+
+    def hang(account, path):
+        with pytest.raises(TimeoutError):
+            run_as(account, Path(path), go_on.wait)
+
+    yield hang
+    go_on.set()
+
+
+@pytest.mark.parametrize(
+    ("path", "mount"),
+    [
+        ("/srv/x", "/"),
+        ("/home", "/home"),
+        ("/homes/ann", "/"),
+        ("/home/ann/a", "/home"),
+        ("/home/ann/my data/a", "/home/ann/my data"),
+        ("/home/bob/a\fb\vc\x85\u2028\udcff/a", "/home/bob/a\fb\vc\x85\u2028\udcff"),
+    ],
+)
+def test_the_file_system_of_a_path_is_the_longest_mount_point(mounts, path, mount):
+    assert find_mount_point(Path(path)) == mount
+
+
+def test_without_a_table_all_is_one_file_system(mounts):
+    mounts.unlink()
+    assert find_mount_point(Path("/home/ann/a")) == "/"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="taking the rights of another user needs root")
+def test_a_dead_file_system_refuses_no_files_of_the_user_elsewhere(mounts, blocked, monkeypatch):
+    ann = an_account("ann-1", switch=True)
+    for _ in range(MOST_BLOCKED):
+        blocked(ann, "/home/ann/a")
+    monkeypatch.setattr(user_access, "DEADLINE", scaled(30))
+    with pytest.raises(TimeoutError, match="the files of ann-1 in /home cannot be reached: 2 earlier accesses"):
+        run_as(ann, Path("/home/ann/b"), lambda: 1)
+    assert run_as(ann, Path("/var/jobs/result.json"), lambda: 1) == 1
+    assert run_as(an_account("bob-1", switch=True), Path("/home/bob"), lambda: 1) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="taking the rights of another user needs root")
+def test_a_user_of_many_dead_file_systems_has_few_threads_and_the_rest_counts_as_not_asked(mounts, blocked, tmp_path):
+    ann = an_account("ann-2", switch=True)
+    for number in range(MOST_OF_USER):
+        with mounts.open("a") as table:
+            table.write(f"{50 + number} 21 0:{50 + number} / /dead/{number} rw - fuse x rw\n")
+        blocked(ann, f"/dead/{number}/a")
+    with pytest.raises(NotAskedError, match="the files of ann-2 are not asked for: 32 earlier accesses to other file"):
+        run_as(ann, Path("/var/x"), lambda: 1)
+    with pytest.raises(UnansweredFile) as told:
+        read_owned_json(tmp_path / "result.json", ann, limit=100)
+    assert not told.value.asked

@@ -9,7 +9,7 @@ from jupyter_gq.client.models import Bundle, FrozenFile, JobSubmission, Manifest
 from jupyter_gq.client.older_service import list_known_fields, write_submission
 from jupyter_gq.client.problems import ServiceError
 
-HINTS = {"Manifest.written", "Manifest.folders", "FrozenFile.modified_at"}
+HINTS = {"Manifest.written", "Manifest.folders", "Manifest.left_out_cells", "FrozenFile.modified_at"}
 
 
 def a_submission(**fields: Any) -> JobSubmission:
@@ -37,8 +37,8 @@ FILE = {"path": "a.py", "bytes": 0, "parts": [], "modified_at": 7.0}
 
 @pytest.mark.parametrize("known", [set(), set(list_known_fields()) - HINTS], ids=["tells nothing", "tells its fields"])
 def test_hints_are_left_out_for_a_service_that_lacks_them(known: set[str]) -> None:
-    manifest = written_manifest(known, written=["out.csv"], files=[FILE], returns=["model"])
-    assert "written" not in manifest
+    manifest = written_manifest(known, written=["out.csv"], files=[FILE], returns=["model"], left_out_cells=["b"])
+    assert not {"written", "left_out_cells"} & manifest.keys()
     assert manifest["files"] == [{"bytes": 0, "parts": [], "path": "a.py", "executable": False}]
     assert manifest["returns"] == ["model"]
 
@@ -52,6 +52,12 @@ def test_a_service_of_this_release_gets_everything() -> None:
 def test_a_service_that_was_not_asked_gets_no_unused_hint() -> None:
     assert "written" not in written_manifest(None)
     assert written_manifest(None, written=["out.csv"])["written"] == ["out.csv"]
+
+
+def test_the_cells_that_the_user_left_out_go_only_to_a_service_that_has_told_that_it_knows_them() -> None:
+    for left_out in ([], ["b"]):
+        assert "left_out_cells" not in written_manifest(None, left_out_cells=left_out)
+        assert written_manifest(set(list_known_fields()), left_out_cells=left_out)["left_out_cells"] == left_out
 
 
 def test_a_field_that_the_job_needs_is_refused_with_what_to_do() -> None:

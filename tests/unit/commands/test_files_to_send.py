@@ -8,8 +8,9 @@ import sys
 import pytest
 
 from jupyter_gq.client.models import JobFields
-from jupyter_gq.commands.files_to_send import FileToSend, make_file_bundle
+from jupyter_gq.commands.files_to_send import FileToSend, read_file
 from jupyter_gq.commands.refusal import CommandRefused
+from jupyter_gq.domain.job_names import find_origin
 from jupyter_gq.notebook.durations import parse_duration
 
 
@@ -19,6 +20,10 @@ def cell(source, cell_id, kind="code"):
 
 def notebook(*cells, **metadata):
     return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": list(cells)})
+
+
+def make_file_bundle(file):
+    return read_file(file).make_bundle()
 
 
 @pytest.fixture
@@ -50,13 +55,24 @@ def test_a_script_runs_as_one_cell_that_finds_its_path_and_arguments(file, tmp_p
     bundle = make_file_bundle(file("train.py", code, arguments=("--epochs", "it's 4")))
     before, script = (each["source"] for each in bundle.notebook["cells"])
     assert script == code
-    assert [each.cell_id for each in bundle.manifest.targets] == ["script"]
+    targets, prefix = ([c.cell_id for c in cells] for cells in (bundle.manifest.targets, bundle.manifest.prefix))
+    assert find_origin(targets, prefix) == "script"
     monkeypatch.setattr(sys, "argv", ["of the test"])
+    monkeypatch.chdir(tmp_path)
     names = {"__name__": "__main__"}
     exec(compile(before, "before", "exec"), names)
     exec(compile(script, "script", "exec"), names)
     path = str(tmp_path / "train.py")
     assert names["found"] == [path, [path, "--epochs", "it's 4"]]
+
+
+def test_variables_that_the_job_brings_back_are_named(file):
+    assert make_file_bundle(file("train.py", "model = 1", returns=("model", "loss"))).manifest.returns == [
+        "model",
+        "loss",
+    ]
+    with pytest.raises(CommandRefused, match=r"train\.py: 'a\.b' is not the name of a variable"):
+        make_file_bundle(file("train.py", "model = 1", returns=("a.b",)))
 
 
 def test_a_path_below_the_root_of_the_server_is_relative_to_it(file, tmp_path, monkeypatch):
@@ -128,6 +144,7 @@ def _odd_kernels(tmp_path, monkeypatch):
         "a-list": "[1]",
         "argv-text": json.dumps({**usable, "argv": 3}),
         "no-command": json.dumps({**usable, "argv": []}),
+        "empty-command": json.dumps({**usable, "argv": ["", "{connection_file}"]}),
         "no-language": json.dumps({"argv": [sys.executable]}),
         "größe": json.dumps(usable),
     }
@@ -147,6 +164,7 @@ def _odd_kernels(tmp_path, monkeypatch):
         ("a-list", "it is no kernelspec in JSON"),
         ("argv-text", "it is no kernelspec in JSON"),
         ("no-command", "it names no command"),
+        ("empty-command", "it names no command"),
     ],
 )
 def test_a_kernel_whose_file_is_broken_is_refused_for_that(file, option, name, why):
@@ -170,22 +188,56 @@ def test_unusual_names_of_kernelspecs_cause_no_warnings(file, recwarn):
 
 
 def test_with_a_folder_elsewhere_nothing_of_this_machine_goes_along(file):
-    bundle = make_file_bundle(file("a.py", "1", folder="/home/ann/project"))
+    sent = file("a.py", "1", folder="/home/ann/project")
+    bundle = make_file_bundle(sent)
     manifest = bundle.manifest
     assert (manifest.cwd, manifest.environment, manifest.kernel.argv[0]) == ("/home/ann/project", {}, "python3")
-    assert "__file__ = '/home/ann/project/a.py'" in bundle.notebook["cells"][0]["source"]
+    assert str(sent.path.parent) not in json.dumps(bundle.notebook)
+
+
+def test_a_notebook_that_was_cut_anywhere_is_told_as_cut(file):
+    values = [None, True, False, float("nan"), -float("inf"), -1.5, "é\U0001f600\n"]
+    whole = json.dumps({"nbformat": 4, "metadata": {"kept": values}, "cells": [{"source": ["1"]}]})
+    whole = whole.replace("-1.5", "[-1.5e-10, 2E+7]")
+    for end in range(1, len(whole)):
+        with pytest.raises(CommandRefused, match="is not a whole notebook: it is cut off in line 1"):
+            make_file_bundle(file("a.ipynb", whole[:end]))
 
 
 @pytest.mark.parametrize(
     ("name", "content", "options", "sentence"),
     [
-        ("a.py", "x = (", {}, "Syntax error: '(' was never closed in line 1"),
-        ("a.py", "# nothing\n", {}, "is empty"),
+        ("a.py", "x = (", {}, "a.py: The script would fail at once, so it was not sent. Syntax error: '(' was never"),
+        (
+            "a.py",
+            "import jupyter_gq\njupyter_gq.submit(print)",
+            {},
+            "a.py: The script sends jobs or needs such a job, and a job cannot send jobs. Put these statements below "
+            "`if not jupyter_gq.in_job():`.",
+        ),
+        (
+            "a.ipynb",
+            notebook(cell("import jupyter_gq\njupyter_gq.submit(print)", "script"), cell("1", "b")),
+            {},
+            "Cell 1 sends jobs",
+        ),
+        ("a.py", "# nothing\n", {}, "The script has only comments"),
         ("a.py", b"\xff", {}, "is not UTF-8 text"),
         ("a.txt", "x", {}, "is neither a notebook"),
-        ("a.ipynb", "{", {}, "it is not JSON"),
+        ("a.ipynb", "", {}, "a.ipynb is not a notebook: it is empty."),
+        ("a.ipynb", "{", {}, "a.ipynb is not a whole notebook: it is cut off in line 1."),
+        ("a.ipynb", '{"cells": [\n{"source": "x = 1', {}, "it is cut off in line 2."),
+        ("a.ipynb", '{"cells": [\n  oops]}\n', {}, "a.ipynb is not a notebook: it is not JSON (line 2, column 3)."),
+        ("a.ipynb", '{"cells": null', {}, "a.ipynb is not a whole notebook: it is cut off in line 1."),
+        ("a.ipynb", '{"cells": nope', {}, "a.ipynb is not a notebook: it is not JSON (line 1, column 11)."),
+        ("a.ipynb", '{"cells": nul]', {}, "a.ipynb is not a notebook: it is not JSON (line 1, column 11)."),
+        ("a.ipynb", '{"cells": "a"e', {}, "a.ipynb is not a notebook: it is not JSON (line 1, column 14)."),
+        ("a.ipynb", '{"cells": "\\uxyz', {}, "a.ipynb is not a notebook: it is not JSON (line 1, column 13)."),
+        ("a.ipynb", "[" * 100_000, {}, "it is not JSON."),
         ("a.ipynb", "[]", {}, "it is not a JSON object"),
-        ("a.ipynb", '{"nbformat": 3}', {}, "no nbformat 4 notebook"),
+        ("a.ipynb", "{}", {}, "a.ipynb: This is not a notebook: it has no list of cells."),
+        ("a.ipynb", '{"nbformat": 3, "worksheets": []}', {}, "has the old format nbformat 3. Open it in JupyterLab"),
+        ("a.ipynb", '{"nbformat": 4, "cells": [1]}', {}, "is damaged: its cell 1 is no object"),
         ("a.ipynb", notebook(cell("", "a")), {}, "no code cell to run"),
         ("a.ipynb", notebook(cell("1", "a")), {"arguments": ("x",)}, "takes no arguments"),
         ("a.ipynb", notebook(cell("1", "a"), kernelspec={"name": "nope"}), {}, "kernel 'nope' is not installed"),
@@ -211,6 +263,23 @@ def test_what_would_never_be_read_to_its_end_is_refused(tmp_path, plant):
     plant(tmp_path / "a.py")
     with pytest.raises(CommandRefused, match=r"a\.py is no regular file"):
         make_file_bundle(FileToSend(path=tmp_path / "a.py"))
+
+
+@pytest.mark.parametrize("path", ["a\nb.py", "new\tfolder/a.py"])
+def test_a_path_with_control_characters_is_refused_in_one_line(tmp_path, path):
+    script = tmp_path / path
+    script.parent.mkdir(exist_ok=True)
+    script.write_text("1")
+    with pytest.raises(CommandRefused) as refusal:
+        make_file_bundle(FileToSend(path=script))
+    assert str(refusal.value) == f"The path {str(script)!r} has control characters. Rename the file or its folder."
+
+
+def test_a_path_with_spaces_of_another_script_is_sent(tmp_path):
+    script = tmp_path / "my\u3000work\u00a0\N{WOMAN}\u200d\N{MICROSCOPE}" / "a.py"
+    script.parent.mkdir()
+    script.write_text("1")
+    assert make_file_bundle(FileToSend(path=script)).manifest.cwd == str(script.parent)
 
 
 def test_a_huge_file_is_refused_before_it_is_read(tmp_path):

@@ -12,6 +12,21 @@ def a_summary(**fields) -> JobSummary:
     return JobSummary.model_validate({**usual, **told, **fields})
 
 
+def test_the_reason_does_not_repeat_the_state():
+    waits = a_summary(phase="waiting", position=2, sentence="Waiting: it needs 2 GPUs.")
+    held = a_summary(phase="waiting", held_since=1.0, sentence="Held by you since noon.")
+    runs = a_summary(progress={"fraction": 0.5, "text": ""}, sentence="Running on 1 GPU of A100.")
+    ended = a_summary(phase="cancelled", sentence="Cancelled.")
+    header, *lines = format_jobs([waits, held, runs, ended], 60.0, width=None)
+    state, reason = header.index("STATE"), header.index("REASON")
+    assert [(line[state : header.index("NAME")].strip(), line[reason:]) for line in lines] == [
+        ("waiting, place 2", "It needs 2 GPUs."),
+        ("held", "By you since noon."),
+        ("running, 50 %", "On 1 GPU of A100."),
+        ("cancelled", ""),
+    ]
+
+
 @pytest.mark.parametrize(
     ("fields", "shown"),
     [

@@ -33,6 +33,13 @@ def test_a_folder_on_this_machine_or_on_another_one_is_sent(submit, tmp_path):
     assert "--folder" not in submit("--no-wait", "--folder", "/nope", url="http://127.0.0.1:9/services/jupyter-gq")[1]
 
 
+@pytest.mark.parametrize("folder", ["", "work", "~/work"])
+def test_a_working_folder_without_its_full_path_is_refused(submit, folder):
+    code, told = submit("--folder", folder, url="http://127.0.0.1:9/services/jupyter-gq")
+    assert code == 2
+    assert f"--folder: {folder!r} is not the full path of a folder. Write one such as /home/ann/work" in told
+
+
 def test_a_missing_file_is_named_alone(capsys):
     with pytest.raises(SystemExit):
         main(["submit"])

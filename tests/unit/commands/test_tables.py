@@ -1,6 +1,16 @@
 """Tables of commands: columns are aligned, and no cell can falsify a line."""
 
-from jupyter_gq.commands.tables import cut_lines, format_table
+import json
+from pathlib import Path
+
+import pytest
+
+from jupyter_gq.commands.tables import cut_lines, format_estimate, format_table
+
+#: Seconds with their texts; `labextension/src/__tests__/words.spec.ts` reads the same file.
+ESTIMATES: list[tuple[float, str]] = json.loads(
+    (Path(__file__).parents[2] / "data" / "estimates.json").read_text("utf-8")
+)
 
 
 def test_columns_are_aligned_and_lines_have_no_blanks_at_the_end():
@@ -15,3 +25,8 @@ def test_a_cell_with_control_characters_stays_one_plain_cell():
 def test_lines_fit_the_terminal():
     assert format_table([["abc", "defgh"]], width=7) == ["abc  d…"]
     assert cut_lines(["abc"], 3) == ["abc"]
+
+
+@pytest.mark.parametrize(("seconds", "text"), ESTIMATES)
+def test_an_estimate_is_rounded_up_as_in_the_lab(seconds, text):
+    assert format_estimate(seconds) == text

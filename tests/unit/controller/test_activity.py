@@ -168,6 +168,8 @@ async def test_keep_it_gives_time_and_is_bounded(crowded):
         assert view.warning is None
         assert view.kept_until == crowded.clock.now() + 1800
         assert crowded.sql.get(view.id).workload.activity.kept_total == kept
+        with pytest.raises(Conflict, match="kept already"):  # such as with a double click
+            crowded.controller.tickets.keep(BOB, "")
     await spend(crowded, 1830)
     warning = crowded.notebook(BOB).warning
     assert warning is not None
@@ -180,11 +182,32 @@ async def test_being_used_again_gives_the_full_keep_back(crowded):
     await spend(crowded, 1260)
     crowded.controller.tickets.keep(BOB, "")
     await spend(crowded, 60, bob=True)
-    assert crowded.notebook(BOB).kept_until is None
-    await spend(crowded, 1400)
+    await spend(crowded, 1800)
     warning = crowded.notebook(BOB).warning
     assert warning is not None
     assert warning.keep_seconds == 1800
+
+
+async def test_a_share_is_kept_until_the_time_that_was_told_although_the_notebook_is_used_meanwhile(crowded):
+    brief = {"after": 70, "warning": 30, "grace": 0}
+    crowded.settings.current = story_settings(IdlePolicy=brief)
+    await spend(crowded, 50, every=5)
+    kept = crowded.controller.tickets.keep(BOB, "").kept_until
+    await spend(crowded, 30, bob=True, every=5)
+    crowded.restart()
+    while crowded.clock.now() < kept:
+        assert crowded.notebook(BOB).kept_until == kept
+        assert crowded.notebook(BOB).warning is None
+        await spend(crowded, 30)
+    await spend(crowded, 10, every=5)
+    assert crowded.notebook(BOB).warning.expire_at >= kept
+
+
+async def test_a_short_step_of_keep_it_does_not_end_before_the_time_of_the_warning(crowded):
+    crowded.settings.current = story_settings(IdlePolicy={"keep_step": 60})
+    await spend(crowded, 1260)
+    named = crowded.notebook(BOB).warning.expire_at
+    assert crowded.controller.tickets.keep(BOB, "").kept_until == named > crowded.clock.now() + 60
 
 
 async def test_a_warning_and_what_was_kept_outlive_a_restart(crowded):
@@ -193,6 +216,31 @@ async def test_a_warning_and_what_was_kept_outlive_a_restart(crowded):
     crowded.restart()
     await crowded.step()
     assert crowded.notebook(BOB).warning == before
+
+
+async def test_a_warning_that_a_service_finds_before_the_first_report_keeps_its_time(crowded):
+    await spend(crowded, 1260)
+    named = crowded.notebook(BOB).warning.expire_at
+    await spend(crowded, 240)
+    crowded.restart()
+    await crowded.step()
+    assert crowded.notebook(BOB).warning is not None, "the last report that was saved is old"
+    await spend(crowded, 60)
+    assert crowded.notebook(BOB).warning.expire_at == named
+    await spend(crowded, named - crowded.clock.now() + 60)
+    assert crowded.controller.tickets.list_notebooks(BOB).notebooks == []
+
+
+async def test_a_warning_of_a_notebook_of_which_nothing_is_heard_goes_at_its_time(crowded):
+    await spend(crowded, 1260)
+    named = crowded.notebook(BOB).warning.expire_at
+    while crowded.clock.now() < named:
+        assert crowded.notebook(BOB).warning is not None
+        crowded.ask(CAROL, "0.5")
+        await crowded.step(seconds=30)
+    await crowded.step(seconds=30)
+    assert crowded.notebook(BOB).warning is None
+    assert crowded.notebook(BOB).phase == "running"
 
 
 async def test_after_a_restart_of_the_service_the_idle_time_begins_anew(crowded):

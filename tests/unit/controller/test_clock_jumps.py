@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from jupyter_gq.domain.mentions import reveal
-from tests.fakes import NeverStops
+from tests.fakes import NeverStops, PlaceIsTaken
 
 from .test_activity import spend
 from .world import ANN, BOB, CAROL, World
@@ -46,6 +46,25 @@ async def test_a_running_job_does_not_reach_its_limit(world: World, jump):
     assert world.job(job).phase == "running"
     await world.step(4, seconds=1000)
     assert world.job(job).phase == "cancelled"
+
+
+@jumps
+async def test_a_forecast_does_not_learn_a_jump_as_a_wait(world: World, jump):
+    runs = world.send(ANN, "vision", "1", expected_seconds=600)
+    await world.step(3)
+    waits = world.send(ANN, "vision", "1")
+    await world.step(2)
+    told, now = world.job(waits).expected_start, world.clock.now()
+    jump(world.clock)
+    jumped = world.clock.now() - now
+    await world.step()
+    assert world.job(waits).expected_start.p90 - jumped == pytest.approx(told.p90, abs=10)
+    world.clock.forward(600)
+    world.backend.end(runs)
+    await world.step(3)
+    assert world.job(waits).phase == "running"
+    ((expected, ratio),) = world.sql.setting("forecast_outcomes")["outcomes"]
+    assert (expected, ratio) == (pytest.approx(600, abs=10), pytest.approx(1, rel=0.1))
 
 
 @jumps
@@ -102,3 +121,17 @@ async def test_a_service_that_was_held_up_between_two_readings_sees_no_jump(worl
     world.controller._clock_jumps.follow()
     assert world.job(job).running_since == began
     assert "the clock was set" not in caplog.text
+
+
+async def test_a_pause_ends_in_time_after_the_clock_began_in_1970_and_was_set_right(tmp_path):
+    with contextlib.closing(World(tmp_path, backend=PlaceIsTaken)) as world:
+        world.send(ANN, "vision")
+        await world.step(2)
+        assert len(world.backend.launches) == 1
+        years = 50 * 365 * 86400.0
+        world.clock.set(-years)
+        world.restart()
+        await world.step(2)
+        world.clock.set(years)
+        await world.step(3, seconds=10)
+        assert len(world.backend.launches) == 2

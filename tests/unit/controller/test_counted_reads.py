@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from jupyter_gq.backends.notifications.notifier import NoticeRule
 from jupyter_gq.controller.disk_uses import DiskUse, DiskUses
 from jupyter_gq.controller.loop.job_notices import JobNotices
+from jupyter_gq.controller.user_totals import describe_users
 from jupyter_gq.domain.amount import Instant, MiB, Seconds
 from jupyter_gq.domain.errors import LimitReached
 
@@ -76,20 +77,20 @@ async def test_a_description_of_all_users_goes_once_through_the_measurements() -
     for number in range(30):
         uses.record(f"job-{number}", DiskUse(owner=f"user-{number % 15}", used=MiB(number), measured_at=Instant(1.0)))
     uses._jobs = jobs = CountsPasses(uses._jobs)
-    assert uses.describe_users(MiB(0)).startswith("user-14 43 MiB, user-13 41 MiB, ")
-    assert uses.describe_users(MiB(0)).endswith(", 5 others with less")
+    assert describe_users(uses.of_users(), 0).startswith("user-14 43 MiB, user-13 41 MiB, ")
+    assert describe_users(uses.of_users(), 0).endswith(", 5 others with less")
     assert jobs.passes == 2
 
 
 async def test_what_is_stored_already_can_be_sent_again_by_a_user_at_the_limit(world: World) -> None:
     world.settings.current = story_settings(TrainingQueues={"max_user_files_mib": 1})
     content, more = (base64.b64encode(letter * 700_000).decode() for letter in (b"a", b"b"))
-    world.controller.files.add("ann", [content])
+    await world.controller.files.add("ann", [content])
     with counted(world) as statements:
-        world.controller.files.add("ann", [content, content])
+        await world.controller.files.add("ann", [content, content])
     assert not any("sum(" in each.lower() for each in statements), "nothing is added, so nothing is summed up"
     with pytest.raises(LimitReached, match="at most 1 MiB"):
-        world.controller.files.add("ann", [content, more])
+        await world.controller.files.add("ann", [content, more])
     assert world.store.parts_size("ann") == 700_000
 
 

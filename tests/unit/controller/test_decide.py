@@ -4,7 +4,8 @@ import contextlib
 
 import pytest
 
-from jupyter_gq.client.models import JobRequest
+from jupyter_gq.backends.protocol import Outcome
+from jupyter_gq.client.models import JobChange, JobRequest
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.cycle import run_cycle
@@ -88,3 +89,21 @@ async def test_a_preview_says_that_the_group_has_to_wait_for_its_turn(world):
     assert "its group may run at most 1 at the same time" in seen.sentence
     assert seen.alternatives == []
     assert (await world.controller.previews.preview(BOB, request.model_copy(update={"queue": "nlp"}))).starts_now
+
+
+async def test_the_place_for_which_a_job_was_paused_is_kept_by_the_next_service(world):
+    """A job that is older and as entitled is released after the restart."""
+    world.backend._told_to_stop = lambda run: None  # it takes its time
+    for _ in range(2):
+        victim = world.send(BOB, "nlp", "0.5")
+        await world.step(2)
+    older = world.send(ANN, "vision", "0.5")
+    world.controller.job_changes.change(ANN, older, JobChange(held=True))
+    younger = world.send(ANN, "vision", "0.5")
+    await world.step(1)
+    assert world.sql.get(victim).workload.stop.by == younger
+    world.restart()
+    world.controller.job_changes.change(ANN, older, JobChange(held=False))
+    world.backend.end(victim, Outcome.PAUSED)
+    await world.step(3)
+    assert (world.job(younger).phase, world.job(older).phase) == ("running", "waiting")

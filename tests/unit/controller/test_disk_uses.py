@@ -1,7 +1,10 @@
 """The disk space of jobs is said in amounts that are there."""
 
 from jupyter_gq.controller.disk_uses import DiskUse, DiskUses
+from jupyter_gq.controller.user_totals import describe_user, describe_users
 from jupyter_gq.domain.amount import Instant, MiB
+
+LIMIT = 500 * 2**30
 
 
 def uses(**used):
@@ -13,8 +16,7 @@ def uses(**used):
 
 def test_jobs_without_files_are_not_described_as_zero() -> None:
     found = uses(ann=0, bob=2048)
-    assert found.describe_user("ann", MiB(512_000)) == ""
-    assert found.describe_user("nobody", MiB(512_000)) == ""
-    assert found.describe_user("bob", MiB(512_000)) == "2 GiB of at most 500 GiB"
-    assert found.describe_users(MiB(512_000)) == "bob 2 GiB; at most 500 GiB each"
-    assert uses(ann=0).describe_users(MiB(512_000)) == ""
+    assert describe_user(found.of_users()["ann"], LIMIT) == ""
+    assert describe_user(found.of_users()["bob"], LIMIT) == "2 GiB of at most 500 GiB"
+    assert describe_users(found.of_users(), LIMIT) == "bob 2 GiB; at most 500 GiB each"
+    assert describe_users(uses(ann=0).of_users(), LIMIT) == ""

@@ -47,6 +47,15 @@ def send(world, **fields):
     return world.send(ANN, "vision", "1", tasks=4, min_tasks=2, **fields)
 
 
+async def send_beside_another(world):
+    """Return a job that runs with two of its four tasks, and the job that holds the other two GPUs."""
+    other = world.send(BOB, "nlp", "2")
+    await world.step(2)
+    job = send(world)
+    await world.step(2)
+    return job, other
+
+
 @pytest.mark.asyncio
 async def test_a_job_takes_what_is_free_between_its_least_and_its_most_tasks(world):
     job = send(world)
@@ -59,10 +68,7 @@ async def test_a_job_takes_what_is_free_between_its_least_and_its_most_tasks(wor
 
 @pytest.mark.asyncio
 async def test_a_job_starts_with_its_least_tasks_and_grows_when_a_gpu_is_free(world):
-    other = world.send(BOB, "nlp", "2")
-    await world.step(2)
-    job = send(world)
-    await world.step(2)
+    job, other = await send_beside_another(world)
     assert tasks_of(world, job) == (2, "Running on 2 GPUs of A100-40GB with 2 of its 4 tasks.")
     world.backend.end(other)
     await world.step(3)
@@ -167,10 +173,7 @@ def test_killed_anywhere_in_the_step_that_grows_a_job(tmp_path, place):
 
 @pytest.mark.asyncio
 async def test_a_job_that_cannot_grow_any_more_leaves_the_free_gpus_to_others(world):
-    other = world.send(BOB, "nlp", "2")
-    await world.step(2)
-    job = send(world)
-    await world.step(2)
+    job, other = await send_beside_another(world)
     world.backend.closed.add((job, 1))
     world.backend.end(other)
     await world.step(4)
@@ -182,10 +185,7 @@ async def test_a_job_that_cannot_grow_any_more_leaves_the_free_gpus_to_others(wo
 
 @pytest.mark.asyncio
 async def test_a_task_that_could_not_be_added_is_given_up(world):
-    other = world.send(BOB, "nlp", "2")
-    await world.step(2)
-    job = send(world)
-    await world.step(2)
+    job, other = await send_beside_another(world)
     world.backend.has_room = False
     world.backend.end(other)
     await world.step()
@@ -198,10 +198,7 @@ async def test_a_task_that_could_not_be_added_is_given_up(world):
 @pytest.mark.asyncio
 async def test_a_task_of_which_the_record_does_not_know_is_a_task_of_the_job(world):
     """An older database was restored: the task runs, and its device must not be given away."""
-    other = world.send(BOB, "nlp", "2")
-    await world.step(2)
-    job = send(world)
-    await world.step(2)
+    job, other = await send_beside_another(world)
     world.backend.closed.add((job, 1))
     world.backend.end(other)
     await world.step(2)

@@ -47,6 +47,17 @@ async def test_who_comes_back_hears_what_was_missed(world):
     assert await heard(world.controller.events.subscribe(BOB, 0)) == []
 
 
+async def test_who_comes_back_hears_nothing_of_a_job_that_was_deleted_or_is_being_deleted(world):
+    deleted, hidden, kept = [world.send(ANN, "vision") for _ in range(3)]
+    for job in (deleted, hidden):
+        world.controller.jobs.cancel(ANN, job)
+    world.controller.job_deletions.delete(ANN, deleted)
+    await world.controller.retention.sweep_requested()
+    world.controller.job_deletions.delete(ANN, hidden)
+    resumed = await heard(world.controller.events.subscribe(ANN, 0))
+    assert {event.data["id"] for event in resumed if event.kind == "job"} == {kept}
+
+
 async def test_who_comes_back_too_late_is_told_to_ask_again(world):
     world.send(ANN, "vision")
     await world.step(2)

@@ -1,11 +1,13 @@
 """A full disk costs no job: starts wait, and the reason is shown. Jobs and users have limits."""
 
+import threading
+
 import pytest
 
 from jupyter_gq.client.models import JobChange
-from jupyter_gq.controller.loop import disk_limit
+from jupyter_gq.controller.loop import disk_limit, job_room
 from jupyter_gq.domain.amount import MiB
-from jupyter_gq.domain.errors import BackendError, LimitReached, StorageFull
+from jupyter_gq.domain.errors import BackendError, LimitReached, StartUnanswered, StorageFull
 from jupyter_gq.domain.states import State
 from tests.fakes import HasNoRoom, RefusesLate
 
@@ -24,6 +26,16 @@ async def test_job_that_cannot_start_for_lack_of_room_waits_and_starts_later(tmp
     world.clock.forward(600)
     await world.step(3)
     assert world.job(job).phase == "running"
+    world.close()
+
+
+async def test_job_whose_files_give_no_answer_at_its_start_waits_until_they_do(tmp_path):
+    world = World(tmp_path, backend=RefusesLate)
+    world.backend.error = StartUnanswered("The file system gave no answer for 5 s.")
+    job = world.send(ANN, "vision")
+    await world.step(3)
+    assert world.job(job).phase in ("waiting", "paused")
+    assert "gave no answer" in world.job(job).sentence
     world.close()
 
 
@@ -66,6 +78,35 @@ async def test_shortage_refuses_new_jobs_with_a_sentence_and_is_the_reason_in_he
     assert world.job(running).phase == "cancelled"
 
 
+async def test_health_says_that_the_disk_of_the_jobs_is_full(world):
+    world.bundles._full = True
+    with pytest.raises(StorageFull):
+        world.controller.jobs.submit(ANN, a_submission(), None)
+    await world.controller.job_room.look()
+    health = world.controller.status.check_health()
+    assert (health.status, health.code, health.failures) == ("degraded", "disk_full", ["The disk is full."])
+    world.bundles._full = False
+    await world.controller.job_room.look()
+    assert world.controller.status.check_health().code == "ok"
+
+
+async def test_disk_of_the_jobs_that_does_not_answer_holds_up_neither_health_nor_the_loop(world, monkeypatch):
+    answer = threading.Event()
+    monkeypatch.setattr(job_room, "ANSWER_WITHIN", 0.01)
+    monkeypatch.setattr(world.bundles, "shortage", lambda: str(answer.wait() and ""))
+    for _ in range(2):
+        with pytest.raises(TimeoutError, match=r"The disk of the jobs has not answered within 0.01 s\."):
+            await world.controller.job_room.look()
+    assert world.controller.status.check_health().status == "ok"
+    answer.set()
+
+
+async def test_contents_that_are_away_are_not_called_a_full_disk(world):
+    world.bundles.away = "The store of large contents does not answer."
+    health = world.controller.status.check_health()
+    assert (health.code, health.failures) == ("contents_away", ["The store of large contents does not answer."])
+
+
 async def test_job_above_the_limit_of_disk_space_is_ended_and_others_go_on(world):
     world.settings.change(max_job_disk=MiB(1024))
     large, small = world.send(ANN, "vision", "0.5"), world.send(ANN, "vision", "0.5")
@@ -89,7 +130,13 @@ async def test_user_above_the_limit_sends_no_new_job_until_files_are_deleted(wor
     await world.step(10)
     world.bundles.used = {ended: MiB(1000), running: MiB(25)}
     await world.controller.disk_limit.measure()
-    with pytest.raises(LimitReached, match=rf"take 1025 MiB .* such as those of {ended} \(1000 MiB\)"):
+    told = (
+        rf"take 1025 MiB .* such as those of {ended} \(1000 MiB\), or ended jobs .* \(jupyter-gq delete {ended}\), and"
+    )
+    with pytest.raises(LimitReached, match=told):
+        world.controller.jobs.submit(ANN, a_submission(), None)
+    world.controller.job_deletions.delete(ANN, ended)
+    with pytest.raises(LimitReached, match=rf"such as those of {running} \(25 MiB\), .* \(jupyter-gq delete\), and"):
         world.controller.jobs.submit(ANN, a_submission(), None)
     world.send(CAROL, "vision", "0.5")  # another user's files do not count
     await world.step(5)

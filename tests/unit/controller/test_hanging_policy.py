@@ -11,7 +11,9 @@ from jupyter_gq.controller.settings import reading
 from jupyter_gq.controller.settings.config_file import ConfigFileError
 from jupyter_gq.controller.settings.early_execution import EarlyExecution
 from jupyter_gq.controller.settings.last_good import LastGood
-from jupyter_gq.controller.settings.policy_file import MOST_HANGING
+from jupyter_gq.controller.settings.policy_file import MOST_HANGING, PolicyFile
+from jupyter_gq.controller.settings.start_sections import StartSections
+from tests.fakes import a_node
 from tests.patience import eventually, until
 
 from .policy_files import load
@@ -196,6 +198,28 @@ async def test_only_a_few_versions_of_a_file_hang_and_then_a_restart_is_asked_fo
     assert len(hanging_threads()) == MOST_HANGING
     gate.open()
     await see(policy, 250)
+
+
+async def test_a_file_that_computes_without_end_is_interrupted_once_it_is_mended(path, monkeypatch):
+    policy = await load_and_hang(path, "while True:\n    pass\n", monkeypatch)
+    assert hanging_threads()
+    path.write_text(GOOD.replace("0.25", "0.5"))
+    await see(policy, 500)
+    until(lambda: not hanging_threads())
+
+
+async def test_a_trial_of_the_settings_that_is_interrupted_is_no_fault_of_a_value(path, monkeypatch, caplog):
+    def check(config):
+        while config.FixedQuota.default == "0.5":
+            pass
+
+    policy = PolicyFile(path, lambda: (a_node(2),), StartSections(check=check))
+    path.write_text(GOOD.replace("0.25", "0.5"))
+    await look_at_hang(policy, monkeypatch)
+    path.write_text(GOOD.replace("0.25", "0.75"))
+    await see(policy, 750)
+    until(lambda: not hanging_threads())
+    assert "a value cannot be used" not in caplog.text
 
 
 async def test_decisions_do_not_wait_for_a_file_that_hangs(path, gate, monkeypatch):

@@ -167,6 +167,7 @@ async def test_an_unsent_notice_outlives_the_service_with_the_way_that_has_not_s
 
 
 async def test_a_notice_is_given_up_after_the_last_attempt(world: World, caplog) -> None:
+    caplog.set_level("WARNING")
     mail = Mailbox()
     mail.away = True
     sending = notices(world, mail)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from jupyter_gq.domain.errors import LimitReached, StorageFull
+from jupyter_gq.controller.loop import database_limit
+from jupyter_gq.domain.errors import LimitReached, StatementCancelled, StorageFull
 from tests.fakes import StoreTakesNoOutputs
 
 from .world import ADMIN, ANN, BOB, CAROL
@@ -150,3 +151,110 @@ async def test_a_user_has_so_many_streams_and_a_closed_one_counts_no_more(world)
     world.controller.events.subscribe(ADMIN, None)
     streams[0].close()
     world.controller.events.subscribe(ANN, None)
+
+
+async def test_a_user_whose_jobs_fill_the_database_sends_no_new_job_and_the_others_go_on(world):
+    world.settings.change(max_user_database_bytes=1000)
+    ended, running = world.send(ANN, "vision", "0.5"), world.send(ANN, "vision", "0.5")
+    await world.step(3)
+    for job in (ended, running):
+        world.controller.jobs.append_outputs(job, [piece(1, "x" * 600)])
+    world.controller.jobs.cancel(ANN, ended)
+    await world.step(10)
+    await world.controller.database_limit.measure()
+    with pytest.raises(LimitReached, match=r"take 1\.\d KiB of the database, and at most 1000 bytes are allowed"):
+        world.send(ANN, "vision")
+    world.send(CAROL, "vision")
+    assert world.job(running).phase == "running"
+    world.settings.change(max_user_database_bytes=0)
+    world.send(ANN, "vision")
+
+
+async def test_what_an_earlier_service_kept_counts_until_it_is_deleted(world):
+    world.settings.change(max_user_database_bytes=500)
+    job = world.send(ANN, "vision")
+    await world.step(3)
+    world.controller.jobs.append_outputs(job, [piece(1, "x" * 600)])
+    world.controller.jobs.cancel(ANN, job)
+    await world.step(10)
+    world.restart()
+    await world.controller.database_limit.measure()
+    with pytest.raises(
+        LimitReached, match=rf"need: jupyter-gq delete {job} frees \d+ bytes; or ask your administrator"
+    ):
+        world.send(ANN, "vision")
+    while not world.sql.delete_portion(job):
+        continue
+    world.clock.forward(database_limit.LOOK_EVERY + 1)
+    await world.controller.database_limit.measure()
+    world.send(ANN, "vision")
+
+
+async def test_a_job_that_is_deleted_while_it_is_measured_does_not_count(world, monkeypatch):
+    world.settings.change(max_user_database_bytes=500)
+    job = world.send(ANN, "vision")
+    await world.step(3)
+    world.controller.jobs.append_outputs(job, [piece(1, "x" * 600)])
+    world.controller.jobs.cancel(ANN, job)
+    await world.step(10)
+    measure = world.store.kept_size
+
+    def measure_before_the_deletion(job):
+        size = measure(job)
+        while not world.sql.delete_portion(job):
+            continue
+        return size
+
+    monkeypatch.setattr(world.store, "kept_size", measure_before_the_deletion)
+    await world.controller.database_limit.measure()
+    world.send(ANN, "vision")
+
+
+async def test_what_a_run_has_left_counts_although_it_is_stored_after_the_end_of_its_job(world):
+    world.settings.change(max_user_database_bytes=1500)
+    job = world.send(ANN, "vision")
+    await world.step(2)
+    world.bundles.left[job] = [[piece(1, "x" * 600)], [piece(2, "x" * 600)], [piece(3, "x" * 600)]]
+    world.backend.end(job)
+    await world.step()
+    assert world.job(job).phase == "done"
+    for _ in range(2):
+        await world.controller.database_limit.measure()
+    await world.step(3)
+    await world.controller.database_limit.measure()
+    with pytest.raises(LimitReached, match="are allowed"):
+        world.send(ANN, "vision")
+
+
+async def test_a_job_that_cannot_be_measured_keeps_no_other_one_from_being_measured(world, monkeypatch):
+    jobs = [world.send(user, "vision", "0.5") for user in (ANN, CAROL)]
+    await world.step(3)
+    measure = world.store.kept_size
+
+    def measure_all_but_the_first(job):
+        if job == jobs[0]:
+            raise StatementCancelled("the database", "canceling statement due to statement timeout")
+        return measure(job)
+
+    monkeypatch.setattr(world.store, "kept_size", measure_all_but_the_first)
+    await world.controller.database_limit.measure()
+    assert set(world.controller._context.kept_sizes) == {jobs[1]}
+    world.controller.jobs.cancel(CAROL, jobs[1])
+    world.controller._context.kept_sizes.forget_others(())
+    await world.step(10)
+    await world.controller.database_limit.measure()
+    assert set(world.controller._context.kept_sizes) == {jobs[1]}, "what has ended is measured too"
+
+
+async def test_an_unfinished_job_is_measured_again_only_after_new_output(world, monkeypatch):
+    job = world.send(ANN, "vision")
+    await world.step(3)
+    measured, measure = [], world.store.kept_size
+    monkeypatch.setattr(world.store, "kept_size", lambda job: measured.append(job) or measure(job))
+    for _ in range(3):
+        await world.controller.database_limit.measure()
+    assert measured == [job]
+    world.controller.jobs.append_outputs(job, [piece(1, "x" * 600)])
+    await world.controller.database_limit.measure()
+    await world.controller.database_limit.measure()
+    assert measured == [job] * 2

@@ -48,10 +48,12 @@ async def test_above_the_limit_of_a_user_the_jobs_that_ended_first_keep_only_the
     running = world.send(ANN, "vision", "0.5")
     await world.step(2)
     world.bundles.logs[running] = "x" * MIB
+    await world.controller.database_limit.measure()
     dropped = await world.controller.log_limits.sweep()
     end = log_limits.KEPT_END
     assert dropped == 2 * (MIB - end), "one alone leaves 64 KiB too much"
     assert kept(world, *jobs, running, other) == [end, end, MIB, MIB, 2 * MIB]
+    assert set(world.controller._context.kept_sizes) == {jobs[2], running, other}, "what was cut is measured again"
     assert await world.controller.log_limits.sweep() == 0
     assert "3 MiB of the logs of one user" in world.controller.logs.describe(ANN, jobs[0]).note
 

@@ -84,3 +84,16 @@ async def test_a_limit_counts_as_told_only_if_it_was_the_last_pause(world):
     await world.step(4)
     assert world.job(job).phase == "paused"
     assert "Waiting: the limit of vision is 0 GPU" in world.job(job).sentence
+
+
+async def test_a_job_that_pauses_for_a_limit_says_what_a_higher_limit_does(world):
+    job = world.send(ANN, "vision", "1")
+    await world.step(3)
+    world.settings.current = settings(limit="0", quota="0")
+    await world.step(1)
+    shown = world.job(job)
+    assert shown.phase == "pausing"
+    assert shown.sentence == (
+        "Pausing: the limit of vision was lowered to 0 GPU, less than it needs. Continues by itself once the limit is "
+        "high enough."
+    )

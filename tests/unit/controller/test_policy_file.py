@@ -12,6 +12,7 @@ from jupyter_gq.controller.settings.config_file import ConfigFileError
 from jupyter_gq.controller.settings.config_lines import find_duplicates, find_line
 from jupyter_gq.controller.settings.last_good import LastGood
 from jupyter_gq.controller.settings.policy_file import PolicyFile
+from jupyter_gq.controller.settings.start_sections import StartSections
 from tests.fakes import a_node
 
 from .policy_files import load
@@ -126,6 +127,42 @@ async def test_files_that_the_file_loads_are_watched_and_named(path, tmp_path):
     other.write_text('c.FixedQuota.users = {"ann": 2}\n')
     assert await look(policy)
     assert policy.current.user_quotas == {"ann": 2000}
+
+
+BASE = 'c.FixedQuota.users = {"ann": %s}\n'
+
+
+@pytest.mark.parametrize(
+    ("lines", "base", "where"),
+    [
+        (['load_subconfig("base.py")', BASE % 2.5], [BASE % 1], "jupyterhub_config.py, line 2"),
+        ([BASE % 1, 'load_subconfig("base.py")'], ["", BASE % 2.5], "base.py, line 2"),
+        ([BASE % 1, 'load_subconfig("base.py")', BASE % 2.5], [BASE % 1], "jupyterhub_config.py, line 3"),
+        (["def also():", '    load_subconfig("base.py")', "", BASE % 1, "also()"], [BASE % 2.5], "base.py, line 1"),
+        (['for n in ("base.py", "next.py"): load_subconfig(n)'], [BASE % 1], "next.py, line 3"),
+        (['load_subconfig("next.py")', 'load_subconfig("base.py")'], [BASE % 2.5], "base.py, line 1"),
+        (['load_subconfig("middle.py")', BASE % 2.5], [BASE % 1], "jupyterhub_config.py, line 2"),
+        (['load_subconfig("middle.py")'], [BASE % 2.5], "base.py, line 1"),
+    ],
+)
+async def test_the_line_that_counts_is_named_where_a_file_loads_another(path, tmp_path, lines, base, where):
+    path = tmp_path / "jupyterhub_config.py"
+    path.write_text("\n".join(line.strip("\n") for line in lines))
+    (tmp_path / "base.py").write_text("\n".join(base))
+    (tmp_path / "middle.py").write_text((BASE % 1) + 'load_subconfig("base.py")\n')
+    (tmp_path / "next.py").write_text("\n\n" + BASE % 2.5)
+    with pytest.raises(ConfigFileError) as refused:
+        load(path)
+    assert str(refused.value).startswith(f"{tmp_path / where.split(',')[0]}, {where.split(', ')[1]}: c.FixedQuota")
+
+
+async def test_a_file_that_loads_itself_once_is_looked_through(path, tmp_path):
+    path.write_text(
+        f"import sys\n{BASE % 2.5}if not sys.__dict__.pop('_twice', False):\n"
+        "    sys._twice = True\n    load_subconfig(__file__)\n"
+    )
+    with pytest.raises(ConfigFileError, match=r"line 2: c\.FixedQuota"):
+        load(path)
 
 
 async def test_a_missing_file_is_an_error_at_the_start_and_a_message_later(path, tmp_path):
@@ -249,6 +286,8 @@ async def test_no_beginning_of_a_file_takes_a_queue_or_a_quota_away(path, length
         (GOOD[:150], "is cut off|not valid Python"),
         ("# all is gone\n", r"c\.TrainingQueues\.queues has no entries any more, and these are in force: nlp, vision"),
         ("c.TrainingQueues.queues = {}\n", r"add this line: c\.SchedulerService\.allow_empty = \['TrainingQueues"),
+        ("c.SchedulerService.allow_empty = True\n", r"add this line: c\.SchedulerService\.allow_empty = \['Training"),
+        ("c.SchedulerService.allow_empty = 'TrainingQueues.queues'\n", "has no entries any more"),
     ],
 )
 async def test_a_file_that_lost_all_queues_is_refused_with_how_to_confirm_it(path, text, words):
@@ -259,6 +298,22 @@ async def test_a_file_that_lost_all_queues_is_refused_with_how_to_confirm_it(pat
     assert policy.current is before
     assert policy.error is not None
     assert re.search(words, policy.error)
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# later\n", "import os\n", "c.FixedQuota\n"])
+async def test_a_file_that_sets_nothing_any_more_is_refused_although_it_had_no_entries(path, text):
+    path.write_text('c.FixedQuota.default = "0.5"\n')
+    policy = load(path)
+    stored = stored_by(policy)
+    path.write_text(text)
+    await look(policy)
+    for each in (policy, load(path, stored)):
+        assert each.current.default_quota == 500
+        assert each.error is not None
+        assert re.search("is cut off|sets nothing any more", each.error)
+    path.write_text("c.SchedulerService.allow_empty = []\n")
+    assert await look(policy)
+    assert (policy.error, policy.current.default_quota) == (None, 250)
 
 
 async def test_a_confirmed_loss_of_all_queues_is_accepted(path):
@@ -305,7 +360,7 @@ async def test_a_start_with_a_bad_file_uses_the_stored_settings_and_says_so(path
         path.unlink()
     else:
         path.write_text(text)
-    policy = PolicyFile.at_start(path, lambda: (a_node(2),), {}, stored, None)
+    policy = PolicyFile.at_start(path, lambda: (a_node(2),), StartSections(), stored, None)
     assert policy.current == first.current
     assert policy.error is not None
     assert "the service starts with the last good ones" in caplog.text
@@ -332,11 +387,11 @@ c.SchedulerService.database_url = "postgresql://user:secret@host/database"
 
 async def test_stored_settings_mean_the_same_in_every_form_that_a_file_may_use(path):
     path.write_text(EVERY_FORM)
-    names = {"LocalBackend": ["env_keep"], "SchedulerService": ["database_url"]}
-    policy = PolicyFile(path, lambda: (a_node(2),), names)
+    sections = StartSections(names={"LocalBackend": ["env_keep"], "SchedulerService": ["database_url"]})
+    policy = PolicyFile(path, lambda: (a_node(2),), sections)
     stored = stored_by(policy)
     path.unlink()
-    assert PolicyFile(path, lambda: (a_node(2),), names, stored).current == policy.current
+    assert PolicyFile(path, lambda: (a_node(2),), sections, stored).current == policy.current
     assert LocalBackend(config=stored.to_config()).env_keep[-1] == "MINE"
     assert "secret" not in json.dumps(stored.to_document())
 
@@ -350,6 +405,20 @@ async def test_stored_settings_mean_the_same_in_every_form_that_a_file_may_use(p
             'c.A.b = {"q": {"k": 1, "k": 2}}',
             ["line 1: the key 'k' is written in line 1 too. Only the last one counts."],
         ),
+        (
+            'c.A.b["q"] = 1\nc.A.b["r"] = 2\nc.A.b["q"] = 3',
+            ["line 3: c.A.b['q'] is written in line 1 too. Only the last one counts."],
+        ),
+        (
+            'c.A.b = {\n"q": {}}\nc.A.b["q"] = {"k": 1}\nc.A.b["q"]["k"] = 2\nc.A.b["q"]["k"] = 3',
+            [
+                "line 3: c.A.b['q'] is written in line 2 too. Only the last one counts.",
+                "line 5: c.A.b['q']['k'] is written in line 4 too. Only the last one counts.",
+            ],
+        ),
+        ('c.A.b["q"] = 1\nc.A.b = {}\nc.A.b["q"] = 2', []),
+        ('c.A.b["q"] = 1\nc.A.d["q"] = 1\nx["q"] = 1\nx["q"] = 2\nc.A.b[x] = 1\nc.A.b[x] = 2', []),
+        ('os.environ["A"] = "1"\nos.environ["A"] = "2"', []),
         ('x = {"a": 1, "b": {"a": 2}}', []),
         ("if x:\n    c.A.b = 1\nelse:\n    c.A.b = 2", []),
         ("x = (", []),
@@ -361,7 +430,7 @@ async def test_what_is_written_twice_is_found(source, found):
 
 async def test_what_is_written_twice_is_a_warning(path, caplog):
     path.write_text(GOOD.replace('"vision": {"quota": 1},', '"vision": {"quota": 1},\n    "vision": {"quota": 0},'))
-    policy = PolicyFile.at_start(path, tuple, {}, None, None)
+    policy = PolicyFile.at_start(path, tuple, StartSections(), None, None)
     assert policy.warnings == (f"{path}, line 6: the key 'vision' is written in line 5 too. Only the last one counts.",)
     assert policy.warnings[0] in caplog.text
 
@@ -385,3 +454,12 @@ async def test_a_missing_key_of_another_mapping_is_not_called_a_variable(tmp_pat
     path.write_text(f"import os\n{line}\n")
     with pytest.raises(ConfigFileError, match=r"line 2: KeyError: '(red|GQ_TEAM)'\. Mend that line\.$"):
         load(path)
+
+
+async def test_a_section_that_is_set_as_a_whole_is_refused_without_its_values(tmp_path):
+    path = tmp_path / "jupyterhub_config.py"
+    path.write_text('c.Notifications = {"webhook": "https://chat.example.org/hidden-word"}\n')
+    told = r"line 1: a section is set as a whole\. Set each of its values by a line of its own, such as c\.Notif"
+    with pytest.raises(ConfigFileError, match=told) as refused:
+        load(path)
+    assert "hidden-word" not in str(refused.value)

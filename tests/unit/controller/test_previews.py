@@ -59,7 +59,7 @@ async def test_a_job_that_would_wait_is_offered_a_share_that_starts_now(tmp_path
     preview = await ask(world, ANN, gpus="1")
     assert not preview.starts_now
     assert offers(preview) == [
-        "0.5 GPU would start now, 0.5 over your queue's quota; may be paused when nlp needs its GPUs back."
+        "0.5 GPU would start now, 0.5 GPU over your queue's quota; may be paused when nlp needs its GPUs back."
     ]
     (offer,) = preview.alternatives
     assert (offer.queue, offer.gpus, offer.gpu_model) == ("vision", "0.5", None)
@@ -134,6 +134,40 @@ async def test_nobody_waits_long_for_the_forecasts_of_others(tmp_path, monkeypat
     assert (await previews.preview(ANN, request)).position == 1, "the turn was given back"
 
 
+class DecidesOnTheRecord:
+    """A decider that notes who asked in which round of the event loop."""
+
+    def __init__(self, decider):
+        self._decider, self.round, self.asked = decider, 0, []
+
+    def preview(self, caller, workloads):
+        self.asked.append((self.round, caller.user))
+        return self._decider.preview(caller, workloads)
+
+    async def count_rounds(self):
+        while True:
+            self.round += 1
+            await asyncio.sleep(0)
+
+
+async def test_many_previews_of_one_user_do_not_hold_up_those_of_others(tmp_path):
+    """A user's previews are decided in turns, with one decision of a user in a round of the event loop."""
+    world = a_world(tmp_path)
+    world.send(ANN, "vision", "2")
+    await world.step(2)
+    part = world.controller.previews
+    decider = DecidesOnTheRecord(part._decider)
+    previews = Previews(part._context, decider, part._forecasts)
+    counting = asyncio.create_task(decider.count_rounds())
+    asking = [(ANN, "vision")] * 10 + [(BOB, "nlp")]
+    answers = await asyncio.gather(*(previews.preview(who, JobRequest(queue=queue, gpus="2")) for who, queue in asking))
+    counting.cancel()
+    assert not any(each.starts_now for each in answers)
+    assert len(decider.asked) == len(set(decider.asked)) >= 2 * len(asking), "each decision has a round of its own"
+    of_bob = [place for place, (_, user) in enumerate(decider.asked) if user == BOB.user]
+    assert max(of_bob) <= 2 * len(of_bob), "Bob comes every second time"
+
+
 async def test_another_queue_whose_work_starts_much_earlier_is_offered_with_its_range(tmp_path):
     world = a_world(
         tmp_path,
@@ -155,8 +189,8 @@ async def test_a_queue_with_a_min_runtime_says_how_long_a_run_is_protected(tmp_p
     world = a_world(tmp_path, Fairness={"reclaim_min_runtime": 600})
     preview = await ask(world, EVE, gpus="2")
     assert preview.sentence == (
-        "Starts now, 1 over your queue's quota; may be paused when nlp needs its GPUs back, but not within its first "
-        "10 min."
+        "Starts now, 1 GPU over your queue's quota; may be paused when nlp needs its GPUs back, but not within its "
+        "first 10 min."
     )
     assert offers(preview) == ["1 GPU would start now, within the quota."]
 

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from jupyter_gq.controller.loop import retention
 from jupyter_gq.domain.errors import NotFound
 from jupyter_gq.store.protocol import PageSize
 from jupyter_gq.store.sql import SqlStore
@@ -33,7 +34,10 @@ async def test_a_job_is_forgotten_with_its_output_and_files_when_its_time_has_pa
     assert await world.controller.retention.sweep() == 0
     assert world.job(job).last_seq == 99
     world.clock.forward(120)
+    await world.controller.database_limit.measure()
+    assert job in world.controller._context.kept_sizes
     assert await world.controller.retention.sweep() == 1
+    assert job not in world.controller._context.kept_sizes, "what is gone counts at once no more"
     with pytest.raises(NotFound):
         world.job(job)
     assert (world.sql.last_seqs([job])[job], world.sql.get(job), world.bundles.kept) == (0, None, {})
@@ -76,6 +80,7 @@ async def test_a_service_that_is_killed_in_the_middle_goes_on_where_it_was(world
     world.clock.forward(31 * DAY)
     world.bundles.delete(job, "ann")
     assert not world.sql.delete_portion(job), "some of its output is gone, and the service with it"
+    world.note_sweep()
     world.restart()
     assert await world.controller.retention.sweep() == 1
     assert world.sql.get(job) is None
@@ -107,6 +112,7 @@ async def test_nobody_sees_a_part_of_its_output(world):
     job = await a_finished_job(world)
     world.clock.forward(31 * DAY)
     world.store = AsksInBetween(world.url)
+    world.note_sweep()
     world.restart()
     asked = []
 
@@ -169,6 +175,7 @@ async def test_a_failure_does_not_end_it(world, monkeypatch):
     job = await a_finished_job(world)
     world.clock.forward(31 * DAY)
     world.store = ForgetsOnlyTheSecondTime(world.url)
+    world.note_sweep()
     world.restart()
     running = asyncio.create_task(world.controller.run())
     async with asyncio.timeout(scaled(60)):
@@ -177,3 +184,151 @@ async def test_a_failure_does_not_end_it(world, monkeypatch):
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     world.store.close()
+
+
+async def test_after_a_leap_of_the_clock_nothing_is_deleted_for_a_day(world, caplog):
+    await a_finished_job(world)
+    assert await world.controller.retention.sweep() == 0
+    world.clock.set(40 * DAY)
+    assert await world.controller.retention.sweep() == 0
+    assert "Check the clock" in caplog.text
+    world.clock.forward(DAY - 60)
+    assert await world.controller.retention.sweep() == 0
+    world.clock.forward(120)
+    assert await world.controller.retention.sweep() == 1
+
+
+async def test_a_service_that_does_not_know_the_last_deletion_waits_for_a_day(world):
+    """A database of an older release: the clock may have been wrong for as long as nobody can tell."""
+    await a_finished_job(world)
+    world.sql.put_setting("last_sweep", {})
+    world.clock.set(40 * DAY)
+    world.restart()
+    assert await world.controller.retention.sweep() == 0
+    world.clock.forward(DAY / 2)
+    assert await world.controller.retention.sweep() == 0
+    world.restart()
+    assert await world.controller.retention.sweep() == 0
+    world.clock.forward(DAY / 2 + 60)
+    assert await world.controller.retention.sweep() == 1
+
+
+async def test_a_clock_that_is_set_right_again_ends_the_wait(world):
+    await a_finished_job(world)
+    assert await world.controller.retention.sweep() == 0
+    world.clock.set(40 * DAY)
+    assert await world.controller.retention.sweep() == 0
+    world.clock.set(-40 * DAY)
+    world.clock.forward(31 * DAY)
+    assert await world.controller.retention.sweep() == 1
+
+
+async def test_a_service_that_starts_with_a_wrong_clock_deletes_nothing(world):
+    await a_finished_job(world)
+    assert await world.controller.retention.sweep() == 0
+    world.clock.set(40 * DAY)
+    world.restart()
+    assert await world.controller.retention.sweep() == 0
+    world.clock.set(-40 * DAY)
+    world.restart()
+    assert await world.controller.retention.sweep() == 0
+    world.clock.forward(31 * DAY)
+    assert await world.controller.retention.sweep() == 1
+
+
+async def test_a_service_that_runs_for_some_hours_a_day_waits_for_a_day_in_all(world):
+    await a_finished_job(world)
+    assert await world.controller.retention.sweep() == 0
+    world.clock.set(40 * DAY)
+    deleted = []
+    for _ in range(4):
+        world.restart()
+        for _ in range(8):
+            deleted.append(await world.controller.retention.sweep())
+            world.clock.forward(3600)
+        world.clock.set(16 * 3600)
+    assert sum(deleted) == 1
+    assert deleted.index(1) >= 24
+
+
+async def test_a_service_that_never_runs_for_an_hour_waits_for_a_day_in_all(world, monkeypatch):
+    monkeypatch.setattr(retention, "LOOK_EVERY", 0)
+    job = await a_finished_job(world)
+    assert await world.controller.retention.sweep() == 0
+    world.clock.set(40 * DAY)
+    for _ in range(80):
+        world.restart()
+        running = asyncio.create_task(world.controller.retention.run())
+        for _ in range(20):
+            await asyncio.sleep(0)
+            world.clock.forward(60)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    world.restart()
+    await world.controller.retention.sweep()
+    assert world.sql.get(job) is None
+
+
+async def test_a_machine_whose_clock_begins_in_1970_ends_the_wait_all_the_same(world):
+    await a_finished_job(world)
+    assert await world.controller.retention.sweep() == 0
+    world.clock.set(5 * DAY)
+    world.clock.forward(40 * DAY)
+    deleted = []
+    for _ in range(3):
+        now = world.clock.now()
+        world.clock.set(-now)
+        world.restart()
+        deleted.append(await world.controller.retention.sweep())
+        world.clock.set(now)
+        for _ in range(10):
+            deleted.append(await world.controller.retention.sweep())
+            world.clock.forward(3600)
+    assert sum(deleted) == 1
+
+
+async def test_a_clock_that_was_ahead_when_the_service_first_ran_is_found_out_at_its_next_start(world):
+    """The clock of a machine without a battery shows a time ahead at each start, until somebody sets it."""
+    world.clock.set(4000 * DAY)
+    assert await world.controller.retention.sweep() == 0
+    world.clock.set(-4000 * DAY)
+    for _ in range(26):
+        await world.controller.retention.sweep()
+        world.clock.forward(3600)
+    world.clock.forward(DAY)
+    await a_finished_job(world)
+    world.restart()
+    assert await world.controller.retention.sweep() == 0
+    world.clock.set(4000 * DAY)
+    world.restart()
+    assert await world.controller.retention.sweep() == 0
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["same", "restarted"])
+async def test_what_ended_while_the_clock_was_behind_is_kept_as_long_as_other_work(world, restarts):
+    assert await world.controller.retention.sweep() == 0
+    world.clock.set(-400 * DAY)
+    world.restart()
+    assert await world.controller.retention.sweep() == 0
+    await a_finished_job(world)
+    world.clock.set(400 * DAY)
+    if restarts:
+        world.restart()
+    assert await world.controller.retention.sweep() == 0
+    world.clock.forward(29 * DAY)
+    assert await world.controller.retention.sweep() == 0
+    world.clock.forward(2 * DAY)
+    assert await world.controller.retention.sweep() == 1
+
+
+async def test_a_clock_that_is_set_before_the_first_sweep_was_behind_all_the_same(world):
+    assert await world.controller.retention.sweep() == 0
+    world.clock.set(-400 * DAY)
+    world.restart()
+    sweeping = asyncio.create_task(world.controller.retention.run())
+    for _ in range(3):
+        await asyncio.sleep(0)
+    sweeping.cancel()
+    await a_finished_job(world)
+    world.clock.set(400 * DAY)
+    assert await world.controller.retention.sweep() == 0

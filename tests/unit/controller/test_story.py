@@ -34,7 +34,7 @@ async def test_the_story(world: World):  # noqa: PLR0915 - it is one story
     # 3. Ann sends a cell with a whole GPU: starts now, 0.5 over the queue's quota.
     preview = await world.controller.previews.preview(ANN, JobRequest(queue="vision", gpus="1"))
     assert preview.starts_now
-    assert "0.5 over your queue's quota" in preview.sentence
+    assert "0.5 GPU over your queue's quota" in preview.sentence
     assert preview.over_quota == "0.5"
     ann_job = world.send(ANN, "vision", "1")
     await world.step(2)

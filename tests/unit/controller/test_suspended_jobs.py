@@ -7,8 +7,9 @@ import pytest_asyncio
 
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.models import JobChange
+from jupyter_gq.controller.records.changes import Change
 from jupyter_gq.devices.meter import ShareUse
-from jupyter_gq.domain.amount import MiB
+from jupyter_gq.domain.amount import Instant, MiB
 from jupyter_gq.domain.audit import Action, AuditFilter
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.states import State
@@ -188,6 +189,30 @@ async def test_a_held_job_is_suspended_until_its_release(lab):
     assert released.pause.way == "suspended"
     await lab.step(4)
     assert (lab.job(job).phase, lab.job(job).run) == ("running", 1)
+
+
+@pytest.mark.parametrize(
+    ("saved_at", "way", "goes_on"),
+    [
+        (None, "restart", "starts again from the beginning, unless it saves its state when told to stop."),
+        (Instant(0), "checkpoint", "continues from its checkpoint of 1970-01-01 00:00 UTC, or from a later one."),
+    ],
+)
+@pytest.mark.parametrize("use", [ShareUse(memory=0, utilisation=0), None], ids=["none", "unknown"])
+async def test_a_pause_promises_to_keep_only_gpu_memory_that_is_there(lab, use, saved_at, way, goes_on):
+    (job, _) = await running(lab)
+    lab.controller._context.records.commit_each([Change(workload=job, fields={"checkpointed_at": saved_at})])
+    lab.controller._context.usage.pop(job)
+    if use is not None:
+        lab.controller._context.usage[job] = use
+    before = lab.job(job).pause
+    held = lab.controller.job_changes.change(ANN, job, JobChange(held=True)).pause
+    unknown = "Whether a pause keeps its GPU memory is not known yet. If not, the job"
+    assert (before.way, held.way) == (way, way)
+    assert held.sentence == f"{'It' if use is not None else unknown} {goes_on}"
+    lab.backend.refuses = "There is no GPU memory to move."
+    await lab.step(3)
+    assert lab.job(job).pause.way == way
 
 
 async def test_a_job_that_is_released_while_it_pauses_says_that_it_continues(lab):

@@ -11,6 +11,7 @@ from jupyter_gq.controller.caller import Caller
 from jupyter_gq.devices.share_state import SharePhase
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.audit import Action, AuditFilter
+from jupyter_gq.domain.errors import Conflict
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.states import State
 from tests.fakes import StopsTooLate, SuspendsShares, a_node
@@ -85,10 +86,41 @@ async def test_nothing_is_suspended_while_nobody_waits(lab):
     assert (lab.notebook(ANN).phase, lab.servers.calls) == ("running", [])
 
 
+async def test_the_time_that_a_warning_names_holds_also_when_the_notebook_is_idle_for_long_and_over_restarts(lab):
+    await spend(lab, 50)
+    lab.send(ANN, "vision", "1")
+    await spend(lab, 5)
+    named = lab.notebook(ANN).warning.expire_at
+    lab.restart()
+    await spend(lab, named - lab.clock.now() - 5)
+    assert lab.notebook(ANN).phase == "running"
+    await spend(lab, 30)
+    assert lab.notebook(ANN).phase == "suspended"
+
+
+async def test_the_time_of_a_withdrawn_warning_holds_for_the_next_job_and_is_saved(lab):
+    await spend(lab, 50)
+    job = lab.send(ANN, "vision", "1")
+    await spend(lab, 5)
+    named = lab.notebook(ANN).warning.expire_at
+    lab.controller.jobs.cancel(ANN, job)
+    await spend(lab, 10)
+    assert lab.notebook(ANN).warning is None
+    assert lab.sql.get(lab.notebook(ANN).id).workload.activity.promised_until == named
+    lab.send(ANN, "vision", "1")
+    await spend(lab, named - lab.clock.now() - 1)
+    assert lab.notebook(ANN).phase == "running"
+    assert lab.servers.calls == []
+    await spend(lab, 30)
+    assert lab.notebook(ANN).phase == "suspended"
+
+
 async def test_an_idle_share_is_warned_suspended_lent_and_brought_back(lab):
     job = lab.send(ANN, "vision", "1")
     await spend(lab, 50)
     assert "waits for its share" in reveal(lab.notebook(ANN).warning.sentence)
+    assert "Nothing is lost" in lab.notebook(ANN).warning.sentence
+    assert lab.sql.get(lab.notebook(ANN).id).workload.activity.told_lent
     await spend(lab, 30)
     view = lab.notebook(ANN)
     assert (view.phase, view.warning, view.suspension.memory_mib) == ("suspended", None, 1000)
@@ -154,6 +186,30 @@ async def test_a_cell_between_decision_and_suspension_undoes_it(lab):
     assert acts(lab, Action.NOTEBOOK_SUSPEND) == []
 
 
+async def test_keep_it_between_decision_and_suspension_undoes_it(lab):
+    lab.send(ANN, "vision", "1")
+    while not lab.servers.calls:
+        await spend(lab, 5)
+    kept = lab.controller.tickets.keep(ANN, "").kept_until
+    await spend(lab, 20)
+    assert (lab.notebook(ANN).phase, lab.notebook(ANN).kept_until) == ("running", kept)
+    assert lab.servers.shares[lab.notebook(ANN).id].phase is SharePhase.IN_USE
+
+
+async def test_keep_it_that_comes_too_late_says_what_has_become_of_the_share(lab):
+    await suspended(lab)
+    with pytest.raises(Conflict, match="the next cell that you run brings it back"):
+        lab.controller.tickets.keep(ANN, "")
+    while lab.notebook(ANN).phase == "suspended":
+        await spend(lab, 1, ann=True)
+    assert lab.notebook(ANN).phase == "resuming"
+    with pytest.raises(Conflict, match="coming back already"):
+        lab.controller.tickets.keep(ANN, "")
+    lab.controller.tickets.close(ANN, lab.notebook(ANN).id)
+    with pytest.raises(Conflict, match="being stopped already"):
+        lab.controller.tickets.keep(ANN, "")
+
+
 async def test_a_refusal_is_shown_and_backs_off(lab):
     lab.servers.refuses = "The kernel uses managed memory."
     lab.send(ANN, "vision", "1")
@@ -167,6 +223,17 @@ async def test_a_refusal_is_shown_and_backs_off(lab):
     lab.servers.refuses = ""
     await spend(lab, 600)
     assert (lab.notebook(ANN).phase, lab.notebook(ANN).unsuspendable) == ("suspended", "")
+
+
+async def test_a_refusal_after_the_clock_was_set_back_is_not_tried_again_at_once(lab):
+    lab.servers.refuses = "The kernel uses managed memory."
+    lab.send(ANN, "vision", "1")
+    while not lab.servers.calls:
+        await spend(lab, 1)
+    lab.clock.set(-3600.0)
+    await spend(lab, 30)
+    assert lab.servers.calls == [("suspend", lab.notebook(ANN).id)]
+    assert lab.notebook(ANN).unsuspendable == "The kernel uses managed memory."
 
 
 async def test_a_resume_that_lost_the_state_ends_the_suspension_and_is_not_repeated(lab):
@@ -219,6 +286,29 @@ async def test_the_share_is_back_in_time_from_a_borrower_that_was_told_to_stop_w
     await spend(stubborn, 20)
     assert [grace for _, _, grace in stubborn.backend.stops] == [900]
     await is_back_within(stubborn, 10)
+
+
+async def test_the_job_beside_a_lent_share_is_neither_paused_nor_hurried_for_it(tmp_path):
+    """`owner` had the other half of Ann's device first. If it is stopped later, it has the time it was promised."""
+    slow = {**SHARED["TrainingQueues"], "grace": 900, "cancel_grace": 900}
+    world = World(tmp_path, servers=SuspendsShares, backend=StopsTooLate)
+    world.settings.current = story_settings(**{**SHARED, "TrainingQueues": slow})
+    await world.start_server(ANN, "0.5")
+    await world.start_server(BOB, "1")
+    owner = world.send(ANN, "vision", "0.5")
+    await spend(world, 5)
+    borrower = world.send(ANN, "vision", "0.5")
+    await spend(world, 90)
+    assert (world.notebook(ANN).phase, world.job(borrower).phase) == ("suspended", "running")
+    assert [world.job(each).over_quota for each in (owner, borrower)] == [None, "0.5"]
+    lent = [each for each in (owner, borrower) if "may be paused at any moment" in world.job(each).sentence]
+    world.controller.jobs.cancel(ANN, owner)
+    await spend(world, 5)
+    await spend(world, 90, ann=True)
+    told = {workload: grace for workload, _, grace in reversed(world.backend.stops)}
+    assert (lent, told[owner], told[borrower] < 60) == ([borrower], 900, True)
+    assert world.notebook(ANN).phase == "running"
+    world.close()
 
 
 async def test_the_notebook_with_the_longest_way_back_sets_the_time_of_a_borrower_of_two(stubborn):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.controller.views.suspension_views import (
+    describe_lent,
     notebook_phase,
     suspension_sentence,
     suspension_view,
@@ -65,3 +66,9 @@ def test_a_suspended_notebook_that_is_told_to_end_is_stopping():
     assert notebook_phase(a_record(State.SUSPENDED).workload) == "suspended"
     assert notebook_phase(a_record(State.SUSPENDED, stop=stop).workload) == "stopping"
     assert notebook_phase(a_record(State.RESUMING).workload) == "resuming"
+
+
+def test_a_job_is_told_how_many_notebooks_have_lent_its_devices():
+    assert describe_lent(0) == ""
+    assert describe_lent(1) == "The share is lent by an idle notebook, so the job may be paused at any moment."
+    assert describe_lent(3) == "Shares are lent by 3 idle notebooks, so the job may be paused at any moment."

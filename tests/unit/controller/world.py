@@ -118,6 +118,7 @@ class World:
         (folder / "service.sqlite").write_bytes(_empty_database())
         self.url = f"sqlite:///{folder / 'service.sqlite'}"
         self.sql = SqlStore(self.url)
+        self.note_sweep()
         self.store: Store = StoreOfAServiceThatDies(self.sql, self.fuse)
         self._pids = counting()
         #: Whether the service may act.
@@ -139,6 +140,10 @@ class World:
             leads=lambda: self.leads,
             check_invariants=True,
         )
+
+    def note_sweep(self) -> None:
+        """A service has deleted what was old by now."""
+        self.sql.put_setting("last_sweep", {"at": self.clock.now()})
 
     def restart(self) -> None:
         """The service was killed and is started again; what runs as processes runs on."""

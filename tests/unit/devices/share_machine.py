@@ -2,10 +2,11 @@
 
 import subprocess
 
-from jupyter_gq.devices.processes import is_running
+from jupyter_gq.devices.processes import identify, is_running
 from jupyter_gq.devices.run_shares import RunShares
 from jupyter_gq.devices.share_state import SharePhase
 from jupyter_gq.devices.share_suspender import ShareSuspender
+from jupyter_gq.devices.suspension import SuspensionTarget
 from jupyter_gq.devices.suspension_journal import FileJournal
 from jupyter_gq.devices.tree_steps import SuspensionLimits, Waiting
 from tests.builders import a_notebook, running
@@ -58,6 +59,29 @@ class Machine:
         )
         shares.add(notebook, lambda: [process.id for process in self.driver.processes.values()])
         return shares
+
+
+class JobMachine(Machine):
+    """The same with a job: its runner, which uses no device, its kernel, and perhaps real processes."""
+
+    def __init__(self, path, memory=1000):
+        super().__init__(path, memory)
+        #: Whether the control group was frozen or thawed, in order.
+        self.groups: list[bool] = []
+
+    def shares(self, notebook=NOTEBOOK) -> RunShares:
+        shares = super().shares(notebook)
+        shares.remove(*KEY)
+        return self.add_job(shares)
+
+    def add_job(self, shares) -> RunShares:
+        """Add the share of a run of the job, and return the shares."""
+        target = SuspensionTarget(name="job-1", devices=("GPU-0",), find_processes=self.find_processes)
+        shares.add_job(KEY, target, self.groups.append)
+        return shares
+
+    def find_processes(self):
+        return [process.id for process in self.driver.processes.values()] + [identify(each.pid) for each in self.real]
 
 
 async def comes_to(shares, phase):

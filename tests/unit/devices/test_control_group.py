@@ -66,3 +66,12 @@ def test_a_group_that_counts_nothing_tells_nothing(tmp_path: Path, content: str 
 def test_only_a_group_of_the_run_itself_tells_why_it_was_killed(monkeypatch, tmp_path, group, in_pod, is_own):
     monkeypatch.setattr(control_group, "find_group", lambda _: tmp_path / group)
     assert (control_group.find_group_of_run(in_pod=in_pod) is not None) is is_own
+
+
+def test_a_group_is_found_beside_mount_points_and_groups_with_any_names(tmp_path):
+    (tmp_path / "mountinfo").write_bytes(
+        b"30 21 0:40 / /home/ann/a\xff\x0c\x0c\xc2\xa0-\xc2\xa0cgroup2 rw - fuse x rw\n"
+        b"31 21 0:41 / /sys/fs/my\\040cgroup rw shared:4 - cgroup2 cgroup2 rw\n"
+    )
+    (tmp_path / "cgroup").write_bytes(b"1:name=x\x0c0::/wrong\xff:/\n0::/user/ann\xff\n")
+    assert control_group.find_group(tmp_path) == Path("/sys/fs/my cgroup/user/ann\udcff")

@@ -1,14 +1,16 @@
 """A machine whose driver cannot suspend is told in a sentence, and a restore elsewhere names every device once."""
 
+import ctypes
 import os
 import platform
+import re
 from functools import partial
 
 import pytest
 
 from jupyter_gq.devices.checkpointer import CheckpointError, CheckpointProblem
 from jupyter_gq.devices.cuda_checkpointer import CudaCheckpointer, complete_moves
-from jupyter_gq.devices.cuda_library import FUNCTIONS, CudaLibrary
+from jupyter_gq.devices.cuda_library import FUNCTIONS, CudaLibrary, LockArguments, Pair, RestoreArguments
 from jupyter_gq.devices.processes import read_process
 
 
@@ -152,3 +154,42 @@ def test_error_of_the_operating_system_is_a_loss_only_in_a_restore():
 )
 def test_map_of_a_restore_names_every_device_once(moves, complete):
     assert complete_moves(moves, ["a", "b", "c"]) == complete
+
+
+@pytest.mark.usefixtures("x86")
+@pytest.mark.parametrize(
+    ("number", "told"), [(4, "still saving"), (5, "still restoring"), (6, "a state (6) that is not known")]
+)
+def test_state_of_a_newer_driver_is_said_in_words(number, told):
+    library = FakeLibrary()
+
+    def tell_state(pid, state):
+        state._obj.value = number
+        return 0
+
+    library.cuCheckpointProcessGetState = tell_state
+    with pytest.raises(CheckpointError, match=re.escape(told)) as raised:
+        checkpointer(lambda: library).state(read_process(os.getpid()).id)
+    assert raised.value.problem is CheckpointProblem.BROKEN
+
+
+@pytest.mark.usefixtures("x86")
+@pytest.mark.parametrize(("timeout", "sent"), [(0.0, 1), (0.0002, 1), (8.0, 8000)])
+def test_lock_never_waits_for_ever(timeout, sent):
+    """The driver takes a time-out of 0 ms as none at all."""
+    library, found = FakeLibrary(), []
+
+    def note(pid, arguments):
+        found.append(arguments._obj.timeout_ms)
+        return 0
+
+    library.cuCheckpointProcessLock = note
+    checkpointer(lambda: library).lock(read_process(os.getpid()).id, timeout)
+    assert found == [sent]
+
+
+def test_arguments_have_the_layout_of_the_drivers_header():
+    """Sizes and offsets of `CUcheckpointLockArgs`, `CUcheckpointRestoreArgs` and `CUcheckpointGpuPair` in CUDA 13.5."""
+    assert (ctypes.sizeof(LockArguments), ctypes.sizeof(RestoreArguments), ctypes.sizeof(Pair)) == (64, 64, 32)
+    offsets = [getattr(RestoreArguments, name).offset for name in ("pairs", "count", "reserved")]
+    assert (LockArguments.timeout_ms.offset, Pair.new.offset, *offsets) == (0, 16, 0, 8, 12)

@@ -43,6 +43,18 @@ def test_limit_of_any_group_above_a_process_counts(machine, folder):
     assert room(machine, 8, 7) == HostRoom(memory=300, place=f"the control group {name}")
 
 
+def test_the_name_of_a_group_may_have_every_character_but_a_line_feed(machine):
+    """Users choose the names of their groups. The group of another user has less room."""
+    (machine[0] / "7/cgroup").write_bytes(b"0::/own\xff\r0::/other\x0c0::/other\n")
+    own = os.fsdecode(b"own\xff\r0::/other\x0c0::/other")
+    for name, most in ((own, 500), ("other", 1)):
+        write(machine[1] / name / "memory.max", f"{most * MIB}\n")
+        write(machine[1] / name / "memory.current", "0\n")
+    found = room(machine, 7)
+    assert found.memory == 500
+    assert found.place.encode().startswith(b"the control group /own")
+
+
 def test_file_cache_can_be_reclaimed(machine):
     write(machine[1] / "user.slice/memory.max", f"{500 * MIB}\n")
     write(machine[1] / "user.slice/memory.current", f"{600 * MIB}\n")

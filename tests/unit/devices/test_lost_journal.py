@@ -1,4 +1,4 @@
-"""After the journal of suspensions was damaged, the driver says what is suspended: nothing is lost or given twice."""
+"""After the journal was damaged or lost, the driver says what is suspended: nothing is lost or given twice."""
 
 import errno
 import os
@@ -63,6 +63,37 @@ async def test_suspended_share_stays_so_and_comes_back_after_its_journal_was_dam
     assert machine.driver.used("GPU-0") == 1000
 
 
+def remove(machine):
+    machine.path.unlink()
+
+
+def empty(machine):
+    """Another program wrote the file, and knew nothing of the share."""
+    machine.path.write_text('{"boot": "boot", "shares": []}')
+
+
+@pytest.mark.parametrize("lose", [remove, empty])
+async def test_suspended_share_comes_back_after_its_entry_was_lost_without_a_trace(machine, lose):
+    await suspended(machine)
+    lose(machine)
+    shares = await recovered(machine, SharePhase.SUSPENDED, SUSPENDED)
+    assert shares.unfinished == frozenset()
+    shares.resume(*KEY)
+    await comes_to(shares, SharePhase.IN_USE)
+    assert machine.driver.states()[KERNEL] is CheckpointState.RUNNING
+
+
+async def test_share_without_an_entry_that_was_coming_back_is_in_use_or_comes_back(machine):
+    coming = replace(NOTEBOOK, state=State.RESUMING)
+    await recovered(machine, SharePhase.IN_USE, coming)
+    await suspended(machine)
+    remove(machine)
+    shares = await recovered(machine, SharePhase.SUSPENDED, coming)
+    shares.resume(*KEY)
+    await comes_to(shares, SharePhase.IN_USE)
+    assert machine.driver.states()[KERNEL] is CheckpointState.RUNNING
+
+
 async def test_program_that_was_locked_goes_on_after_the_journal_was_damaged(machine):
     machine.driver.processes[KERNEL].state = CheckpointState.LOCKED
     damage(machine)
@@ -103,10 +134,11 @@ async def test_shares_that_were_not_suspended_keep_the_phase_of_their_record(mac
     await recovered(machine)
 
 
-async def test_share_that_is_known_only_later_is_found_too(machine):
+@pytest.mark.parametrize("lose", [damage, remove])
+async def test_share_that_is_known_only_later_is_found_too(machine, lose):
     """An agent knows the pods once the service names them."""
     await suspended(machine)
-    damage(machine)
+    lose(machine)
     shares = machine.shares(SUSPENDED)
     shares.remove(*KEY)
     await attempt(machine, shares)
@@ -119,10 +151,11 @@ async def test_share_that_is_known_only_later_is_found_too(machine):
     assert machine.driver.states()[KERNEL] is CheckpointState.RUNNING
 
 
+@pytest.mark.parametrize("lose", [damage, remove])
 @pytest.mark.parametrize("fails", ["blind", "broken"])
-async def test_share_of_which_nothing_is_told_is_left_alone_until_it_is(machine, fails):
+async def test_share_of_which_nothing_is_told_is_left_alone_until_it_is(machine, fails, lose):
     await suspended(machine)
-    damage(machine)
+    lose(machine)
     shares = machine.shares(SUSPENDED)
     machine.driver.blind = fails == "blind"
     machine.driver.processes[KERNEL].fails = {"state": CheckpointProblem.BROKEN} if fails == "broken" else {}
@@ -170,6 +203,21 @@ async def test_journal_that_can_never_be_read_is_set_aside_and_said(machine):
     await comes_to(shares, SharePhase.SUSPENDED)
     aside.rmdir()
     assert shares.trouble == ""
+
+
+async def test_share_comes_back_after_the_administrator_has_done_with_the_journal_what_is_told(machine):
+    await suspended(machine)
+    machine.path.unlink()
+    machine.path.mkdir()
+    shares = machine.shares(SUSPENDED)
+    await attempt(machine, shares)
+    _, told, name = shares.trouble.partition("or rename it to ")
+    assert told
+    machine.path.rename(name.partition(":")[0])
+    await attempt(machine, shares, 10)
+    shares.resume(*KEY)
+    await comes_to(shares, SharePhase.IN_USE)
+    assert machine.driver.states()[KERNEL] is CheckpointState.RUNNING
 
 
 async def test_second_damaged_journal_does_not_replace_the_first(machine):

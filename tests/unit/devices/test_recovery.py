@@ -24,6 +24,15 @@ def machine(tmp_path):
     return Machine(tmp_path / "journal")
 
 
+async def after_a_restart_without_driver(machine, state):
+    """Suspend the share; return the shares of the next service, with the workload in `state` and a failing driver."""
+    shares = await recovered(machine)
+    shares.suspend(*KEY)
+    await comes_to(shares, SharePhase.SUSPENDED)
+    machine.driver.processes[KERNEL].fails = {"state": CheckpointProblem.BROKEN}
+    return machine.shares(replace(NOTEBOOK, state=state))
+
+
 async def test_a_share_that_was_about_to_come_back_is_away_while_the_journal_cannot_be_read(machine):
     shares = machine.shares(replace(NOTEBOOK, state=State.RESUMING))
     shares.suspender.recover = cannot_be_read
@@ -33,11 +42,7 @@ async def test_a_share_that_was_about_to_come_back_is_away_while_the_journal_can
 
 @pytest.mark.parametrize("state", [State.RUNNING, State.SUSPENDED])
 async def test_share_that_could_not_be_recovered_is_not_taken_as_used(machine, state):
-    shares = await recovered(machine)
-    shares.suspend(*KEY)
-    await comes_to(shares, SharePhase.SUSPENDED)
-    machine.driver.processes[KERNEL].fails = {"state": CheckpointProblem.BROKEN}
-    again = machine.shares(replace(NOTEBOOK, state=state))
+    again = await after_a_restart_without_driver(machine, state)
     before = machine.changes
     again.recover()
     await eventually(lambda: machine.changes > before, "the recovery")
@@ -66,11 +71,7 @@ async def attempts_in(machine, shares, seconds):
 
 @pytest.mark.parametrize("state", [State.RUNNING, State.SUSPENDED])
 async def test_unfinished_recovery_is_tried_again_until_the_driver_answers(machine, state):
-    shares = await recovered(machine)
-    shares.suspend(*KEY)
-    await comes_to(shares, SharePhase.SUSPENDED)
-    machine.driver.processes[KERNEL].fails = {"state": CheckpointProblem.BROKEN}
-    again = machine.shares(replace(NOTEBOOK, state=state))
+    again = await after_a_restart_without_driver(machine, state)
     began = await attempts_in(machine, again, 200)
     assert began == [0, 5, 15, 35, 75, 135, 195], "the pause doubles up to a minute"
     assert "Another attempt follows within a minute" in again.describe_trouble(*KEY)
@@ -103,11 +104,7 @@ async def test_program_that_stayed_locked_goes_on_once_the_driver_answers(machin
 
 
 async def test_share_of_which_the_driver_told_nothing_comes_back_however_often_that_was_tried(machine):
-    shares = await recovered(machine)
-    shares.suspend(*KEY)
-    await comes_to(shares, SharePhase.SUSPENDED)
-    machine.driver.processes[KERNEL].fails = {"state": CheckpointProblem.BROKEN}
-    again = machine.shares(replace(NOTEBOOK, state=State.SUSPENDED))
+    again = await after_a_restart_without_driver(machine, State.SUSPENDED)
     await attempts_in(machine, again, 1)
     for _ in range(4):
         again.resume(*KEY)
@@ -151,11 +148,7 @@ async def test_job_says_that_it_may_stand_still_while_the_journal_cannot_be_read
 
 
 async def test_refusal_is_not_made_of_a_failed_later_attempt(machine):
-    shares = await recovered(machine)
-    shares.suspend(*KEY)
-    await comes_to(shares, SharePhase.SUSPENDED)
-    machine.driver.processes[KERNEL].fails = {"state": CheckpointProblem.BROKEN}
-    again = machine.shares(replace(NOTEBOOK, state=State.SUSPENDED))
+    again = await after_a_restart_without_driver(machine, State.SUSPENDED)
     await attempts_in(machine, again, 1)
     loop = asyncio.get_running_loop()
 
@@ -183,11 +176,7 @@ async def test_recovery_is_tried_again_when_the_journal_could_not_be_read(machin
 
 
 async def test_share_that_ended_during_a_later_attempt_is_not_taken_for_the_next_one(machine):
-    shares = await recovered(machine)
-    shares.suspend(*KEY)
-    await comes_to(shares, SharePhase.SUSPENDED)
-    machine.driver.processes[KERNEL].fails = {"state": CheckpointProblem.BROKEN}
-    again = machine.shares(replace(NOTEBOOK, state=State.SUSPENDED))
+    again = await after_a_restart_without_driver(machine, State.SUSPENDED)
     await attempts_in(machine, again, 1)
     machine.driver.processes[KERNEL].fails = {}
     recover, loop = again.suspender.recover, asyncio.get_running_loop()

@@ -12,8 +12,7 @@ import pytest
 
 from jupyter_gq.devices.checkpointer import CheckpointProblem, CheckpointState
 from jupyter_gq.devices.choose import choose_suspender
-from jupyter_gq.devices.processes import identify, read_process
-from jupyter_gq.devices.run_shares import RunShares
+from jupyter_gq.devices.processes import read_process
 from jupyter_gq.devices.share_state import SharePhase
 from jupyter_gq.devices.suspension import SuspensionError, SuspensionProblem, SuspensionTarget
 from jupyter_gq.devices.suspension_journal import FileJournal
@@ -21,7 +20,7 @@ from jupyter_gq.domain.states import State
 from tests.fakes import FakeProbe, FixedClock
 from tests.patience import eventually
 
-from .share_machine import KERNEL, KEY, NOTEBOOK, Machine, comes_to, recovered
+from .share_machine import KERNEL, KEY, NOTEBOOK, JobMachine, Machine, comes_to, recovered
 
 pytestmark = pytest.mark.asyncio
 
@@ -160,6 +159,40 @@ async def test_a_resume_without_room_waits_and_says_so(machine):
     assert shares.describe_trouble(*KEY) == ""
 
 
+async def test_a_full_disk_costs_no_suspended_state_however_long_it_is_full(machine, disk):
+    shares = await recovered(machine)
+    shares.suspend(*KEY)
+    await comes_to(shares, SharePhase.SUSPENDED)
+    disk.full, disk.tries = True, 0
+    for tries in range(1, 7):
+        shares.resume(*KEY)
+        assert "No space left" in (await comes_to(shares, SharePhase.SUSPENDED)).failure
+        shares.resume(*KEY)  # as the step does that the change of the share brings about
+        assert shares.state(*KEY).phase is SharePhase.SUSPENDED
+        assert disk.tries == tries, "attempts follow each other without a pause"
+        machine.clock.forward(6)
+    disk.full = False
+    shares.resume(*KEY)
+    await comes_to(shares, SharePhase.IN_USE)
+    assert machine.driver.used("GPU-0") == 1000
+    assert shares.describe_trouble(*KEY) == ""
+
+
+async def test_a_resume_that_fails_for_an_unknown_reason_is_tried_three_times_with_pauses(machine):
+    shares = await recovered(machine)
+    shares.suspend(*KEY)
+    await comes_to(shares, SharePhase.SUSPENDED)
+    shares.suspender.resume = fails_by(BROKEN)
+    for _ in range(2):
+        shares.resume(*KEY)
+        assert "cannot come back yet" in (await comes_to(shares, SharePhase.SUSPENDED)).failure
+        shares.resume(*KEY)
+        assert shares.state(*KEY).phase is SharePhase.SUSPENDED, "attempts follow each other without a pause"
+        machine.clock.forward(6)
+    shares.resume(*KEY)
+    assert "Restart the kernel" in (await comes_to(shares, SharePhase.IN_USE)).failure
+
+
 async def test_a_lost_kernel_is_named_as_long_as_it_lives(tmp_path):
     machine = Machine(tmp_path / "journal", memory=0)
     own = read_process(os.getpid()).id
@@ -189,32 +222,6 @@ async def test_without_simulated_devices_the_driver_is_asked(tmp_path):
 
 
 BROKEN = SuspensionError(SuspensionProblem.BROKEN, "The driver does not answer.")
-
-
-class JobMachine(Machine):
-    """The same with a job: its runner, which uses no device, its kernel, and perhaps real processes."""
-
-    def __init__(self, path, memory=1000):
-        super().__init__(path, memory)
-        #: Whether the control group was frozen or thawed, in order.
-        self.groups: list[bool] = []
-
-    def shares(self, notebook=NOTEBOOK) -> RunShares:
-        shares = super().shares(notebook)
-        shares.remove(*KEY)
-        shares.add_job(
-            KEY,
-            SuspensionTarget(
-                name="job-1",
-                devices=("GPU-0",),
-                find_processes=self.find_processes,
-            ),
-            self.groups.append,
-        )
-        return shares
-
-    def find_processes(self):
-        return [process.id for process in self.driver.processes.values()] + [identify(each.pid) for each in self.real]
 
 
 @pytest.fixture
@@ -350,7 +357,7 @@ async def test_a_job_whose_state_was_lost_meanwhile_goes_on_so_that_it_can_end(j
 
 
 def fails_by(error):
-    def fail(names=None):
+    def fail(*_arguments, **_keywords):
         raise error
 
     return fail

@@ -2,78 +2,15 @@
 
 import pytest
 
-from jupyter_gq.devices.checkpointer import CheckpointError, CheckpointProblem, CheckpointState
+from jupyter_gq.devices.checkpointer import CheckpointError, CheckpointProblem
 from jupyter_gq.devices.host_memory import HostRoom
-from jupyter_gq.devices.processes import ProcessId
-from jupyter_gq.devices.share_suspender import ShareSuspender
-from jupyter_gq.devices.suspension import Recovered, SuspensionError, SuspensionProblem, SuspensionTarget
-from jupyter_gq.devices.suspension_journal import AT_REST, FileJournal, Step
-from jupyter_gq.devices.tree_steps import SuspensionLimits, Waiting
+from jupyter_gq.devices.suspension import Recovered, SuspensionError, SuspensionProblem
+from jupyter_gq.devices.suspension_journal import FileJournal, Step
 from tests.fakes.driver import FakeDriver
 
+from .suspender_world import CHECKPOINTED, FAILED, LOCKED, RUNNING, World
+
 P = SuspensionProblem
-RUNNING, LOCKED, CHECKPOINTED, FAILED = CheckpointState
-
-
-class World:
-    """A machine with a share of two processes, and the service that suspends it."""
-
-    def __init__(self, path, **limits):
-        self.path = path
-        self.driver = FakeDriver()
-        self.driver.start(1, 1000)
-        self.driver.start(2, 2000)
-        self.limits = SuspensionLimits(host_margin=1000, device_margin=100, **limits)
-        self.now = 0.0
-        #: Called with each sleep of the suspender.
-        self.meanwhile = lambda: None
-        self.restart()
-
-    def restart(self):
-        """Start a new service on the same machine."""
-        self.journal = FileJournal(self.path, boot="boot-1")
-        self.suspender = ShareSuspender(
-            checkpointer=self.driver,
-            probe=self.driver,
-            host=self.driver,
-            journal=self.journal,
-            waiting=Waiting(monotonic=lambda: self.now, sleep=self.sleep),
-            limits=self.limits,
-        )
-
-    def sleep(self, seconds):
-        self.now += seconds
-        self.meanwhile()
-
-    def target(self, name="a", pids=(1, 2), devices=("GPU-0",)):
-        def find():
-            return [ProcessId(pid, pid * 10) for pid in pids if pid in self.driver.processes]
-
-        return SuspensionTarget(name=name, devices=devices, find_processes=find)
-
-    def suspend(self, target=None, is_wanted=lambda: False):
-        return self.suspender.suspend(target or self.target(), is_wanted)
-
-    def resume(self, name="a", timeout=0, **arguments):
-        return self.suspender.resume(name, timeout=timeout, **arguments)
-
-    def refused(self, problem, call, *arguments, **keywords):
-        """Check that a call is refused for this reason and that nothing is left half done; return the sentence."""
-        with pytest.raises(SuspensionError) as found:
-            call(*arguments, **keywords)
-        assert found.value.problem is problem
-        assert found.value.sentence.endswith(".")
-        assert LOCKED not in self.driver.states().values()
-        assert all(entry.step in AT_REST for entry in self.journal.entries())
-        return found.value.sentence
-
-    def runs_as_before(self):
-        return set(self.driver.states().values()) == {RUNNING} and self.driver.used("GPU-0") == 3000
-
-
-@pytest.fixture
-def world(tmp_path):
-    return World(tmp_path / "journal")
 
 
 def test_memory_of_all_processes_leaves_the_device_and_comes_back(world):
@@ -291,7 +228,7 @@ def test_resume_that_the_probe_cannot_judge_is_refused(world):
 def test_resume_on_another_device(world):
     world.suspend()
     world.driver.start(9, 9000)
-    world.resume(moves={"GPU-0": "GPU-1"})
+    world.resume(device="GPU-1")
     assert world.driver.used("GPU-1") == 3000
     assert world.suspend(world.target(devices=("GPU-1",))).memory == {"GPU-1": 3000}
 
@@ -299,7 +236,7 @@ def test_resume_on_another_device(world):
 def test_resume_on_another_device_needs_a_driver_that_can(world):
     world.suspend()
     world.driver.can_move = False
-    world.refused(P.UNAVAILABLE, world.resume, moves={"GPU-0": "GPU-1"})
+    world.refused(P.UNAVAILABLE, world.resume, device="GPU-1")
     world.resume()
 
 
@@ -330,18 +267,6 @@ def test_room_that_is_taken_during_the_resume_suspends_the_share_again(world):
     world.driver.before = lambda call, process: None
     world.resume()
     assert world.runs_as_before()
-
-
-def test_move_that_is_broken_off_remembers_who_was_moved(world):
-    world.suspend()
-
-    def take(call, process):
-        if call == "restore" and 9 not in world.driver.processes:
-            world.driver.start(9, 8000, "GPU-1")
-
-    world.driver.before = take
-    world.refused(P.NO_ROOM, world.resume, moves={"GPU-0": "GPU-1"})
-    assert world.suspender.suspensions()[0].memory == {"GPU-1": 1000, "GPU-0": 2000}
 
 
 def test_process_that_cannot_be_suspended_again_runs(world):
@@ -396,7 +321,7 @@ def test_disk_that_refuses_the_journal_undoes_the_suspension(world, monkeypatch)
         FileJournal.write(world.journal, entry)
 
     monkeypatch.setattr(world.journal, "write", write)
-    assert "No space left" in world.refused(P.BROKEN, world.suspend)
+    assert "No space left" in world.refused(P.DISK, world.suspend)
     assert world.runs_as_before()
     assert writes == [Step.LOCKING, Step.CHECKPOINTING]
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import tempfile
+import threading
 from pathlib import Path
 
 import psutil
@@ -10,10 +11,11 @@ import pytest
 from traitlets import TraitError
 from traitlets.config import Config
 
-from jupyter_gq.devices import simulated_memory
+from jupyter_gq.devices import simulated, simulated_memory
 from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.probe import ProbeState, ProbeStatus
 from jupyter_gq.devices.simulated import SimulatedDevices, SimulatedProbe, parse_devices
+from tests.patience import scaled
 
 
 class ManualClock:
@@ -153,6 +155,29 @@ def test_utilisation_is_unknown_at_first_and_then_the_cpu_use_since_the_last_cal
 def test_ended_process_uses_nothing_and_use_of_an_unknown_device_is_unknown(probe):
     assert probe.usage("GPU-sim-0", [2**22 + 1]) == ()
     assert probe.usage("GPU-other", [os.getpid()]) is None
+
+
+def test_another_thread_may_ask_for_another_process_meanwhile(probe, monkeypatch):
+    is_about_to_add, looks_through = threading.Event(), threading.Event()
+    make = simulated._WatchedProcess
+
+    def make_late(process):
+        is_about_to_add.set()
+        looks_through.wait(scaled(10))
+        return make(process)
+
+    def is_running(_process):
+        looks_through.set()
+        other.join()
+        return True
+
+    probe.usage("GPU-sim-0", [os.getpid()])
+    monkeypatch.setattr(simulated, "_WatchedProcess", make_late)
+    other = threading.Thread(target=probe.usage, args=("GPU-sim-0", [os.getppid()]))
+    other.start()
+    is_about_to_add.wait(scaled(10))
+    monkeypatch.setattr(psutil.Process, "is_running", is_running)
+    assert [usage.pid for usage in probe.usage("GPU-sim-0", [os.getpid()])] == [os.getpid()]
 
 
 class FakeDriver:

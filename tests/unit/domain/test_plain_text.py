@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_gq.domain.plain_text import strip_controls
+from jupyter_gq.domain.plain_text import split_options, strip_controls
 
 BIDIRECTIONAL = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
 
@@ -41,3 +41,14 @@ def test_nothing_that_controls_is_left_and_a_second_time_changes_nothing(text):
     assert len(plain.splitlines()) <= 1
     assert not any(ord(character) < 32 or 0x7F <= ord(character) < 0xA0 for character in plain)
     assert not set(plain) & set(BIDIRECTIONAL)
+
+
+@pytest.mark.parametrize("space", [" ", "\t", "\u00a0", "\u3000", " \u200b"])
+def test_options_are_divided_at_each_kind_of_space_outside_of_quotation_marks(space):
+    line = f"--gpus{space}1{space}--name 'a{space}b' --returns=x"
+    assert split_options(line) == ["--gpus", "1", "--name", f"a{space}b", "--returns=x"]
+
+
+def test_options_with_an_open_quotation_mark_are_refused():
+    with pytest.raises(ValueError, match="No closing quotation"):
+        split_options("--name 'digits")

@@ -56,6 +56,9 @@ def test_a_setting_that_would_hide_a_used_gpu_is_named(settings, words):
         {"namespace": "users"},
         {"enable_user_namespaces": True},
         {"extra_pod_config": {"resourceClaims": CLAIM}},
+        {"privileged": True},
+        {"container_security_context": {"privileged": True}},
+        {"extra_container_config": {"securityContext": {"privileged": True}}},
     ],
 )
 def test_profiles_are_looked_through(place, override):
@@ -157,7 +160,7 @@ def test_a_pod_that_a_hook_has_changed_is_refused_if_a_gpu_would_not_be_seen(add
     assert sentence.endswith(". Ask your administrator.")
 
 
-@pytest.mark.parametrize("words", ["asks for nvidia.com/", "claims devices", "names devices"])
+@pytest.mark.parametrize("words", ["asks for nvidia.com/", "claims devices", "names devices", "privileged"])
 def test_a_server_without_a_share_gets_no_device_by_any_way(words):
     for change in CHANGES[words]:
         pod = copy.deepcopy(a_pod(NONE))

@@ -1,5 +1,7 @@
 """The reason of the end of a server's pod, recorded before or after the pod is gone."""
 
+import logging
+
 import pytest
 
 from jupyter_gq.hub.kubernetes.pods import ClusterUnreachable, ResilientPods
@@ -46,6 +48,7 @@ class Server(ResilientPods, KubernetesServer):
 
     def __init__(self, reflector):
         self.pod_reflector = reflector
+        self.log = logging.getLogger("hub")  # otherwise that of an application which another test has made
 
 
 async def test_poll_records_why_a_deleted_pod_ended():

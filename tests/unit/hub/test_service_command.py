@@ -1,6 +1,7 @@
 """Tests of the command with which the Hub starts the service."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import jupyterhub
@@ -28,6 +29,18 @@ def test_neither_process_of_the_service_imports_from_the_folder_of_the_start(ent
     before_the_module = entry["command"][: entry["command"].index("-m")]
     command = [*before_the_module, "-c", "import json; json.dumps(1)"]
     assert subprocess.run(command, cwd=entry["cwd"], check=False, timeout=scaled(60)).returncode == 0
+
+
+def test_no_process_of_the_proxy_imports_from_the_folder_of_the_start(entry, tmp_path):
+    c = Config()
+    hub_config.configure(c, state_dir=str(tmp_path / "state"), proxy="python")
+    command = c.ConfigurableHTTPProxy.command
+    started = [place for place, word in enumerate(command) if word == "-m"]
+    assert len(started) == 2, "the holder of the port, and the proxy"
+    for place in started:
+        begin = max(before for before in range(place) if command[before] == sys.executable)
+        interpreter = [*command[begin:place], "-c", "import json; json.dumps(1)"]
+        assert subprocess.run(interpreter, cwd=tmp_path, check=False, timeout=scaled(60)).returncode == 0, interpreter
 
 
 def test_the_working_folder_is_named_and_stays(entry, tmp_path):

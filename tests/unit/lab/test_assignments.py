@@ -197,6 +197,7 @@ def test_a_grid_is_all_combinations_in_order() -> None:
         ({}, "make 0 jobs"),
         ({"lr": []}, "make 0 jobs"),
         ({"lr": list(map(str, range(MAX_JOBS + 1)))}, f"make {MAX_JOBS + 1} jobs, and a sweep has 1 to {MAX_JOBS}"),
+        ({"lr": ["fast"] * 100_000}, "make 100000 jobs"),
         ({"rate": ["1"]}, "rate cannot vary: no cell assigns"),
         ({"lr": ["fast"]}, "lr: fast is not a number, a text in quotes"),
         ({"depth": ["1"], "lr": ["0.1", "1", "1e-1"]}, "lr: 1e-1 is written twice, and the jobs would be the same"),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from jupyter_gq.client.bounds import MOST_ENTRIES
 from jupyter_gq.client.models import Kernel
 from jupyter_gq.lab import bundle, plan
 from jupyter_gq.lab.environment import ServerEnvironment
@@ -11,7 +12,7 @@ from jupyter_gq.lab.requests import CellsRequest, FilesPlan
 HERE = ServerEnvironment(environ={}, usual=())
 NO_FILES = FilesPlan(going=[], staying=[], notes=[])
 PYTHON = Kernel(name="python3", argv=["/usr/bin/python3"])
-ORIGIN = bundle.Origin(server="", cwd="/home/ann", kernel=PYTHON, environment={})
+RUNTIME = bundle.Runtime(server="", cwd="/home/ann", kernel=PYTHON, environment={})
 R = Kernel(name="ir", display_name="R", language="R", argv=["/usr/bin/R"])
 
 
@@ -72,7 +73,7 @@ def test_a_cell_that_needs_what_only_a_target_makes_is_left_out_and_told():
     steps = bundle.plan_steps(request, PYTHON)
     left_out = "# Left out: it needs net, and only the chosen cell makes that."
     assert [step.source for step in steps] == ["x = 1", left_out, "net = train(x)"]
-    told = plan.describe_plan(request, steps, ORIGIN, HERE, NO_FILES).warnings
+    told = plan.describe_plan(request, steps, RUNTIME, HERE, NO_FILES).warnings
     assert [(each.index, each.message) for each in told if each.code != "deleted"] == [
         (2, "needs net, which only the cell that you send makes: left out")
     ]
@@ -82,7 +83,7 @@ def test_a_cell_that_needs_what_only_a_target_makes_is_left_out_and_told():
 def test_a_cell_that_is_left_out_or_cut_keeps_its_title():
     cells = [ran("a", "job = jupyter_gq.submit('t')\nx = 1"), ran("b", "score = net.test()")]
     request = a_request(code("s", "net.eval()", "gq-setup"), code("t", "net = train()"), prefix=cells)
-    shown = plan.describe_plan(request, bundle.plan_steps(request, PYTHON), ORIGIN, HERE, NO_FILES)
+    shown = plan.describe_plan(request, bundle.plan_steps(request, PYTHON), RUNTIME, HERE, NO_FILES)
     assert [cell.title for cell in shown.prefix] == ["net.eval()", "job = jupyter_gq.submit('t')", "score = net.test()"]
     (told,) = [each.message for each in shown.warnings if each.cell_id == "s"]
     assert told == "“net.eval()” needs net, which only the cell that you send makes: left out."
@@ -143,7 +144,7 @@ def test_what_needs_the_result_of_a_cell_that_sent_itself_is_left_out_and_told()
     request = a_request(code("t", "print(a, b)"), prefix=prefix)
     assert [step[0] for step in planned(request)] == ["a", "m", "p", "t"]
     assert [step.is_cut for step in bundle.plan_steps(request, PYTHON)] == [False, True, True, False]
-    notes = plan.describe_plan(request, bundle.plan_steps(request, PYTHON), ORIGIN, HERE, NO_FILES).warnings
+    notes = plan.describe_plan(request, bundle.plan_steps(request, PYTHON), RUNTIME, HERE, NO_FILES).warnings
     told = [note for note in notes if note.code == "sends_jobs"]
     assert [note.index for note in told] == [1, 2, None]
     assert "Not defined in the job" in told[-1].message
@@ -153,6 +154,24 @@ def test_what_needs_the_result_of_a_cell_that_sent_itself_is_left_out_and_told()
 def test_a_question_for_the_options_of_the_magic_is_not_asked_again_in_the_job():
     prefix = [ran("h", "%train --help\n"), ran("a", "%train_it\nx"), ran("b", "%train --help\ny = 1")]
     assert [step[0] for step in planned(a_request(prefix=prefix))] == ["a", "b", "t"]
+
+
+def test_a_job_remembers_which_cells_its_user_left_out_if_that_is_known():
+    left_out = [["a", "a"], [], None, ["a", "bad\n", "half \ud83d"], ["a"] * (MOST_ENTRIES + 1)]
+    requests = [a_request(left_out_cells=cells) for cells in left_out]
+    made = [bundle.make_bundle(each, bundle.plan_steps(each, PYTHON), RUNTIME).manifest for each in requests]
+    kept = [manifest.left_out_cells for manifest in made]
+    assert kept == [["a", "a"], [], None, ["a"], ["a"] * MOST_ENTRIES]
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [("\n  ", "Cell 1 is empty: "), ("# soon\n  # or later", "Cell 1 has only comments: ")],
+)
+def test_a_cell_with_nothing_to_run_is_refused_with_what_it_has(source, said):
+    with pytest.raises(RefusedRequest) as refused:
+        bundle.plan_steps(a_request(code("t", source), targets=["t"]), PYTHON)
+    assert refused.value.problem.message == f"{said}there is nothing to run. Write some code first."
 
 
 @pytest.mark.parametrize(
@@ -169,6 +188,27 @@ def test_cells_that_cannot_run_are_refused(cells, target, expected):
     with pytest.raises(RefusedRequest) as refused:
         bundle.plan_steps(a_request(*cells, targets=[target]), PYTHON)
     assert (refused.value.problem.code, refused.value.problem.field) == (expected, "targets")
+
+
+@pytest.mark.parametrize("language", ["python", "R"])
+@pytest.mark.parametrize(
+    ("targets", "prefix", "field", "said"),
+    [
+        (10_001, 0, "targets", "A job runs at most 10,000 cells, and 10,001 are chosen. Send them in several jobs."),
+        (1, 10_001, "prefix", "At most 10,000 cells can run first, and 10,001 would. Leave some of them out."),
+        (10_000, 0, "", ""),
+    ],
+)
+def test_more_cells_than_a_job_can_have_are_refused_as_cells(language, targets, prefix, field, said):
+    ids = [f"t{number}" for number in range(targets)]
+    request = a_request(*(code(each, "1") for each in ids), targets=ids, prefix=[ran("a", "2")] * prefix)
+    kernel = PYTHON if language == "python" else R
+    if not said:
+        assert len(bundle.plan_steps(request, kernel)) == targets
+        return
+    with pytest.raises(RefusedRequest) as refused:
+        bundle.plan_steps(request, kernel)
+    assert (str(refused.value), refused.value.problem.field) == (said, field)
 
 
 def test_no_cell_of_a_notebook_is_lost_because_another_one_has_its_id():
@@ -197,7 +237,7 @@ def test_syntax_newer_than_this_python_is_a_warning_not_a_refusal():
     newer = {"language_info": {"name": "python", "version": "3.99.1"}}
     request = a_request(code("t", "novelty := := x"), metadata=newer)
     steps = bundle.plan_steps(request, PYTHON)
-    assert [warned.code for warned in plan.describe_plan(request, steps, ORIGIN, HERE, NO_FILES).warnings] == [
+    assert [warned.code for warned in plan.describe_plan(request, steps, RUNTIME, HERE, NO_FILES).warnings] == [
         "syntax_error"
     ]
 
@@ -209,7 +249,7 @@ def test_warnings_name_the_cell_and_the_difference():
         code("t", "name = input()"),
         prefix=[ran("a", "x = 1", 20.0), ran("gone", "z = 1", 15.0), ran("b", "y"), ran("t", "old")],
     )
-    warnings = plan.describe_plan(request, bundle.plan_steps(request, PYTHON), ORIGIN, HERE, NO_FILES).warnings
+    warnings = plan.describe_plan(request, bundle.plan_steps(request, PYTHON), RUNTIME, HERE, NO_FILES).warnings
     assert [(warned.code, warned.cell_id, warned.index) for warned in warnings] == [
         ("edited", "a", 0),
         ("deleted", "gone", 1),
@@ -227,7 +267,7 @@ def test_a_replayed_cell_that_acts_has_run_once_already():
         code("t", writes),
         prefix=[ran("a", writes, 1.0), ran("c", "db.execute('DROP TABLE t')"), ran("d", "open('x', 'w')", ran=False)],
     )
-    warnings = plan.describe_plan(request, bundle.plan_steps(request, PYTHON), ORIGIN, HERE, NO_FILES).warnings
+    warnings = plan.describe_plan(request, bundle.plan_steps(request, PYTHON), RUNTIME, HERE, NO_FILES).warnings
     assert [(warned.index, warned.message) for warned in warnings if warned.code != "deleted"] == [
         (None, "“!make data” runs the command make: runs in the job."),
         (0, "writes out.csv: ran once already; runs again in the job"),
@@ -239,7 +279,7 @@ def test_a_replayed_cell_that_acts_has_run_once_already():
 def test_a_database_in_memory_is_no_warning():
     prefix = [ran("a", "db = sqlite3.connect(':memory:')"), ran("b", "db.execute('CREATE TABLE t (x)')")]
     request = a_request(*(code(cell["cell_id"], cell["source"]) for cell in prefix), code("t", "1"), prefix=prefix)
-    assert plan.describe_plan(request, bundle.plan_steps(request, PYTHON), ORIGIN, HERE, NO_FILES).warnings == []
+    assert plan.describe_plan(request, bundle.plan_steps(request, PYTHON), RUNTIME, HERE, NO_FILES).warnings == []
 
 
 def test_a_replayed_cell_that_cannot_be_parsed_is_refused_by_name():
@@ -254,8 +294,8 @@ def test_bundle_has_sources_hashes_and_origin_and_no_outputs():
     target = code("t", "train()") | {"outputs": [{"secret": 1}], "metadata": {"tags": [], "private": 1}}
     notebook = {"kernelspec": {"name": "python3"}, "widgets": {"state": {}}}
     request = a_request(target, prefix=[ran("a", "x = 1", 0.5)], metadata=notebook)
-    source = bundle.Origin(server="gpu", cwd="/home/ann", kernel=PYTHON, environment={"LANG": "C"})
-    made = bundle.make_bundle(request, bundle.plan_steps(request, PYTHON), source)
+    runtime = bundle.Runtime(server="gpu", cwd="/home/ann", kernel=PYTHON, environment={"LANG": "C"})
+    made = bundle.make_bundle(request, bundle.plan_steps(request, PYTHON), runtime)
     assert [(ref.cell_id, ref.source_hash, ref.seconds) for ref in made.manifest.prefix] == [
         ("a", bundle.hash_source("x = 1"), 0.5)
     ]
@@ -264,3 +304,31 @@ def test_bundle_has_sources_hashes_and_origin_and_no_outputs():
     assert made.notebook["metadata"] == {"kernelspec": {"name": "python3"}}
     assert [cell["outputs"] for cell in made.notebook["cells"]] == [[], []]
     assert [cell["metadata"] for cell in made.notebook["cells"]] == [{}, {}]
+
+
+@pytest.mark.parametrize("cell_id", ["a\nb", "a\x00", "x" * 256, "a\u202eb", "a\ud83d"])
+def test_a_cell_with_an_id_that_no_job_can_have_is_named_by_its_number(cell_id):
+    request = a_request(code("a", "x"), code(cell_id, "train()"), targets=[cell_id])
+    with pytest.raises(RefusedRequest, match=r"^Cell 2 has an id with .* Copy the cell, and send the copy") as refused:
+        bundle.plan_steps(request, PYTHON)
+    assert (refused.value.problem.code, refused.value.problem.field) == ("invalid_cell_id", "targets")
+
+
+@pytest.mark.parametrize("cell_id", ["a\nb", "x" * 256])
+def test_a_cell_that_runs_first_may_have_any_id(cell_id):
+    request = a_request(code(cell_id, "x"), code("t", "train()"), prefix=[ran(cell_id, "x")])
+    assert [step[2] for step in planned(request)] == ["ran", "target"]
+
+
+@pytest.mark.parametrize("kernel", [PYTHON, R], ids=["Python", "R"])
+def test_a_cell_with_half_a_character_is_named_and_is_no_syntax_error(kernel):
+    half = "print('\ud83d')"
+    for request, words in (
+        (a_request(code("a", "x"), code("t", half)), "Cell 2 has half of a character"),
+        (a_request(prefix=[ran("a", half)]), "The replayed cell “print('')” has half of a character"),
+    ):
+        with pytest.raises(RefusedRequest) as refused:
+            bundle.plan_steps(request, kernel)
+        assert refused.value.problem.code == "invalid_text"
+        assert str(refused.value).startswith(words)
+        str(refused.value).encode()

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from IPython.core.inputtransformer2 import TransformerManager
 
-from jupyter_gq.lab import cells, parsing
+from jupyter_gq.lab import cells, ipython_cells, parsing
+from jupyter_gq.lab.assignments import find_assignments, is_literal
 from jupyter_gq.lab.effects import find_effects
 from jupyter_gq.lab.ipython_cells import transform
 from jupyter_gq.lab.names import find_free_names, find_made_names
@@ -235,3 +236,81 @@ def test_a_cell_with_more_commands_than_ipython_runs_is_refused():
 )
 def test_a_cell_is_read_as_ipython_runs_it(source, names):
     assert find_made_names([source]) == names
+
+
+@pytest.mark.parametrize("rest", ["1+" * 400_000 + "1", "$" * 800_000, "\n" * 300_000])
+def test_a_cell_with_magics_and_many_signs_is_refused_before_it_is_divided_into_tokens(monkeypatch, rest):
+    """A token takes about as long as any other, however short it is."""
+    monkeypatch.setattr(ipython_cells, "make_tokens_by_line", read_nothing)
+    assert cells.is_unread(f"!ls\n{rest}")
+
+
+def test_a_line_that_ipython_would_copy_at_each_of_its_quotes_is_refused_before(monkeypatch):
+    monkeypatch.setattr(TransformerManager, "transform_cell", read_nothing)
+    assert cells.is_unread("!ls\n" + "'''" * 200_000)
+
+
+def read_nothing(*_):
+    raise AssertionError("the cell is read")
+
+
+def test_the_transformer_reads_no_more_tokens_than_it_may(monkeypatch):
+    """Each of these commands hides the others, so the cell is read once more for each."""
+    tokens = []
+    read = ipython_cells.make_tokens_by_line
+
+    def noted(lines):
+        found = read(lines)
+        tokens.extend(found)
+        return found
+
+    monkeypatch.setattr(ipython_cells, "make_tokens_by_line", noted)
+    monkeypatch.setattr(parsing, "_MOST_TRANSFORMED", 30_000)
+    assert cells.is_unread("\n".join(f'!echo {{x{number}}} "$(' for number in range(480)))
+    assert 0 < sum(map(len, tokens)) <= 30_000
+
+
+def test_the_lines_that_magics_copy_count_as_well(monkeypatch):
+    monkeypatch.setattr(parsing, "_MOST_TRANSFORMED", 90_000)
+    assert not cells.is_unread("!ls\n" * 10 + "\n" * 10_000)
+    assert cells.is_unread("!ls\n" * 480 + "\n" * 10_000)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'f"' + "{x}" * 100_000 + '"',
+        "Rf'''" + "{x}\n" * 50_000 + "'''",
+        '# "\rx = fr"' + "{x}" * 50_000 + '"',
+        "'\\\\' 'it\\'s' + f'" + "{x}\\\n" * 50_000 + "'",
+        "!ls 'a\nf'" + "{x}" * 50_000 + "'",
+        "f'{f\"" + "{x}" * 50_000 + "\"}'",
+        "f'{x:" + "{y}" * 50_000 + "}'",
+        "f'" + "{x}" * 50_000,
+    ],
+)
+def test_a_text_with_so_many_fields_that_python_would_stop_the_server_is_not_read(monkeypatch, source):
+    monkeypatch.setattr(parsing, "compile", refuse_long, raising=False)
+    assert cells.is_unread(source)
+    assert find_assignments(source) == []
+    assert not is_literal(source)
+
+
+def refuse_long(source, *others):
+    assert len(source) < 1000, "Python reads the whole source again for each field"
+    return compile(source, *others)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '# f"' + "{x}" * 50_000 + '"',
+        'x = "' + "{x}" * 50_000 + '"',
+        'x = """f"' + "{x}" * 50_000 + '"""',
+        "x = {\n" + '    f"{x}": {"a": 1},\n' * 5_000 + "}",
+        "f'''{x}''' + '''" + "{x}\n" * 50_000 + "'''",
+        'x = """' + "{'\\\"\n" * 100_000 + '"""',
+    ],
+)
+def test_braces_that_are_no_fields_of_one_text_are_read(source):
+    assert cells.parse_cell(source) is not None

@@ -64,7 +64,12 @@ def test_what_runs_in_a_job_stays_as_it_is(cell):
 
 @pytest.mark.parametrize(
     "line",
-    ["--wait --returns model", "--returns=model,loss --wait", "--gpus 0 --returns 'loss, model' --wait"],
+    [
+        "--wait --returns model",
+        "--returns=model,loss --wait",
+        "--gpus 0 --returns 'loss, model' --wait",
+        "--wait\u3000--returns\u00a0model",
+    ],
 )
 def test_what_a_cell_that_sent_itself_has_assigned_is_lost(line):
     cells = ["model = None", f"%%train {line}\nmodel = fit()", "print(model)", "rows = 3"]

@@ -1,6 +1,7 @@
 """The files that go along with a job are those that its code imports and opens, and no others."""
 
 import ast
+import itertools
 import os
 from pathlib import Path
 
@@ -194,6 +195,17 @@ def test_secrets_stay_by_name_by_folder_and_by_pattern_unless_their_owner_says_o
     assert going(folder, f"load({path!r})") == [path]
 
 
+def test_a_secret_that_the_code_globs_stays_with_a_note(folder):
+    write(folder, "sets/a.json")
+    write(folder, "sets/token.json")
+    needed = find(folder, "import glob\nfor path in glob.glob('sets/*.json'): open(path)")
+    assert (list(needed.going), list(needed.staying), needed.secrets) == (
+        ["sets/a.json"],
+        ["sets/token.json"],
+        ["sets/token.json"],
+    )
+
+
 def test_a_link_takes_no_secret_along_under_another_name(folder):
     write(folder, ".env", "hunter2")
     write(folder, ".ssh/id", "hunter2")
@@ -282,6 +294,15 @@ def test_a_search_that_takes_too_long_ends_and_says_so(folder, monkeypatch):
     found = find(folder, "open('many/29.txt')", patterns=("*.txt",))
     assert found.cut_short
     assert "many/29.txt" in found.going, "what the code names is found before what patterns name"
+
+
+def test_a_search_ends_when_its_time_is_over_and_says_so(folder, monkeypatch):
+    write(folder, "first.py")
+    write(folder, "second.py")
+    clock = itertools.chain([0.0, 0.0, 0.0], itertools.repeat(60.0))
+    monkeypatch.setattr("jupyter_gq.lab.project.needed.monotonic", lambda: next(clock))
+    found = find(folder, "import first", "import second")
+    assert (list(found.going), found.cut_short) == (["first.py"], True)
 
 
 def test_a_package_or_folder_that_many_modules_name_is_searched_once(folder, monkeypatch):
@@ -427,3 +448,14 @@ def test_an_ignore_file_may_be_a_link_and_is_not_waited_for_if_it_is_a_pipe_or_a
     ignored.unlink()
     os.mkfifo(ignored)
     assert going(folder, "open('b.csv')") == ["b.csv"]
+
+
+def test_a_file_of_patterns_with_a_mark_of_its_encoding_is_followed(folder: Path) -> None:
+    (folder / IGNORE_FILE).write_bytes("data/private.csv\n".encode("utf-8-sig"))
+    assert Ignored.read(folder).covers("data/private.csv")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
+def test_a_file_of_patterns_in_another_encoding_is_a_problem(folder: Path, encoding: str) -> None:
+    (folder / IGNORE_FILE).write_bytes("data/priv\u00e9.csv\n".encode(encoding))
+    assert Ignored.read(folder).problem == "it is not UTF-8 text"

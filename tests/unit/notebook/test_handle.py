@@ -123,6 +123,11 @@ def test_it_is_shown_live_in_the_lab_and_as_text_and_html_elsewhere(server) -> N
     assert (shown[JOB_MIME]["job"], shown[JOB_MIME]["phase"]) == ("job-1", "running")
 
 
+def test_it_says_its_state_once(server) -> None:
+    says(server, a_job(sentence="Waiting: it needs 2 GPUs."))
+    assert repr(jupyter_gq.job("job-1")) == "<Job job-1 'train': waiting. It needs 2 GPUs.>"
+
+
 def test_it_is_shown_as_last_known_if_nobody_answers(server) -> None:
     says(server, a_job(), DOWN)
     assert repr(jupyter_gq.job("job-1")) == "<Job job-1 'train': waiting. 2nd in line.>"

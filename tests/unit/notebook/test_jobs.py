@@ -116,8 +116,10 @@ def test_a_text_that_cannot_be_written_does_not_end_the_training(run_dir: Path) 
         ((1, float("inf")), ""),
         ((1, "many"), ""),
         ((1, HasNoTruth()), ""),
+        ((1, 0), ""),
+        ((-5, 10), ""),
     ],
-    ids=range(7),
+    ids=range(9),
 )
 def test_steps_are_the_text_if_there_is_no_other(run_dir: Path, said: tuple, text: str) -> None:
     jupyter_gq.progress(*said)

@@ -9,6 +9,7 @@ import socketserver
 import sys
 import textwrap
 import threading
+import time
 import urllib.parse
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,9 +17,10 @@ from types import SimpleNamespace
 import pytest
 
 import jupyter_gq
-from jupyter_gq.notebook import magics
+from jupyter_gq.notebook import magics, server_socket
 from jupyter_gq.notebook.handle import Job
 from jupyter_gq.notebook.results import ResultError
+from tests.patience import until
 
 HERE = "{}.{}".format(*sys.version_info)
 
@@ -31,11 +33,15 @@ class Server:
         self.answers: dict[str, object] = {}
         self.contents: dict[str, bytes] = {}
         self.asked: list[str] = []
+        #: While it is not set, no request is answered.
+        self.gate = threading.Event()
+        self.gate.set()
         server = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 server.asked.append(self.path)
+                server.gate.wait()
                 target = urllib.parse.urlsplit(self.path)
                 query = urllib.parse.parse_qs(target.query)
                 if "path" in query:
@@ -68,6 +74,7 @@ class Server:
         self.answers[f"/jobs/{job}/results"] = {"python": python, "variables": listed}
 
     def close(self) -> None:
+        self.gate.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -254,6 +261,28 @@ def test_only_of_a_function_the_reason_speaks_of_what_it_returned(server: Server
         jupyter_gq.result("job-1", "returned")
 
 
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ({}, "The job 'train' has brought model back. Load it with: %gq_load job-1 model\n"),
+        (
+            {"newer": {"title": "again", "phase": "running"}},
+            "The job 'train' has brought model back. Load it with: %gq_load job-1 model\n"
+            "The newer job 'again' brings model back when it is done; it is running now.\n",
+        ),
+        (
+            {"job": "", "title": "", "newer": {"title": "again", "phase": "paused"}},
+            "The job 'again' brings model back when it is done; it is paused now.\n",
+        ),
+        ({"reason": "It is a lock."}, "The job 'train' could not bring model back. It is a lock.\n"),
+    ],
+)
+def test_a_missing_name_is_said_to_be_in_an_older_job_and_to_come_from_a_newer_one(found, said) -> None:
+    assert (
+        magics.describe_hint("model", {"job": "job-1", "title": "train", "reason": "", "newer": None, **found}) == said
+    )
+
+
 def test_a_name_error_says_which_job_has_the_name(server: Server, capsys) -> None:
     server.answers["/names/model"] = {"job": "job-1", "title": "train"}
     try:
@@ -262,10 +291,23 @@ def test_a_name_error_says_which_job_has_the_name(server: Server, capsys) -> Non
         magics.hint_at_job(SimpleNamespace(error_in_exec=error))
     assert capsys.readouterr().err == "The job 'train' has brought model back. Load it with: %gq_load job-1 model\n"
     magics.hint_at_job(SimpleNamespace(error_in_exec=NameError("name 'other' is not defined", name="other")))
+    magics.hint_at_job(SimpleNamespace(error_in_exec=NameError(5)))
+    magics.hint_at_job(SimpleNamespace(error_in_exec=NameError("no text", name=5)))
     magics.hint_at_job(SimpleNamespace(error_in_exec=ValueError()))
     magics.hint_at_job(SimpleNamespace(error_in_exec=None))
     assert capsys.readouterr().err == ""
     assert server.asked == ["/names/model", "/names/other"]
+
+
+def test_an_answer_that_does_not_come_in_time_is_no_hint(server: Server, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(magics, "HINT_TIMEOUT", 0.05)
+    server.answers["/names/model"] = {"job": "job-1", "title": "train"}
+    server.gate.clear()
+    began = time.perf_counter()
+    magics.hint_at_job(SimpleNamespace(error_in_exec=NameError("name 'model' is not defined", name="model")))
+    assert time.perf_counter() - began < server_socket.TIMEOUT / 2
+    until(lambda: server.asked, "the question")  # the server may see it later than the kernel gives up
+    assert (server.asked, capsys.readouterr().err) == (["/names/model"], "")
 
 
 class Explodes:

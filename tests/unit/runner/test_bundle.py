@@ -10,7 +10,14 @@ from jupyter_gq.client.bundle import CellToRun
 from jupyter_gq.client.user_files import SMALL_FILE
 from jupyter_gq.runner.files.bundle import Bundle, read_bundle
 from jupyter_gq.runner.problems import BundleError
-from jupyter_gq.runner.result import describe_exception, describe_kernel_exit
+from jupyter_gq.runner.result import (
+    describe_exception,
+    describe_exit_by_code,
+    describe_failed_command,
+    describe_kernel_exit,
+    describe_missing_reply,
+    locate_cell,
+)
 
 
 def a_cell(cell_id: str, source: str | list[str] = "1", kind: str = "code") -> dict[str, Any]:
@@ -61,6 +68,48 @@ def test_sentences_name_the_cell_as_its_owner_knows_it(tmp_path: Path) -> None:
     assert describe_kernel_exit(bundle.cells, first, "crashed").sentence == (
         "The kernel crashed; it was running the replayed cell 1 of 1 (`import x`)."
     )
+    assert [locate_cell(bundle.cells, cell) for cell in bundle.cells] == [
+        "replayed cell 1 of 1 (`import x`)",
+        f"cell 1 of 2 (`{'y' * 57}...`)",
+        "cell 2 of 2 (`1`)",
+    ]
+
+
+SCRIPT, FUNCTION = ("arguments", "script"), ("setup-1", "call")
+
+
+@pytest.mark.parametrize(
+    ("ids", "failed", "ename", "said"),
+    [
+        (SCRIPT, 1, "E", "The script raised E. Correct the script and send it again."),
+        (SCRIPT, 1, "NameError", "The script raised NameError. Correct the script and send it again."),
+        (SCRIPT, 1, "KeyboardInterrupt", "Something interrupted the kernel. Send the script again."),
+        (SCRIPT, 1, "FileNotFoundError", "Relative paths start in the folder in which the job runs. Correct the path"),
+        (SCRIPT, 1, "NotGitRepository", "If so, name the version yourself, as by SETUPTOOLS_SCM_PRETEND_VERSION."),
+        (FUNCTION, 1, "E", "The function raised E. Correct the function and send it again."),
+        (FUNCTION, 0, "E", "The load of the function raised E. Correct the function and send it again."),
+        (FUNCTION, 0, "ModuleNotFoundError", "Install the package where the kernel of the job runs, then send the f"),
+        (("a", "call"), 1, "E", "The cell raised E. Correct the cell and send it again."),
+    ],
+)
+def test_a_script_and_a_function_are_told_as_such(
+    tmp_path: Path, ids: tuple[str, str], failed: int, ename: str, said: str
+) -> None:
+    cells = bundle_of(tmp_path, [a_cell(each) for each in ids], [ids[0]], [ids[1]]).cells
+    sentence = describe_exception(cells, cells[failed], ename, "").sentence
+    assert said in sentence
+    assert ("cell" in sentence) == (ids[0] == "a")
+
+
+def test_other_ends_of_a_script_name_the_script(tmp_path: Path) -> None:
+    cells = bundle_of(tmp_path, [a_cell(each) for each in SCRIPT], [SCRIPT[0]], [SCRIPT[1]]).cells
+    script = cells[1]
+    assert describe_exit_by_code(cells, script, "3").sentence == (
+        "The script ended the job with exit status 3. Correct the script and send it again."
+    )
+    assert describe_kernel_exit(cells, script, "crashed").sentence == "The kernel crashed; it was running the script."
+    assert describe_failed_command(cells, script, "!false", 1).sentence.startswith("The script ran, but its last")
+    assert describe_missing_reply(cells, script).sentence.endswith("Split the script, and send it again.")
 
 
 def test_long_messages_are_cut_in_the_sentence_only(tmp_path: Path) -> None:
@@ -73,6 +122,14 @@ def test_long_messages_are_cut_in_the_sentence_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ename", "evalue", "remedy"),
     [
+        ("LookupError", "setuptools-scm was unable to detect version for /job.", "Choose the live folder"),
+        ("git.exc.InvalidGitRepositoryError", "/job", "If the job has files, it runs in a folder of its own"),
+        (
+            "RuntimeError",
+            "fatal: not a git repository (or any of the parent directories): .git",
+            "Choose the live folder",
+        ),
+        ("LookupError", "no such key", "Correct the cell and send it again."),
         ("MemoryError", "Parser stack overflowed - Python source too complex to parse", "nested too deeply for Python"),
         ("MemoryError", "Unable to allocate 3 GiB", "ask for more memory for the job."),
         ("RuntimeError", "CUDA out of memory", "smaller batches"),

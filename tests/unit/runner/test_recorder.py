@@ -154,6 +154,7 @@ def test_messages_that_show_nothing_are_ignored(kind: str, content: object) -> N
 def test_fields_of_other_types_become_text() -> None:
     assert read_content("stream", {"name": 3, "text": 4}) == {"name": "stdout", "text": "4"}
     assert read_content("error", {"ename": 1, "traceback": [2]}) == {"ename": "1", "evalue": "", "traceback": ["2"]}
+    assert read_content("comm_msg", {"data": {}, "transient": None}) == {"data": {}, "transient": {}}
     display = read_content("display_data", {"data": {}, "transient": {"display_id": [7]}})
     assert display == {"data": {}, "metadata": {}, "transient": {"display_id": "[7]"}}
     assert read_content("display_data", VIEWS) == VIEWS

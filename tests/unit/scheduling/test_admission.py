@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from jupyter_gq.domain.amount import MiB, MilliGpu
 from jupyter_gq.domain.cluster import NEVER_SHARED, SHARE_LABEL
 from jupyter_gq.domain.errors import NeverFits, QuotaExceeded
 from jupyter_gq.domain.mentions import reveal
@@ -68,6 +69,48 @@ def test_what_can_never_fit_is_refused_with_the_bound(job, message):
         check_fits(box(), job)
 
 
+def of_zeros(*workloads):
+    """Queues that may have nothing, and a user whose fixed quota is 0."""
+    cluster = Cluster().pools("box", build=1, train=1).fixed(ann="0.5", bob="0")
+    cluster.queue("idle", limit=MilliGpu(0)).queue("host", cpu_limit=0, memory_limit=MiB(0)).queue("none")
+    return cluster.add(*workloads).snapshot()
+
+
+@pytest.mark.parametrize(
+    ("job", "advice"),
+    [
+        (a_job("j", "idle", "0.5"), "the limit of idle is 0 GPU. Ask for none, or ask your administrator for more."),
+        (a_notebook("bob", "0.5"), "your fixed quota is 0 GPU. Ask for none, or ask your administrator for more."),
+        (a_job("j", "none", preemptible=False), "the quota of none is 0 GPU. Ask for none, or"),
+        (replace(a_job("j", "host"), request=Request(devices=0, cpu_milli=500)), "0 CPU cores. Ask for none, or"),
+        (replace(a_job("j", "host"), request=Request(devices=0, memory=MiB(500))), "0 MiB of memory. Ask for none, or"),
+    ],
+)
+def test_nobody_is_told_to_ask_for_nothing_or_less(job, advice):
+    with pytest.raises(NeverFits) as refused:
+        check_fits(of_zeros(), job)
+    assert advice in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("there", "asked", "advice"),
+    [
+        ((), a_notebook("bob", "0.5"), "0 of it is in use. Choose no GPU, or ask your administrator for more."),
+        ((), a_notebook("ann", "0.75"), "0 of it is in use. Choose less, or ask your administrator for more."),
+        (
+            ("0.5",),
+            a_notebook("ann", "0.25", name="b"),
+            "(your server (0.5 GPU)). Stop one of those, or choose no GPU.",
+        ),
+        (("0.25",), a_notebook("ann", "0.5", name="b"), "(your server (0.25 GPU)). Stop one of those, or choose less."),
+    ],
+)
+def test_less_is_advised_only_if_less_can_be_had(there, asked, advice):
+    with pytest.raises(QuotaExceeded) as refused:
+        check_fixed_quota(of_zeros(*(running(a_notebook("ann", each), "box-0") for each in there)), asked)
+    assert reveal(str(refused.value)).replace("ann's", "your").endswith(advice)
+
+
 def test_a_part_of_what_is_a_slice_already_is_refused_at_once_and_a_whole_one_is_not():
     share = replace(a_job("j", "vision", "0.5"), request=replace(Request.of(500), node_labels=(SHARE_LABEL,)))
     check_fits(box(), share)  # its node cannot share now, and may do so again
@@ -112,7 +155,9 @@ def test_a_preview_says_that_it_starts_now_and_what_may_be_taken_back():
     outlook = preview(box(), Policy(), NOW, a_job("digits", "vision"))
     assert outlook.starts_now
     assert outlook.over_quota == 500
-    assert outlook.sentence == "Starts now, 0.5 over your queue's quota; may be paused when nlp needs its GPUs back."
+    assert (
+        outlook.sentence == "Starts now, 0.5 GPU over your queue's quota; may be paused when nlp needs its GPUs back."
+    )
     assert preview(box(), Policy(), NOW, a_job("x", "vision", "0.5")).sentence == "Starts now, within the quota."
     assert preview(box(), Policy(), NOW, a_notebook("ann")).sentence == "Starts now."
 
@@ -124,7 +169,7 @@ def test_a_preview_of_what_would_wait_says_where_and_why():
     assert outlook.position == 2
     assert reveal(outlook.sentence) == (
         "Would wait: vision uses 1 of its 0.5 guaranteed GPU and no device is idle; ann's digits (1 GPU) is in the way."
-        " As things stand, it would run 1 over your queue's quota; may be paused when nlp needs its GPUs back."
+        " As things stand, it would run 1 GPU over your queue's quota; may be paused when nlp needs its GPUs back."
     )
 
 

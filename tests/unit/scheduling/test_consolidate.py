@@ -314,22 +314,25 @@ def of_model(job, model):
     return replace(job, request=replace(job.request, models=(model,)))
 
 
-def two_models(priority) -> Cluster:
-    """A GPU of each of two models, half in use by work of this priority. Two jobs wait, each for all of one of them."""
-    cluster = Cluster().queue("a").queue("b", 1)
+def two_models() -> Cluster:
+    """A GPU of each of two models, half in use. Two jobs wait, each for all of one of them, `entitled` by its share."""
+    cluster = Cluster().queue("a", over_quota_weight=0).queue("b")
     devices = tuple(replace(a_device(f"n-{model}", 0), model=model) for model in "AB")
     cluster.nodes.append(Node(name="n", devices=devices))
     return cluster.add(
-        running(a_job("mover", "a", "0.5", priority=priority), "n-A", since=1),
-        running(of_model(a_job("other", "a", "0.5", priority=priority), "B"), "n-B", since=2),
+        running(a_job("mover", "a", "0.5"), "n-A", since=1),
+        running(of_model(a_job("other", "a", "0.5"), "B"), "n-B", since=2),
         of_model(a_job("younger", "a", 1, submitted=5), "A"),
         of_model(a_job("entitled", "b", 1, submitted=6), "B"),
     )
 
 
 def test_younger_work_of_the_queue_of_a_mover_does_not_get_its_place_when_the_move_ends():
-    """`mover` would go beside `other` for `younger`. Then `entitled` takes that device, for which `other` is enough."""
-    snapshot = two_models(priority=0).snapshot()
+    """`mover` would go beside `other` for `younger`. Then `entitled` takes that device, so `mover` stays where it is.
+
+    If `entitled` were within its quota, it would be served before the move.
+    """
+    snapshot = two_models().snapshot()
     decision = decide(snapshot)
     assert told(decision) == {"other": (EvictReason.RECLAIMED, "entitled")}
     assert admitted(decide(stopped(apply(snapshot, decision)))) == ["entitled"]

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.domain.reasons import EvictReason, PendingReason
+from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Request
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Evict, Shrink
@@ -41,23 +42,29 @@ def two_nodes() -> Cluster:
     return drain_nodes(Cluster().node("old", 2).node("new", 1).queue("q", 3), "old")
 
 
-def test_training_leaves_and_goes_on_elsewhere_with_its_seniority():
-    cluster = two_nodes().add(running(a_job("j", "q"), "old-0"))
+def leave_and_go_on(cluster: Cluster, drained: str) -> tuple[Snapshot, Admit]:
+    """Check that the job `j` is told once to leave; return the snapshot after that, and its next start."""
     decision = decide(cluster)
     assert decision.instructions == (
         Evict(
             workload="j",
             reason=EvictReason.NODE_EMPTIED,
             by=None,
-            sentence="Paused: the node old is being drained. Continues by itself when a GPU is free.",
+            sentence=f"Paused: {drained} is being drained. Continues by itself when a GPU is free.",
         ),
     )
     told = apply(cluster.snapshot(), decision)
     assert run_cycle(told, Policy(), NOW).instructions == (), "it is told once"
     (again,) = run_cycle(stopped(told), Policy(), NOW).instructions
     assert isinstance(again, Admit)
+    return stopped(told), again
+
+
+def test_training_leaves_and_goes_on_elsewhere_with_its_seniority():
+    cluster = two_nodes().add(running(a_job("j", "q"), "old-0"))
+    after, again = leave_and_go_on(cluster, "the node old")
     assert again.placement[0].node == "new"
-    assert stopped(told).workloads[0].submitted_at == cluster.workloads[0].submitted_at
+    assert after.workloads[0].submitted_at == cluster.workloads[0].submitted_at
 
 
 def test_it_leaves_even_if_there_is_no_room_for_it_elsewhere_and_whatever_it_has_been_promised():
@@ -100,7 +107,7 @@ def test_nothing_starts_there():
     cluster = two_nodes().add(a_job("first", "q"), a_job("second", "q"))
     decision = decide(cluster)
     assert admitted(decision) == ["first"]
-    assert why(decision, "second").why.reason is not PendingReason.STARTS_NOW
+    assert why(decision, "second").why.reason is PendingReason.NO_FREE_DEVICE
 
 
 @pytest.mark.parametrize("closed", [True, False])
@@ -139,19 +146,7 @@ def one_box(*indexes: int, devices: int = 3) -> Cluster:
 
 def test_training_leaves_a_drained_device_and_goes_on_with_another():
     cluster = one_box(1).add(running(a_job("stays", "q"), "box-0"), running(a_job("j", "q"), "box-1"))
-    decision = decide(cluster)
-    assert decision.instructions == (
-        Evict(
-            workload="j",
-            reason=EvictReason.NODE_EMPTIED,
-            by=None,
-            sentence="Paused: GPU 1 of box is being drained. Continues by itself when a GPU is free.",
-        ),
-    )
-    told = apply(cluster.snapshot(), decision)
-    assert run_cycle(told, Policy(), NOW).instructions == (), "it is told once"
-    (again,) = run_cycle(stopped(told), Policy(), NOW).instructions
-    assert isinstance(again, Admit)
+    _, again = leave_and_go_on(cluster, "GPU 1 of box")
     assert again.placement[0].devices == ("box-2",)
 
 

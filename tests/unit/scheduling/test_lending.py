@@ -292,6 +292,25 @@ def test_a_notebook_comes_back_beside_a_borrower_of_another_one_that_stays_away(
     assert [(type(each), each.workload) for each in decide(cluster.snapshot()).instructions] == [(Resume, "nb-bob")]
 
 
+@pytest.mark.parametrize("saves", [True, False])
+def test_a_notebook_comes_back_from_the_job_that_came_last_and_not_from_the_one_beside_which_it_fits(saves):
+    """`owner` had the other half before the notebook lent its own, whether or not it saves its state."""
+    cluster = shared().queue("y", "0.5").add(sleeping(busy=True))
+    owner = running(a_job("owner", "q", "0.5"), "n-0", since=1)
+    cluster.add(replace(owner, checkpointed_at=NOW if saves else None))
+    cluster.add(running(a_job("borrower", "y", "0.5"), "n-0", since=500))
+    assert evicted(decide(cluster.snapshot())) == ["borrower"]
+
+
+def test_the_job_that_came_last_goes_also_while_a_third_one_stops_there_for_another_reason():
+    """Without `leaving`, both others would fit beside the notebook, and the one that saves its state loses least."""
+    cluster = Cluster().node("n", 1).fixed("train", ann="0.4").queue("q", 0).add(sleeping(busy=True, gpus="0.4"))
+    leaving, owner = (running(a_job(name, "q", "0.3"), "n-0", since=1) for name in ("leaving", "owner"))
+    cluster.add(stopping(leaving), replace(owner, checkpointed_at=NOW))
+    cluster.add(running(a_job("borrower", "q", "0.3"), "n-0", since=500))
+    assert evicted(decide(cluster.snapshot())) == ["borrower"]
+
+
 def test_a_notebook_comes_back_at_once_beside_a_borrower_that_goes_for_both():
     """Ann's notebook waits for the second device; bob's fits already beside what goes for both of them."""
     cluster = Cluster().node("n", 2).fixed("train", ann="1", bob="0.5").queue("z", 0)
@@ -370,3 +389,17 @@ def test_a_borrower_gives_way_also_where_the_node_was_renamed_since_the_notebook
     notebook = replace(notebook, placement=tuple(replace(task, node="old") for task in notebook.placement))
     decision = decide(shared().add(notebook, running(a_job("borrower", "z", 1), "n-0")).snapshot())
     assert evicted(decision) == ["borrower"]
+
+
+@pytest.mark.parametrize("named", ["expire_at", "promised_until", "kept_until"])
+def test_a_time_that_the_owner_was_told_holds_although_the_notebook_was_idle_for_long(named):
+    """Also if the warning was withdrawn meanwhile."""
+
+    def told(seconds):
+        notebook = replace(idle(running(a_notebook("bob", 1), "n-0"), 9999), suspendable=True)
+        notebook = replace(notebook, activity=replace(notebook.activity, **{named: NOW + seconds}))
+        cluster = Cluster().node("n", 1).fixed(bob=1).queue("q", 1).add(notebook, a_job("train", "q", 1))
+        return decide(cluster.snapshot())
+
+    assert not [each for each in acts(told(1)) if isinstance(each, Suspend)]
+    assert [type(each) for each in acts(told(0))] == [Suspend]

@@ -4,7 +4,7 @@ from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.decision import Evict
+from jupyter_gq.scheduling.decision import Evict, Reserve
 from jupyter_gq.scheduling.policy import Policy
 from tests.builders import NOW, Cluster, a_job, running
 
@@ -42,6 +42,23 @@ def test_work_that_goes_on_in_a_part_of_its_own_place_stops_for_whoever_gets_the
     )
     decision = run_cycle(cluster.snapshot(), Policy(), NOW)
     assert [(i.workload, i.by) for i in decision.instructions if isinstance(i, Evict)] == [("moves", "fixed")]
+
+
+def test_the_place_of_work_that_cannot_go_is_kept_if_other_work_of_its_queue_is_reclaimed():
+    """`fixed` gets a part of `elastic`, the rest of which goes on at `old`: with `fixed`, `a` is above its quota."""
+    cluster = Cluster().node("n0", 2).node("n1", 2).node("n2", 2).queue("a", 1).queue("b", 5)
+    cluster.add(
+        running(a_job("old", "a"), "n0-1", since=400),
+        running(a_job("elastic", "b", tasks=2, min_members=1, elastic=True), "n1-0", "n2-0", since=256),
+        running(a_job("new", "a"), "n1-1", since=145),
+        running(a_job("important", "b", tasks=2, min_members=1, elastic=True, priority=1), "n2-1", "n0-0", since=156),
+        a_job("pair", "b", 2, submitted=500, priority=1),
+        a_job("fixed", "a", submitted=501, priority=1, preemptible=False),
+    )
+    decision = run_cycle(cluster.snapshot(), Policy(consolidate=False), NOW)
+    assert {i.workload for i in decision.instructions if isinstance(i, Evict)} == {"old", "new", "elastic"}
+    kept = {i.workload for i in decision.instructions if isinstance(i, Reserve) and i.nominated}
+    assert kept == {"pair", "elastic", "fixed"}
 
 
 def test_growth_that_gets_the_place_of_work_that_does_not_start_is_named():

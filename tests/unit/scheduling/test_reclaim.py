@@ -13,7 +13,21 @@ from jupyter_gq.scheduling.decision import Evict
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.quota.accounts import Accounts
 from jupyter_gq.scheduling.quota.reclaim_rights import may_reclaim
-from tests.builders import NOW, Cluster, a_job, a_queue, acts, admitted, apply, evicted, running, stopped, stopping, why
+from tests.builders import (
+    NOW,
+    Cluster,
+    a_job,
+    a_node,
+    a_queue,
+    acts,
+    admitted,
+    apply,
+    evicted,
+    running,
+    stopped,
+    stopping,
+    why,
+)
 
 
 def cycle(cluster):
@@ -306,3 +320,38 @@ def test_work_without_a_gpu_gets_its_guaranteed_processors_however_many_gpus_its
     cluster.add(cores(a_job("waits", "own", submitted=9), devices=0))
     (gone,) = (each for each in run_cycle(cluster.snapshot(), Policy(), NOW).instructions if isinstance(each, Evict))
     assert (gone.workload, gone.by) == ("other1", "waits")
+
+
+def test_running_work_is_not_taken_for_the_cores_of_what_starts_beside_it():
+    """`starts` lifts the cores of `a` above their quota. Then `gang` would take a replica of `runs` by that."""
+    cluster = Cluster()
+    cluster.nodes = [replace(a_node("m", 3), cpu_milli=4000), replace(a_node("n", 2), cpu_milli=2000)]
+    cluster.queue("a", 3, cpu_quota=3000).queue("b").queue("e", 2, cpu_quota=3000)
+    with_cores = {
+        "runs": running(a_job("runs", "a", tasks=2, min_members=1, elastic=True), "m-1", "m-2", since=153),
+        "cores": running(a_job("cores", "b", 0), since=164),
+        "borrows": running(a_job("borrows", "b"), "n-0", since=288),
+        "gang": a_job("gang", "e", tasks=2, submitted=500),
+        "starts": a_job("starts", "a", 0, submitted=501),
+    }
+    for name, job in with_cores.items():
+        cores = 2000 if name == "starts" else 1000
+        cluster.add(replace(job, request=replace(job.request, cpu_milli=cores)))
+    cluster.workloads[1] = replace(cluster.workloads[1], placement=(TaskPlacement(node="n", devices=()),))
+    cluster.add(running(a_job("fixed", "a", "0.5", preemptible=False), "m-0", since=98))
+    decision = cycle(cluster)
+    assert [(each.workload, each.by) for each in acts(decision)] == [("cores", "gang"), ("borrows", "gang")]
+
+
+def test_victims_go_in_the_order_in_which_the_rights_to_gpus_and_to_cores_both_count():
+    """`many` may go only by the right to cores, and after it there would be no right to `wide` any more."""
+    cluster = Cluster().queue("x", 2, cpu_quota=7000).queue("own", 3, cpu_quota=9000).queue("y")
+    cluster.nodes = [replace(a_node("n", 3), cpu_milli=9000), replace(a_node("m", 2), cpu_milli=2000)]
+    with_cores = {
+        running(a_job("many", "x", 1), "n-0", since=200): 8000,
+        running(a_job("wide", "x", 2), "n-1", "n-2", since=100): 1000,
+        running(a_job("borrows", "y", 2), "m-0", "m-1", since=300): 1000,
+        a_job("waits", "own", 3, submitted=500): 9000,
+    }
+    cluster.add(*(replace(job, request=replace(job.request, cpu_milli=milli)) for job, milli in with_cores.items()))
+    assert {("many", "waits"), ("wide", "waits")} <= {(each.workload, each.by) for each in acts(cycle(cluster))}

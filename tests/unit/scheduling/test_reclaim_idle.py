@@ -64,6 +64,11 @@ def test_the_owner_has_the_whole_warning_even_if_idle_for_long():
     assert expiry(bobs(9999, expire_at=NOW + 7), RULE, NOW) == NOW + 7
 
 
+def test_a_warning_names_no_earlier_time_than_one_that_was_withdrawn():
+    told = NOW + RULE.warning + 7
+    assert expiry(bobs(9999, promised_until=told), RULE, NOW) == told
+
+
 def test_a_sample_exactly_as_old_as_allowed_counts():
     assert idle_since(bobs(sampled_at=NOW - RULE.fresh), RULE, NOW) is not None
 
@@ -76,8 +81,8 @@ def test_what_the_owner_keeps_is_kept():
 def test_somebody_waits_and_the_owner_is_warned():
     decision = waiting_for(bobs())
     sentence = (
-        "Idle for 25 min, and carol's server '0' (0.75 GPU) waits for its share. "
-        "Run a cell, or press Keep it, to keep the share."
+        "Your server stops: variables are lost, files are kept. Run a cell or press Keep it to keep it. "
+        "Idle for 25 min, and carol's server '0' (0.75 GPU) waits for its share."
     )
     (warn,) = decision.instructions
     assert replace(warn, sentence=reveal(warn.sentence)) == Warn(
@@ -111,6 +116,13 @@ def test_only_as_many_are_warned_as_are_needed_the_longest_idle_first():
     assert [i.workload for i in decision.instructions] == ["nb-eve"]
 
 
+def test_of_two_that_are_idle_for_as_long_the_larger_is_warned():
+    larger = idle(running(a_notebook("eve", "0.5"), "n-0"), 1500)
+    smaller = idle(running(a_notebook("bob", "0.25"), "n-0"), 1500)
+    decision = waiting_for(smaller, larger, waiting=("0.5",))
+    assert [each.workload for each in acts(decision)] == [larger.id]
+
+
 def test_one_who_was_warned_stays_the_one():
     eves = idle(running(a_notebook("eve", "0.5"), "n-0"), 1700)
     assert waiting_for(bobs(expire_at=NOW + 60), eves, waiting=("0.5",)).instructions == ()
@@ -124,7 +136,7 @@ def test_at_the_time_named_the_share_is_taken_for_the_one_who_waits():
         reason=EvictReason.IDLE,
         by="nb-carol0",
         sentence="Stopped: your server was idle for 31 min and carol's server '0' (0.75 GPU) waited for its 0.5 GPU. "
-        "Your files are saved; start the server again to get a share.",
+        "Your files are saved, and the variables of its kernels are lost.",
     )
     assert why(decision, "nb-carol0").why.reason is PendingReason.WAITS_FOR_EVICTION
 
@@ -176,7 +188,8 @@ def test_a_warning_is_taken_back_when_nobody_waits_any_more():
 def test_by_policy_nobody_needs_to_wait():
     (warn,) = waiting_for(bobs(), waiting=(), always=True).instructions
     assert (warn.workload, warn.by) == ("nb-bob", None)
-    assert warn.sentence == "Idle for 25 min. Run a cell, or press Keep it, to keep the share."
+    lost, kept = "Your server stops: variables are lost, files are kept.", "Run a cell or press Keep it to keep it."
+    assert warn.sentence == f"{lost} {kept} Idle for 25 min."
     (evict,) = waiting_for(bobs(1860, expire_at=NOW), waiting=(), always=True).instructions
     assert evict.sentence.startswith("Stopped: your server was idle for 31 min. Your files are saved")
 
@@ -216,6 +229,32 @@ def test_a_suspended_notebook_keeps_its_quota_and_lends_its_bytes():
     after = run_cycle(apply(snapshot, decision), Policy(), NOW)
     assert admitted(after) == ["train"]
     assert why(after, "nb-bobsecond").why.reason is PendingReason.QUEUE_LIMIT
+
+
+def test_a_warning_says_that_a_share_which_is_lent_costs_nothing():
+    (warn,) = in_a_shared_pool(replace(bobs(), suspendable=True), a_job("train", "q", "0.75")).instructions
+    assert reveal(warn.sentence) == (
+        "Nothing is lost: the GPU is lent until your next cell. Run a cell or press Keep it to keep it. "
+        "Idle for 25 min, and ann's train (0.75 GPU) waits for its share."
+    )
+    assert warn.lends
+
+
+def test_a_warning_does_not_offer_what_has_been_used_up():
+    (warn,) = waiting_for(bobs(kept_total=RULE.keep_total)).instructions
+    assert "Run a cell to keep it. Idle" in warn.sentence
+
+
+def test_who_was_told_that_nothing_is_lost_is_warned_anew_before_the_server_is_stopped():
+    """The owner has the whole time of a warning, and only then the server is stopped."""
+    told = replace(bobs(1860, expire_at=NOW, told_lent=True), suspendable=True)
+    (warn,) = waiting_for(told).instructions
+    assert (warn.expire_at, warn.lends) == (NOW + RULE.warning, False)
+    assert "variables are lost" in warn.sentence
+    (again,) = waiting_for(replace(told, activity=replace(told.activity, expire_at=NOW + 9000))).instructions
+    assert again.expire_at == NOW + 9000
+    (evict,) = acts(waiting_for(replace(told, activity=replace(told.activity, told_lent=False))))
+    assert isinstance(evict, Evict)
 
 
 def test_after_the_stop_the_one_who_waited_gets_it():

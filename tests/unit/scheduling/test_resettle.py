@@ -204,6 +204,29 @@ def test_a_victim_that_fits_without_others_starts_again_by_itself():
     assert "small" in admitted(decided(stopped(apply(cluster.snapshot(), decision)), Policy(consolidate=False)))
 
 
+def test_a_victim_with_a_right_goes_on_where_another_victim_would_start_again():
+    """`small` fits beside `low` by itself. `owned` takes that whole device one cycle later, so it does so now."""
+    cluster = Cluster().node("m", 3).node("n", 3).queue("d", 4).queue("e", 2, over_quota_weight=0)
+    cluster.queue("a", 4, parent="d").queue("b", 0, parent="d", over_quota_weight=0)
+    cluster.add(
+        running(a_job("small", "b", "0.5", priority=1), "m-0", since=256),
+        running(a_job("tiny", "b", "0.5"), "m-0", since=350),
+        running(a_job("whole", "b"), "m-1", since=256),
+        running(a_job("owned", "e", priority=1), "m-2", since=218),
+        running(a_job("low", "e", "0.5"), "n-2", since=44),
+        running(a_job("stays", "e", priority=1), "n-1", since=50),
+        running(a_job("other", "b", "0.5"), "n-0", since=59),
+        a_job("large", "a", 3, submitted=500),
+        a_job("single", "a", submitted=501),
+    )
+    decision = run_cycle(cluster.snapshot(), Policy(consolidate=False), NOW)
+    assert evictions(decision)["low"].by == "large"
+    assert {"large", "single", "owned"} == kept_for(decision).keys()
+    after = run_cycle(stopped(apply(cluster.snapshot(), decision)), Policy(consolidate=False), NOW)
+    assert set(admitted(after)) == {"large", "single", "owned"}
+    assert evictions(after) == {}
+
+
 def test_work_that_may_take_back_from_the_one_for_which_it_goes_stays():
     """While `high` goes for `wide`, `low` goes for `cores`: that leaves its share to the queue, and so to `high`."""
 

@@ -39,6 +39,15 @@ def job(name="j", tasks=1, topology=None, **request):
     return replace(a_job(name, "q", tasks=tasks), request=Request(**request), topology=topology)
 
 
+@pytest.mark.parametrize("asked", [{"cpu_milli": 500}, {"memory": MiB(500)}])
+def test_nobody_is_told_to_ask_for_nothing_or_less(asked):
+    made = Cluster().queue("q", 8)
+    node = a_node("bare", 2)
+    made.nodes.append(replace(node, cpu_milli=0, memory=MiB(0)))
+    with pytest.raises(NeverFits, match=r"Ask your administrator: there is none\.$"):
+        check_fits(snapshot(made), job(**asked))
+
+
 @pytest.mark.parametrize(
     ("workload", "sentence"),
     [

@@ -32,7 +32,3 @@ def test_static_quotas_with_backfill_who_fits_starts():
 def test_one_line_the_head_blocks_everybody():
     jobs = starts(PooledFifo(3000))
     assert jobs == {"a1": 0, "b1": 0, "b2": 5, "a2": 15, "a3": 100}
-
-
-def test_one_line_with_backfill_who_fits_starts():
-    assert starts(PooledFifo(2000, backfill=True)) == {"a1": 0, "b1": 0, "b2": 10, "a3": 20, "a2": 100}

@@ -40,14 +40,12 @@ def test_too_few_runs_say_nothing():
 def test_only_longer_runs_speak_for_what_still_runs():
     history = learnt(10, 10, 10, 100, 200, 300, 400, 500)
     assert history.expected(a_job("digits", "vision"), Seconds(50)) == 300
-    assert history.expected(a_job("digits", "vision"), Seconds(50), part=0.9) == 500
     assert history.expected(a_job("digits", "vision"), Seconds(450)) == 900  # one is not enough: as long again
 
 
 def test_old_runs_are_forgotten():
     history = learnt(*[10.0] * KEPT, *[700.0] * KEPT)
     assert history.expected(a_job("digits", "vision"), Seconds(0)) == 700
-    assert history.expected(a_job("digits", "vision"), Seconds(0), part=0.0) == 700
 
 
 def test_names_that_did_not_run_for_long_are_forgotten():

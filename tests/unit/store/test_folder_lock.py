@@ -8,6 +8,7 @@ import pytest
 
 from jupyter_gq.domain.errors import AdminError
 from jupyter_gq.store.folder_lock import lock_folder
+from tests.contract.small_disk import fill
 
 HOLD = """
 import sys
@@ -58,5 +59,16 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     with (
         pytest.raises(AdminError, match=r"state folder .*file/state cannot be used: Not a directory.*writable"),
         lock_folder(tmp_path / "file" / "state"),
+    ):
+        pass
+
+
+def test_on_a_full_disk_the_folder_is_locked_without_the_number_of_its_holder(small_disk):
+    (small_disk / "lock").touch()
+    fill(small_disk)
+    with (
+        lock_folder(small_disk),
+        pytest.raises(AdminError, match="process of an unknown number, works in"),
+        lock_folder(small_disk, timeout=0),
     ):
         pass

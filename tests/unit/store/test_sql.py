@@ -8,6 +8,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 
 from jupyter_gq.domain.errors import AdminError, StorageFull
+from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 from jupyter_gq.store.protocol import NewEvent, OutputPiece, Record
 from jupyter_gq.store.schema import MIGRATIONS, NEWEST
@@ -113,3 +114,37 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(AdminError, match="file/service"):
         SqlStore(f"sqlite:///{tmp_path}/file/service.sqlite")
+
+
+def test_what_was_replaced_or_deleted_is_not_in_the_file_any_more(tmp_path, monkeypatch):
+    """Some builds of SQLite keep it in free pages, unless they are told otherwise."""
+    connect = sqlite3.dbapi2.connect
+
+    def connect_as_such_builds(*arguments, **options):
+        connection = connect(*arguments, **options)
+        connection.execute("PRAGMA secure_delete=OFF")
+        return connection
+
+    monkeypatch.setattr(sqlite3.dbapi2, "connect", connect_as_such_builds)
+    path = tmp_path / "service.sqlite"
+    store = SqlStore(f"sqlite:///{path}")
+    store.save(
+        [Record(workload=a_job("digits", "vision", id="before", state=State.SUCCEEDED), detail=WorkloadDetail())]
+    )
+    store.append_outputs("before", [OutputPiece(seq=1, payload={"text": "printed-token " * 2000})])
+    store.put_setting("policy", {"password": "replaced-token " * 2000})
+    store.put_setting("policy", {})
+    while not store.delete_portion("before"):
+        continue
+    store.close()
+    content = path.read_bytes()
+    assert (content.count(b"printed-token"), content.count(b"replaced-token")) == (0, 0)
+
+
+def test_a_url_of_a_folder_is_refused_and_the_folder_keeps_its_mode(tmp_path):
+    folder = tmp_path / "gq"
+    folder.mkdir(mode=0o755)
+    before = folder.stat().st_mode
+    with pytest.raises(AdminError, match="is no file"):
+        SqlStore(f"sqlite:///{folder}")
+    assert folder.stat().st_mode == before

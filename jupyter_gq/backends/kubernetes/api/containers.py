@@ -73,18 +73,19 @@ def read_main_container(pod: JsonMapping) -> MainContainer:
             waiting, waiting_image = blocking
     limit = quantity(((main.get("resources") or {}).get("limits") or {}).get("memory"))
     is_deleted = bool(meta.get("deletionTimestamp"))
+    has_run = "running" in state or ended is not None
     policy = main.get("restartPolicy") or spec.get("restartPolicy") or _ALWAYS
     return MainContainer(
         image=str(main.get("image") or ""),
         image_id=str(shown.get("imageID") or ""),
         memory_limit=None if limit is None else MiB(int(limit) // 2**20),
-        has_run="running" in state or ended is not None,
+        has_run=has_run,
         waiting=str(waiting.get("reason") or ""),
         waiting_message=str(waiting.get("message") or ""),
         waiting_image=waiting_image,
         ended=ended,
         ended_for_good=ended is not None and (is_deleted or not _starts_again(policy, ended)),
-        never_began="" if ended is not None else _describe_failed_init_container(spec, status),
+        never_began="" if has_run else _describe_failed_init_container(spec, status),
     )
 
 

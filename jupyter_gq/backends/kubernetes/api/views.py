@@ -25,9 +25,9 @@ class PodView:
     version: int = field(default=0, compare=False)
     #: Time of creation, as the API server writes times.
     created: str = ""
-    #: Labels or annotations of ours, by key.
+    #: Labels of ours, by key.
     labels: Mapping[str, str] = field(default_factory=dict)
-    #: Labels or annotations of ours, by key.
+    #: Annotations of ours, by key.
     annotations: Mapping[str, str] = field(default_factory=dict)
     #: Keys of labels and annotations of ours that were taken from the pod or changed since it was first seen.
     lost_marks: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ Rules
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -83,16 +83,9 @@ class Report:
 class DeviceCheck:
     """A trial of the ways to make a device visible, one pod after the other."""
 
-    def __init__(
-        self,
-        cluster: "Cluster",
-        options: KubernetesOptions,
-        *,
-        timeout: float = _TIMEOUT,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        """Create a check with pods of the image `options.runner_image`; a pod is given up after `timeout` seconds."""
-        self._cluster, self._options, self._timeout, self._sleep = cluster, options, timeout, sleep
+    def __init__(self, cluster: "Cluster", options: KubernetesOptions) -> None:
+        """Create a check with pods of the image `options.runner_image`."""
+        self._cluster, self._options = cluster, options
         self._mark = secrets.token_hex(3)
 
     async def nodes(self, pool: PodPool) -> list[NodeView]:
@@ -148,7 +141,7 @@ class DeviceCheck:
 
     async def _wait_for_end(self, namespace: str, name: str) -> Finding:
         last = "nothing was heard of it"
-        for _ in range(max(1, round(self._timeout / _INTERVAL))):
+        for _ in range(round(_TIMEOUT / _INTERVAL)):
             found = await self._cluster.get(PODS, namespace, name)
             if found is None:
                 return Finding(problem="Somebody deleted the pod of the trial.")
@@ -156,8 +149,8 @@ class DeviceCheck:
             if pod.is_over:
                 return _read_finding(pod)
             last = pod.unschedulable or pod.held_back or find_trouble(pod)[0] or last
-            await self._sleep(_INTERVAL)
-        return Finding(problem=f"The pod did not run within {self._timeout:.0f} s: {last}")
+            await asyncio.sleep(_INTERVAL)
+        return Finding(problem=f"The pod did not run within {_TIMEOUT:.0f} s: {last}")
 
     def _pod(self, what: str, added: PodAdditions) -> JsonObject:
         options = self._options

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.asyncio
 
 #: For an answer and for a word of a watch, in seconds; all else waits longer than that and shorter than for ever. On a
 #: slow machine a good answer takes longer.
-PATIENCE, SILENCE = scaled(0.1), scaled(0.3)
+PATIENCE, SILENCE = scaled(0.4), scaled(0.8)
 CHUNKED = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 

@@ -136,6 +136,12 @@ def test_a_pod_whose_init_container_failed_was_not_deleted_by_somebody():
     assert (end.outcome, end.sentence) == (Outcome.LOST, told)
 
 
+def test_a_sidecar_that_ended_beside_the_work_did_not_keep_it_from_beginning():
+    crashed = {"terminated": {"exitCode": 137}}
+    view = pod_view(a_pod(KINDS[4][0], [("notebook", RUNS)], inits=[("mesh", crashed)]))
+    assert (view.has_begun, view.never_began) == (True, "")
+
+
 def test_a_pod_that_waits_for_its_scheduling_gates_says_which():
     pod = a_pod(KINDS[0][0], [("runner", None)], phase="Pending")
     pod["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]

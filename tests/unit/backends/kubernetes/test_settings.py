@@ -21,7 +21,7 @@ def test_none_at_one_time_is_refused_as_nothing_would_ever_start(setting, tmp_pa
     command = [sys.executable, "-c", code.format(str(config))]
     ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode == 1
-    assert f"The scheduler service cannot start. The value of the '{setting}' trait" in ended.stderr
+    assert f"The scheduler service cannot start. {config}: The value of the '{setting}' trait" in ended.stderr
     assert "should not be less than 1, but a value of 0 was specified" in ended.stderr
     assert "Traceback" not in ended.stderr
 

@@ -1,0 +1,50 @@
+"""The removal of shares that have ended from the journal of suspensions, repeated until the disk takes it.
+
+An entry that stays counts as host memory in use, and tells of processes that have ended.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+from .suspension import Suspender
+from .threads import run_in_thread
+
+#: Seconds awake between two attempts for one share.
+_PAUSE = 5.0
+
+
+@dataclass(kw_only=True)
+class Forgetting:
+    """The removal of ended shares from the suspender's journal, each in a thread, because the disk may hang."""
+
+    suspender: Suspender
+    #: Returns the seconds for which the machine has been awake.
+    awake: Callable[[], float]
+    #: When to try again, in seconds awake, by name of the share.
+    _left: dict[str, float] = field(init=False, default_factory=dict)
+
+    def forget(self, name: str) -> None:
+        """Begin to remove the share of this name, whose server or programs have ended; return at once.
+
+        If that fails, `forget_what_is_left` tries again.
+        """
+        self._left.pop(name, None)
+
+        def finish(done: bool | None) -> None:
+            if not done:
+                self._left[name] = self.awake() + _PAUSE
+
+        run_in_thread(f"forget {name}", lambda: self._forget(name), finish)
+
+    def forget_what_is_left(self, managed: Collection[str]) -> None:
+        """Try again to remove the shares whose removal failed and whose pause is over.
+
+        Shares named in `managed` are left out: a new share has that name by now, and its entry must stay.
+        """
+        for name in [name for name, due in self._left.items() if due <= self.awake()]:
+            if name not in managed:
+                self.forget(name)
+
+    def _forget(self, name: str) -> bool:
+        self.suspender.forget(name)
+        return True

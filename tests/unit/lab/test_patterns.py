@@ -1,0 +1,177 @@
+"""Patterns take no tokens and no hidden files along, and a line of the ignore file that names nothing is told."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from jupyter_gq.lab.project.ignored import IGNORE_FILE, Ignored
+from jupyter_gq.lab.project.needed import Caps, Code, Needed, find_needed
+
+CAPS = Caps(file=1000, job=20_000)
+TOKENS = (
+    *(".cache/huggingface/token", ".cache/huggingface/stored_tokens", ".local/share/jupyter/runtime/jpserver-7.json"),
+    *("jpserver-7.json", ".config/gh/hosts.yml", ".vault-token", ".cargo/credentials.toml", ".my.cnf", ".s3cfg"),
+    *(".boto", ".bash_history", ".config/rclone/rclone.conf", "prod.env", ".env~", ".aws/config", ".kube/config"),
+    *("service_account.json", "token.json"),
+    *("old/.config/gcloud/access_tokens.db", ".config/jupyter-gq/secrets/HF_TOKEN", ".jupyter/jupyter_gq_login.json"),
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    for path in (*TOKENS, "train.py"):
+        write(tmp_path / "ann", path)
+    return tmp_path / "ann"
+
+
+def write(folder: Path, path: str, content: str = "") -> None:
+    place = folder / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(content)
+
+
+def find(folder: Path, *patterns: str) -> Needed:
+    return find_needed(folder, Code(), patterns, CAPS)
+
+
+@pytest.mark.parametrize("patterns", [("*",), ("./*",), ("*", ".*"), ("**/*", ".*/"), tuple(TOKENS)])
+def test_patterns_take_no_token_of_a_home_along(home, patterns):
+    needed = find(home, *patterns)
+    assert set(needed.going) <= {"train.py"}
+    assert "prod.env" in needed.secrets
+
+
+@pytest.mark.parametrize("path", TOKENS)
+def test_each_secret_goes_along_by_a_line_of_the_ignore_file(home, path):
+    folder = f"!{path.split('/')[0]}/\n" if "/" in path else ""
+    write(home, IGNORE_FILE, f"{folder}!{path}\n")
+    assert list(find(home, path).going) == [path]
+
+
+@pytest.mark.parametrize("place", [".ssh", ".aws/project", ".config/gcloud/a/b"])
+def test_all_below_a_folder_for_secrets_stays_unless_its_owner_says_otherwise(home, place):
+    folder = home / place
+    for path in ("net.py", "credentials/a.py", "sub/a.py", "sub/prod.env"):
+        write(folder, path)
+    needed = find(folder, "*")
+    assert (needed.going, needed.staying["net.py"].why) == ({}, "it is in a folder that may hold secrets")
+    assert find(folder, "credentials/").going == {}
+    write(folder, IGNORE_FILE, "!net.py\n!sub/\n")
+    needed = find(folder, "*.py", "sub/")
+    assert (sorted(needed.going), needed.secrets[-1]) == (["net.py", "sub/a.py"], "sub/prod.env")
+
+
+def test_a_pattern_with_a_star_names_hidden_files_only_with_their_dot(tmp_path):
+    for path in (".cache/a.bin", ".flake8", "out/.hydra/config.yaml", "out/a.yaml", ".dvc/config"):
+        write(tmp_path, path)
+    found = find(tmp_path, "*")
+    assert list(found.going) == ["out/a.yaml"]
+    assert set(found.hidden) == {".flake8", ".cache/", "out/.hydra/", ".dvc/"}
+    assert list(find(tmp_path, "./*").going) == ["out/a.yaml"]
+    assert sorted(find(tmp_path, "out/").going) == ["out/.hydra/config.yaml", "out/a.yaml"]
+    assert sorted(find(tmp_path, ".*").going) == [".cache/a.bin", ".dvc/config", ".flake8", "out/.hydra/config.yaml"]
+    assert list(find(tmp_path, "out/*.yaml", "!a.yaml", ".dvc/*").going) == [".dvc/config"]
+
+
+def test_a_folder_named_for_its_files_tells_which_secrets_stay(tmp_path):
+    write(tmp_path, "conf/a.yaml")
+    write(tmp_path, "conf/.env")
+    needed = find_needed(tmp_path, Code(trees=[ast.parse("load('conf')")]), (), CAPS)
+    assert (list(needed.going), needed.secrets) == (["conf/a.yaml"], ["conf/.env"])
+
+
+def test_a_pattern_does_not_search_the_folders_of_the_machine():
+    found = find(Path("/"), "self")
+    assert not any(path.startswith(("proc/", "sys/")) for path in (*found.going, *found.staying))
+
+
+def test_a_path_from_the_present_folder_on_is_a_pattern(tmp_path):
+    for path in ("conf/a.yaml", "deep/conf/b.yaml"):
+        write(tmp_path, path)
+    assert list(find(tmp_path, "./conf").going) == ["conf/a.yaml"]
+    write(tmp_path, IGNORE_FILE, "./conf\n")
+    rules = Ignored.read(tmp_path)
+    assert [rules.covers("conf/"), rules.covers("deep/conf/"), rules.problem] == [True, False, ""]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (" data/", "begins with a space: leave it out"),
+        ("!{here}/data", "is a full path: write '/data'"),
+        ("{here}/data", "is a full path: write '/data'"),
+        ("~/data", "leads out of the folder: write a path from this folder on"),
+        ("../data", "leads out of the folder: write a path from this folder on"),
+        ("data/./a", "has a name that no file has: write a path from this folder on, such as data/raw"),
+        ("data//a", "has a name that no file has: write a path from this folder on, such as data/raw"),
+        ("data\\raw", "has a \\ where a / is meant"),
+        ("!", "is no valid pattern, or has too many * or letters"),
+        ("!**/a/**/b/**/c/**", "is no valid pattern, or has too many * or letters"),
+        ("x" * 1001, "is no valid pattern, or has too many * or letters"),
+    ],
+)
+def test_a_line_of_the_ignore_file_that_can_name_nothing_is_told(tmp_path, line, why):
+    line = line.format(here=tmp_path)
+    write(tmp_path, IGNORE_FILE, f"# kept here\n\n{line}\n")
+    problem = Ignored.read(tmp_path).problem
+    assert problem.startswith("its line 3, ")
+    assert problem.endswith(f", {why}")
+
+
+@pytest.mark.parametrize(
+    "line", ["  # data", "~$*.docx", "~backup", "**/data/**/a", r"a\ b", r"\#a", "data/ ", "/data/raw", "a b", "*~"]
+)
+def test_a_line_that_may_name_a_file_is_followed(tmp_path, line):
+    write(tmp_path, IGNORE_FILE, f"{line}\n")
+    assert Ignored.read(tmp_path).problem == ""
+    assert Ignored("/data", [line]).problem == "", "/data/raw may be in a folder data of /data"
+
+
+@pytest.mark.parametrize("line", ["!*/", "!**", "!.*", "!/*/"])
+def test_a_line_that_lets_everything_go_along_lets_no_secret(home, line):
+    write(home, IGNORE_FILE, f"*\n{line}\n!*.py\n")
+    assert set(find(home, "*", ".*", ".aws/").going) <= {"train.py", IGNORE_FILE}
+
+
+@pytest.mark.parametrize("line", ["!src/**", "!/src/*", "!src/**/*", "!./src/**", "![a-z]*", "!**/[!_]*", "!*.[a-z]*"])
+def test_a_line_for_all_of_a_folder_lets_no_secret_go_along(tmp_path, line):
+    for name in (".env", "server.key", "id_rsa", "secrets.yaml", "m.py"):
+        write(tmp_path, f"src/{name}")
+    write(tmp_path, IGNORE_FILE, f"*\n!*/\n{line}\n")
+    assert set(find(tmp_path, "src/").going) <= {"src/m.py"}
+
+
+def test_a_link_to_a_secret_names_the_secret(tmp_path):
+    write(tmp_path, ".env")
+    (tmp_path / "settings").symlink_to(".env")
+    assert find(tmp_path, "settings").secrets == [".env"]
+    write(tmp_path, IGNORE_FILE, "!.env\n")
+    assert list(find(tmp_path, "settings").going) == ["settings"]
+
+
+def test_a_package_of_credentials_goes_along_and_no_file_of_that_name(tmp_path):
+    for path in ("app/credentials/__init__.py", "app/__init__.py", "old/credentials"):
+        write(tmp_path, path)
+    needed = find(tmp_path, "app", "old")
+    assert (sorted(needed.going), needed.secrets) == (
+        ["app/__init__.py", "app/credentials/__init__.py"],
+        ["old/credentials"],
+    )
+
+
+def test_an_ignore_file_of_too_many_lines_or_behind_a_dangling_link_is_told(tmp_path):
+    write(tmp_path, IGNORE_FILE, "a\n" * 2000)
+    assert Ignored.read(tmp_path).problem == ""
+    write(tmp_path, IGNORE_FILE, "a\n" * 2000 + "data/\n")
+    assert Ignored.read(tmp_path).problem == "it has more than 2,000 lines"
+    (tmp_path / IGNORE_FILE).unlink()
+    (tmp_path / IGNORE_FILE).symlink_to("patterns.txt")
+    assert Ignored.read(tmp_path).problem == "it is a link to no file"
+    write(tmp_path, "patterns.txt", "data/\n")
+    assert Ignored.read(tmp_path).problem == ""
+
+
+def test_the_last_lines_of_a_long_ignore_file_count(tmp_path):
+    write(tmp_path, IGNORE_FILE, "a\n" * 1999 + "data/\n")
+    assert Ignored.read(tmp_path).covers("data/")

@@ -1,0 +1,140 @@
+"""Settings of the log and of the places of a service, as its start and a look at the file meet them."""
+
+import logging
+
+import pytest
+
+from jupyter_gq.controller.settings.policy_file import PolicyFile
+from jupyter_gq.service import SchedulerService
+from jupyter_gq.start_sections import find_start_sections
+from tests.fakes import a_node
+from tests.unit.test_service_start import GOOD, loaded, look, place, started
+
+__all__ = ["place"]
+
+FAULTS = [
+    ("log_format = '%(nope'", "c.SchedulerService.log_format = '%(nope': no log can have it"),
+    ("log_format = '%(nope)s'", "(Formatting field not found in record: 'nope')"),
+    ("log_datefmt = '\\ud800'", "c.SchedulerService.log_datefmt = '\\ud800': no log can have it"),
+    ("logging_config = {'handlers': {'x': {'class': 'no.Such'}}}", "logging_config['handlers']['x'] = '…': no log"),
+    ("logging_config = {'handlers': {'x': {}}}", "(KeyError: 'class')"),
+    ("logging_config = {'loggers': {'a': {'handlers': ['x']}}}", "there is no 'x' among its handlers"),
+    ("logging_config = {'loggers': {'a': {'level': 'LOUD'}}}", "(ValueError: Unknown level: 'LOUD')"),
+    (
+        "logging_config = {'root': {'handlers': ['x']}}",
+        "logging_config['root'] = '…': no log can have it (ValueError: ",
+    ),
+    ("logging_config = {'formatters': {'x': {'style': '?'}}}", "logging_config['formatters']['x']"),
+    ("logging_config = {'handlers': ['file'], 'formatters': {'x': 1}}", "logging_config['formatters']['x']"),
+    ("show_config = True", "c.SchedulerService.show_config = '…': there is no such trait"),
+    ("show_config_json = True", "c.SchedulerService.show_config_json = '…': there is no such trait"),
+    ("socket_dir = '/run/' + 'x' * 200", "has 213 bytes, and Linux allows 107"),
+]
+PLACES = [
+    ("database_url = 'mysql://gq:hidden-word@host/gq'", "There is no store on 'mysql'"),
+    ("database_url = 'postgresql://gq:hidden-word'", "The URL of the database cannot be read"),
+    ("state_dir = __file__", "the state folder cannot be there"),
+]
+#: Lines that set what Python's logging takes, without the section of the first line.
+GOOD_LOGS = [
+    "log_format = '%(levelname)-8s %(message)s'",
+    "log_format = '{message}'\nc.SchedulerService.logging_config = {'formatters': {'console': {'style': '{'}}}",
+    "logging_config = {'formatters': {'x': {'format': 'ext://logging.BASIC_FORMAT'}}}",
+    "logging_config = {'formatters': {'x': {'()': 'ext://logging.Formatter'}}}",
+    "logging_config = {'formatters': {'x': {'format': 'cfg://own.form'}}, 'own': {'form': '%(message)s'}}",
+    "logging_config = {'handlers': {'x': {'()': 'ext://logging.NullHandler', 'level': 'cfg://own'}}, 'own': 'INFO'}",
+]
+
+
+@pytest.fixture(autouse=True)
+def _kept_handlers():
+    """Give the loggers back the handlers that they had before the test."""
+    before = {log: log.handlers[:] for log in (logging.root, logging.getLogger("SchedulerService"))}
+    yield
+    for log, handlers in before.items():
+        log.handlers[:] = handlers
+
+
+@pytest.mark.parametrize(("line", "told"), FAULTS + PLACES)
+def test_a_running_service_refuses_what_keeps_the_next_one_from_starting(place, line, told):
+    policy = loaded(place)
+    place.write_text(f"{GOOD}c.SchedulerService.{line}\n")
+    look(policy)
+    assert told in policy.error
+    assert "hidden-word" not in policy.error
+    assert policy.last_good.sections["TrainingQueues"], "the settings before it stay in force"
+
+
+@pytest.mark.parametrize(("line", "told"), FAULTS)
+def test_a_service_starts_with_the_last_good_settings_instead(place, line, told):
+    place.write_text(f"{GOOD}c.SchedulerService.show_names = 'nobody'\nc.SchedulerService.{line}\n")
+    service = started(place)
+    assert service._trouble is None
+    assert (service.show_names, service.log_format, service.logging_config) == (
+        "all",
+        SchedulerService().log_format,
+        {},
+    )
+    assert "start" not in vars(service), "the values are not printed in place of a service"
+    policy = PolicyFile(place, lambda: (a_node(2),), service._sections(), service._stored, service._early)
+    assert told in policy.error
+
+
+@pytest.mark.parametrize("line", [line for line, _ in FAULTS + PLACES])
+def test_without_stored_settings_the_start_ends_with_a_sentence(tmp_path, monkeypatch, capfd, line):
+    monkeypatch.setenv("JUPYTER_GQ_STATE_DIR", str(tmp_path / "state"))
+    path = tmp_path / "jupyterhub_config.py"
+    path.write_text(
+        f"{GOOD}c.SchedulerService.database_url = 'sqlite://' + '/hidden-word'\nc.SchedulerService.{line}\n"
+    )
+    service = started(path)
+    with pytest.raises(SystemExit) as ended:
+        service.start()
+    assert ended.value.code == 1
+    out, err = capfd.readouterr()
+    assert "The scheduler service cannot start. " in err
+    assert "Traceback" not in err
+    assert "hidden-word" not in out + err
+
+
+@pytest.mark.parametrize("line", GOOD_LOGS)
+def test_what_pythons_logging_takes_is_taken(place, line):
+    place.write_text(f"{GOOD}c.SchedulerService.{line}\n")
+    assert loaded(place).error is None
+    assert started(place).configure_log() == ""
+
+
+def test_a_log_that_cannot_be_opened_is_left_out_and_said(place):
+    place.write_text(
+        f"{GOOD}c.SchedulerService.logging_config = {{'handlers': {{'file': {{'class': 'logging.FileHandler', "
+        f"'filename': '{place}/none/gq.log'}}}}, 'root': {{'handlers': ['file']}}}}\n"
+    )
+    service = started(place)
+    assert service._trouble is None
+    told = service.configure_log()
+    assert "logging_config are not in force" in told
+    assert "Not a directory" in told
+    assert "file" not in service.logging_config["handlers"]
+
+
+def test_a_look_opens_no_file_of_the_log(place, tmp_path):
+    policy = loaded(place)
+    before = logging.root.handlers[:]
+    place.write_text(
+        f"{GOOD}c.SchedulerService.log_format = '%(site)s %(message)s'\n"
+        f"c.SchedulerService.logging_config = {{'filters': {{'site': {{'name': ''}}}}, 'handlers': {{'file': "
+        f"{{'class': 'logging.FileHandler', 'filename': '{tmp_path}/gq.log', 'filters': ['site']}}}}, "
+        "'root': {'handlers': ['file', 'console'], 'level': 'INFO'}}\n"
+    )
+    look(policy)
+    assert policy.error is None
+    assert not (tmp_path / "gq.log").exists()
+    assert logging.root.handlers == before
+
+
+def test_a_socket_that_the_hub_has_chosen_is_not_judged_by_the_state_folder(place, monkeypatch):
+    monkeypatch.setenv("JUPYTER_GQ_SERVICE_SOCKET", "/run/gq.sock")
+    policy = PolicyFile(place, lambda: (a_node(2),), find_start_sections(SchedulerService))
+    place.write_text(f"{GOOD}c.SchedulerService.state_dir = '/{'x' * 150}'\n")
+    look(policy)
+    assert policy.error is None
