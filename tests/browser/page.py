@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import quote
 
-from playwright.async_api import Browser, Locator, Page, WebSocket, async_playwright, expect
+from playwright.async_api import Browser, Error, Locator, Page, WebSocket, async_playwright, expect
 
 from tests.kept_logs import LOGS
 from tests.patience import PATIENCE, scaled
@@ -34,10 +34,14 @@ def chromium() -> str:
 async def running_browser() -> AsyncIterator[Browser]:
     """Chromium without a window."""
     with tempfile.TemporaryDirectory(prefix="jupyter-gq-chromium-") as folder:
-        LOGS.add("chromium", Path(folder), "chromium.log")
+        LOGS.add("chromium", Path(folder), "chromium.log", "page-*.png")
         try:
             async with _started_browser(Path(folder, "chromium.log")) as browser:
-                yield browser
+                try:
+                    yield browser
+                except Exception:
+                    await _draw_pages(browser, Path(folder))
+                    raise
         finally:
             LOGS.release("chromium", Path(folder))
 
@@ -62,6 +66,14 @@ async def _started_browser(log: Path) -> AsyncIterator[Browser]:
             yield browser
         finally:
             await browser.close()
+
+
+async def _draw_pages(browser: Browser, folder: Path) -> None:
+    """Save what the user of each open page sees, for the folder of a failed test."""
+    pages = [page for context in browser.contexts for page in context.pages]
+    for number, page in enumerate(pages, 1):
+        with contextlib.suppress(Error):
+            await page.screenshot(path=folder / f"page-{number}.png", timeout=patience())
 
 
 class HubPage:

@@ -143,7 +143,11 @@ async def opens_through_link(lab: LabPage, hub: DemoHub, pictures: Path) -> None
 
 async def moves_notebook(lab: LabPage, home: Path) -> None:
     """The file browser moves the open notebook to another folder."""
+    # A file that is new in the list moves the others to other rows: a click could meet the wrong one.
+    await lab.page.get_by_role("button", name="Refresh the file browser").click()
+    await expect(file_of(lab, "linked.ipynb")).to_be_visible()
     await chooses(lab, file_of(lab, "walk.ipynb"), "Cut")
+    await expect(file_of(lab, "walk.ipynb")).to_contain_class("jp-mod-cut")
     await file_of(lab, "elsewhere").dblclick()
     await expect(file_of(lab, "walk.ipynb")).to_have_count(0)
     await chooses(lab, lab.page.locator(".jp-DirListing-content"), "Paste")
