@@ -3,13 +3,13 @@
 
 from jupyter_gq.hub.config import configure
 
-# Administrators see and change everybody's jobs: configure(c, admins={"ann"}).
-configure(c)
+# Administrators see and change everybody's jobs, take GPUs out of service, and administer the Hub.
+configure(c, admins={"dana"})
 
 # --- Users: any password is accepted, so the Hub listens on this machine only --------------------------------------
 c.JupyterHub.bind_url = "http://127.0.0.1:8000"
 c.JupyterHub.authenticator_class = "dummy"
-c.Authenticator.allowed_users = {"ann", "bob", "carol"}
+c.Authenticator.allowed_users = {"ann", "bob", "carol", "dana"}
 c.JupyterHub.load_groups = {
     "vision": {"users": ["ann", "carol"]},
     "nlp": {"users": ["bob"]},

@@ -9,8 +9,9 @@ from jupyter_gq.domain.errors import HttpRefusal
 from .access import ADMIN_SCOPE
 
 _HOW_TO_ADMIN = (
-    " On one machine, configure(c, admins=[...]) in the configuration of the Hub names administrators; on Kubernetes, "
-    "the chart's admins does."
+    " Servers' tokens do not have it: an administrator makes one on the Hub's page Token, for `jupyter-gq login` or "
+    "for JUPYTER_GQ_TOKEN. On one machine, configure(c, admins=[...]) in the configuration of the Hub names "
+    "administrators; on Kubernetes, the chart's admins does."
 )
 #: The status of each domain error, and the field of the request that it concerns. The first match counts.
 STATUS: tuple[tuple[type[errors.JupyterGQError], int, str | None], ...] = (

@@ -24,7 +24,7 @@ from .story import StepFailed, StepReport, Story, run_alongside, write_story_con
 
 #: Modules that only the Hub or the notebook imports: without this check a missing one would show only in their logs.
 _NEEDED_MODULES = ("configurable_http_proxy", "jupyterhub", "jupyterlab", "matplotlib", "sklearn")
-USERS = ("ann", "bob", "carol")
+USERS = ("ann", "bob", "carol", "dana")
 _CONFIG = "jupyterhub_config_local.py"
 #: Port of the Hub if the user names none.
 _PORT = 8000
@@ -37,7 +37,8 @@ _WELCOME = """
   jupyter-gq is running:  {url}
 
   Log in as               ann or carol (group vision, up to 0.5 GPU)
-                          bob (group nlp, up to 0.25 GPU); any password
+                          bob (group nlp, up to 0.25 GPU)
+                          dana (administrator); any password
   Try                     1. Log in as ann, choose 0.5 GPU, and open digits.ipynb.
                           2. Run its cells down to the training cell, then click "Send to training" on that cell.
                           3. Watch the loss curve grow under the cell.

@@ -156,6 +156,7 @@ async def test_a_missing_scope_is_403_and_named(serve):
     assert "configure(c, admins=[...])" not in problem["message"]
     _, problem = await served.problem("GET", "api/v1/audit", token="ann")
     assert "configure(c, admins=[...]) in the configuration of the Hub" in problem["message"]
+    assert "an administrator makes one on the Hub's page Token" in problem["message"]
 
 
 @pytest.mark.parametrize(

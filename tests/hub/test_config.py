@@ -101,6 +101,11 @@ def test_the_files_for_one_machine_listen_there_only(name, told):
     assert "SimulatedDevices" in told[name]["classes"]
 
 
+def test_the_demo_has_the_administrator_that_its_pages_name(told):
+    assert told["jupyterhub_config_local.py"]["admins"] == ["dana"]
+    assert "log in as **dana**" in (ROOT / "README.md").read_text()
+
+
 def test_zero_to_jupyterhub_keeps_its_service_and_its_token(told):
     """The file is executed in the middle of another one, and what the chart has made is not made again."""
     hub = told["zero-to-jupyterhub.py"]
