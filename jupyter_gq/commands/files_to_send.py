@@ -15,11 +15,12 @@ Rules
 See docs/decisions/0481-freeze-the-code-of-scripts.md.
 """
 
+import ast
 import json
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,14 +34,17 @@ from jupyter_gq.domain.job_names import ARGUMENTS_CELL, SCRIPT_CELL
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.plain_text import quoted, strip_controls
 from jupyter_gq.lab.bundle import Runtime, Step, make_bundle, plan_steps
+from jupyter_gq.lab.call_parts import get_last_name
 from jupyter_gq.lab.cells import make_title, parse_cell
 from jupyter_gq.lab.environment import ServerEnvironment
 from jupyter_gq.lab.hub_environment import SENT_BY_DEFAULT, read_hub_environment
+from jupyter_gq.lab.magics import read_magic
+from jupyter_gq.lab.parsing import list_nodes
 from jupyter_gq.lab.plan import find_warnings, list_python_sources
 from jupyter_gq.lab.project.freezing import FileService
 from jupyter_gq.lab.project.patterns import Chosen
 from jupyter_gq.lab.project.plan import Project, find_project
-from jupyter_gq.lab.project.references import References, Variables, find_references
+from jupyter_gq.lab.project.references import Variables, find_references
 from jupyter_gq.lab.refusal import RefusedRequest
 from jupyter_gq.lab.requests import CellsRequest, PrefixCell, describe_validation_error
 from jupyter_gq.lab.scripts import reading_scripts
@@ -57,8 +61,8 @@ _CUT_WORDS = frozenset(
 #: The same if the text was cut in a number, whose first digits stand before, and in an escape of a string.
 _CUT_NUMBER = re.compile(r"(?<=\d)(?:\.|[eE][+-]?)")
 _CUT_ESCAPE = re.compile("u[0-9A-Fa-f]{0,4}")
-#: Words of the cell that sets the arguments of a script.
-_OWN_WORDS = frozenset({"os", "sys"})
+#: Calls whose first argument is a path, also if that is a word without a dot or a slash.
+_OPENERS = frozenset({"open", "Path", "listdir", "scandir", "walk", "exists", "isdir", "isfile", "load_from_disk"})
 #: Most paths in a sentence on those that a job does not find.
 _MOST_MISSED = 5
 #: Jupyter sets this variable in the terminals of a server.
@@ -136,8 +140,8 @@ class JobFromFile:
     def describe_missed(self) -> list[str]:
         """Return a sentence on the paths that the code names from the present folder; none if there is none.
 
-        The job begins in the folder of the file and does not find them. Nothing is said with a folder elsewhere, or if
-        the present folder was deleted.
+        The job begins in the folder of the file and does not find them. Nothing is said with a folder elsewhere, if the
+        present folder was deleted, or if the code goes to another folder itself.
         See docs/decisions/0471-name-what-is-only-in-the-present-folder.md.
         """
         try:
@@ -158,13 +162,16 @@ class JobFromFile:
     def _list_named_below(self, folder: Path) -> Iterator[str]:
         """Yield the relative paths in the code and its arguments that lead to a file or a folder from this folder."""
         variables = Variables()
-        for source in list_python_sources(self.steps, self.runtime.kernel):
-            tree = parse_cell(source)
-            named = find_references(tree, variables) if tree is not None else References()
-            for path in named.texts:
-                may_be_folder = path in named.arguments or "/" in path
-                is_there = os.path.exists if may_be_folder else os.path.isfile
-                if path not in _OWN_WORDS and not os.path.isabs(path) and is_there(folder / path):
+        cells = map(parse_cell, list_python_sources(self.steps, self.runtime.kernel))
+        trees = [tree for tree in cells if tree is not None]
+        calls = [node for tree in trees for node in list_nodes(tree) if isinstance(node, ast.Call)]
+        if any(map(_changes_folder, calls)):
+            return
+        opened = _list_opened(calls)
+        for tree in trees:
+            for path in find_references(tree, variables).texts:
+                is_path = path in opened or "/" in path or "." in path
+                if is_path and not os.path.isabs(path) and os.path.exists(folder / path):
                     yield path
 
     async def find_project(self, service: FileService) -> Project:
@@ -193,6 +200,18 @@ class JobFromFile:
         bundle = self.make_bundle(frozen)
         project.describe_folder(bundle.manifest)
         return bundle
+
+
+def _changes_folder(call: ast.Call) -> bool:
+    """Return whether a call makes another folder the present one, as `os.chdir` and `%cd` do."""
+    magic = read_magic(call)
+    return get_last_name(call) in {"chdir", "fchdir"} if magic is None else magic.name in {"cd", "pushd"}
+
+
+def _list_opened(calls: Iterable[ast.Call]) -> set[str]:
+    """Return the texts that are first arguments of calls which open paths."""
+    first = [call.args[0] for call in calls if call.args and get_last_name(call) in _OPENERS]
+    return {node.value for node in first if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
 def read_file(file: FileToSend) -> JobFromFile:

@@ -36,9 +36,12 @@ _OF_FUNCTIONS, _OF_CLASSES = frozenset({"__class__"}), frozenset({"__module__", 
 
 
 def find_made_names(sources: Iterable[str]) -> list[str]:
-    """Return the names that these cells make, sorted; without imported ones and those that begin with an underscore."""
+    """Return the names that these cells make, in the order in which they are first assigned.
+
+    Imported names are left out, and those that begin with an underscore.
+    """
     uses = _read(sources)
-    return sorted(name for name in uses.made - uses.imported if not name.startswith("_"))
+    return [name for name in uses.made if name not in uses.imported and not name.startswith("_")]
 
 
 def find_imported_names(sources: Iterable[str]) -> set[str]:
@@ -51,7 +54,7 @@ def find_made_by(body: Sequence[ast.stmt]) -> set[str]:
     uses = _Uses()
     for statement in body:
         uses.visit(statement)
-    return uses.made
+    return set(uses.made)
 
 
 def find_needed_names(made: Sequence[str], later: Iterable[str]) -> list[str]:
@@ -128,8 +131,8 @@ class _Uses(ast.NodeVisitor):
     """A visitor that follows the order of evaluation and keeps which names were made, and which were needed."""
 
     def __init__(self) -> None:
-        #: Names of the module that were bound anywhere.
-        self.made: set[str] = set()
+        #: Names of the module that were bound anywhere, in the order in which that was seen first.
+        self.made: dict[str, None] = {}
         self.imported: set[str] = set()
         #: Names that were read before they were certainly bound; the code may run without the optional ones.
         self.needed: set[str] = set()
@@ -246,7 +249,7 @@ class _Uses(ast.NodeVisitor):
         self._visit_all(*node.body)
         self._unbind(node.name)  # Python deletes it
         if made:
-            self.made.add(node.name)
+            self.made.setdefault(node.name)
 
     def visit_Match(self, node: ast.Match) -> None:
         self.visit(node.subject)
@@ -320,7 +323,7 @@ class _Uses(ast.NodeVisitor):
         """Note that a name is bound in a scope, the innermost one unless it is given."""
         scope = scope or self._scopes[-1]
         if scope.kind == "module" or name in scope.of_module:
-            self.made.add(name)
+            self.made.setdefault(name)
         if scope.kind in ("module", "class") and name not in scope.of_module:
             scope.bound.add(name)
 
@@ -329,7 +332,7 @@ class _Uses(ast.NodeVisitor):
         if scope.kind in ("module", "class"):
             scope.bound.discard(name)
         if scope.kind == "module":
-            self.made.discard(name)
+            self.made.pop(name, None)
 
     def _find_host(self) -> _Scope:
         """Return the innermost scope that is no comprehension: what `:=` binds belongs there."""

@@ -77,6 +77,7 @@ def describe_plan(
     ]
     made = find_made_names(s.source for s in steps if s.why == "target") if is_python(kernel) else []
     sources = list_python_sources(steps, kernel)
+    changed = sorted(_find_changed(sources, steps).difference(made))
     return Plan(
         prefix=[cell for cell in shown if cell.why != "target"],
         targets=[cell for cell in shown if cell.why == "target"],
@@ -88,7 +89,7 @@ def describe_plan(
         makes=made,
         assignments=plan_assignments(steps) if is_python(kernel) else [],
         files=_tell_folder(files, runtime),
-        returns=find_needed_names(sorted({*made, *_find_changed(sources, steps)}), _list_later_sources(request)),
+        returns=find_needed_names([*made, *changed], _list_later_sources(request)),
         environment=server.plan(sources),
         carry=_offer_variables(request, steps, runtime),
         kernels=[PlannedKernel(name=name, title=title) for name, title in runtime.software.others.items()],
@@ -137,7 +138,10 @@ def _list_later_sources(request: CellsRequest) -> list[str]:
 
 
 def find_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel) -> Iterable[CellWarning]:
-    """Yield warnings about the cells that will run, in their order, and then about all of them."""
+    """Yield the warnings of a plan: about a kernel without Python, and about each cell that will run, in their order.
+
+    Then come those about cells that are left out or cut, and about the time that all cells before the targets took.
+    """
     python = is_python(kernel)
     if not python:
         name = kernel.display_name or kernel.name

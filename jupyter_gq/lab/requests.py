@@ -246,11 +246,11 @@ class FilesPlan(BaseModel):
 
     going: list[PlannedFile]
     staying: list[StayingFile]
-    notes: list[str] = Field(description="Sentences on the folder in which the job runs.")
+    notes: list[str] = Field(description="Sentences on the folder in which the job runs, and on what is not seen.")
     own_folder: bool = Field(default=False, description="Whether the job runs in a folder of its own.")
     pattern_notes: list[str] = Field(
         default_factory=list,
-        description="Sentences on patterns in `file_patterns` that name no file, and on what stays all the same.",
+        description="Sentences on patterns in `file_patterns` that name no file, and on hidden files and secrets.",
     )
 
 

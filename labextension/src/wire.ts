@@ -283,11 +283,11 @@ export interface components {
         FilesPlan: {
             going: components["schemas"]["PlannedFile"][];
             staying: components["schemas"]["StayingFile"][];
-            /** @description Sentences on the folder in which the job runs. */
+            /** @description Sentences on the folder in which the job runs, and on what is not seen. */
             notes: string[];
             /** @description Whether the job runs in a folder of its own. */
             own_folder: boolean;
-            /** @description Sentences on patterns in `file_patterns` that name no file, and on what stays all the same. */
+            /** @description Sentences on patterns in `file_patterns` that name no file, and on hidden files and secrets. */
             pattern_notes: string[];
         };
         /** @description A warning that an idle notebook will lose its share. */

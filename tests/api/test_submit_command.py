@@ -152,16 +152,21 @@ async def test_submit_takes_along_what_the_script_needs_and_says_so(say, world, 
 
 @pytest.mark.parametrize("options", [[], ["--dry-run"]])
 async def test_submit_says_which_paths_lead_only_from_the_present_folder(say, tmp_path, monkeypatch, options):
-    for name in ("src", "data", "runs", "sys"):
+    for name in ("src", "data", "runs", "sys", "cuda", "sets"):
         (tmp_path / name).mkdir()
     for name in ("data/a.csv", "conf.yaml", "log.txt", "src/both.txt", "both.txt"):
         (tmp_path / name).write_text("a")
     script = tmp_path / "src" / "train.py"
-    script.write_text("open('data/a.csv'), open('both.txt'), open('log.txt', 'w')\nword = 'runs'\n")
-    told = "does not find what is in the present folder: conf.yaml, data/a.csv. Write full paths"
+    script.write_text(
+        "open('data/a.csv'), open('both.txt'), open('log.txt', 'w')\nword = 'runs'\n"
+        "net.to('cuda'), load(split='runs'), os.listdir('sets')\n"
+    )
+    told = "does not find what is in the present folder: conf.yaml, data/a.csv, sets. Write full paths"
     arguments = ["submit", "src/train.py", *options, "--", "--config", "conf.yaml"]
     monkeypatch.chdir(tmp_path)
     assert told in (await say(*arguments))[1]
+    script.write_text(f"import os\nos.chdir('..')\n{script.read_text()}")
+    assert "present folder" not in (await say(*arguments))[1]
     monkeypatch.chdir(tmp_path / "src")
     assert "present folder" not in (await say("submit", "train.py", *options))[1]
     monkeypatch.chdir(tmp_path)

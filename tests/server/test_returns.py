@@ -22,7 +22,7 @@ JOB = {**CELL, "key": "k", "queue": "vision", "gpus": "1"}
 
 async def test_what_later_cells_need_is_proposed(on_hub, fetch):
     status, plan = await fetch("POST", "check", body=CELL)
-    assert (status, plan["makes"], plan["returns"]) == (200, ["log", "model"], ["model"])
+    assert (status, plan["makes"], plan["returns"]) == (200, ["model", "log"], ["model"])
 
 
 async def test_what_the_cell_changes_in_place_is_proposed_as_well_but_no_module(on_hub, fetch):

@@ -294,7 +294,7 @@ async def test_the_script_of_a_cell_is_read_and_goes_along(on_hub, service, fetc
     _, plan = await fetch("POST", "check", body=request)
     assert [each["code"] for each in plan["warnings"]] == ["asks_for_input"]
     assert [each["path"] for each in plan["files"]["going"]] == ["train.py"]
-    assert (plan["makes"], plan["returns"]) == (["model", "name"], ["model"])
+    assert (plan["makes"], plan["returns"]) == (["name", "model"], ["model"])
 
 
 async def test_an_older_service_gets_nothing_that_it_does_not_know(on_hub, service, fetch, jp_root_dir):
@@ -446,7 +446,8 @@ async def test_patterns_that_take_no_file_along_are_told_before_the_job_is_sent(
     _, plan = await fetch("POST", "check", body=a_request(file_patterns=patterns))
     outside = "is outside of the notebook's folder, and only files in this folder go along"
     assert [note.partition(". ")[0] for note in plan["files"]["pattern_notes"]] == [
-        "'!**/a*b*c/**/*/**/d' keeps no file here: it is no valid pattern, or has too many * or letters",
+        "'!**/a*b*c/**/*/**/d' keeps no file here: it is no valid pattern, or has too many * or letters, "
+        "also together with the patterns before it",
         "'*.yaml' matches no file in the notebook's folder; ignored and hidden folders are not searched.",
         f"'../*.ipynb' {outside}",
         f"'~/a' {outside}",

@@ -15,16 +15,19 @@ from pathlib import Path
 from jupyter_gq.client.user_files import read_file
 from jupyter_gq.domain.errors import UnusableFile
 
-from .patterns import MOST_FOLDERS, MOST_LINES, explain_lines, match_patterns, widen
-from .secret_files import SECRET_FILES, SECRET_FOLDERS
+from .patterns import MOST_FOLDERS, MOST_LINES, explain_lines, match_patterns, take_affordable, widen
+from .secret_files import SECRET_FILES, SECRET_FOLDERS, name_original
 
 IGNORE_FILE = ".jupyter-gq-ignore"
 #: Folders that programs make beside code.
 _MADE = (
     *(".git/", ".hg/", ".svn/", "__pycache__/", "*.pyc", ".ipynb_checkpoints/", ".pytest_cache/", ".mypy_cache/"),
-    *(".ruff_cache/", ".tox/", ".venv/", "venv/", "env/", "node_modules/", "*.egg-info/", ".gq/", "gq-results/"),
+    *(".ruff_cache/", ".tox/", ".venv/", "node_modules/", "*.egg-info/", ".gq/", "gq-results/"),
     IGNORE_FILE,
 )
+#: Names of folders that are environments of Python, if one of these is in them; a package may be called `env`.
+_ENVIRONMENTS = frozenset({"env", "venv"})
+_IN_ENVIRONMENTS = ("pyvenv.cfg", "conda-meta", "bin/python", "Scripts/python.exe")
 _LARGEST = 64 * 1024
 
 
@@ -33,10 +36,10 @@ class Ignored:
 
     def __init__(self, folder: str, lines: Iterable[str] = (), problem: str = "") -> None:
         lines = list(lines)
-        own = lines[:MOST_LINES]
+        own = take_affordable(list(map(widen, lines[:MOST_LINES])))
         #: Why the user's own file of patterns is not followed, as a clause; "" if it is, or if there is none.
         self.problem = problem or explain_lines(lines, folder)
-        self._all = match_patterns([*_MADE, *map(widen, own)])
+        self._all = match_patterns([*_MADE, *own])
         self._is_in_secret_folder = match_patterns(SECRET_FOLDERS).match_file(f"{folder.lower().strip('/')}/")
         # In a folder for secrets, only the user's own lines let a file go along.
         usual = [each for each in SECRET_FILES if not (each.startswith("!") and self._is_in_secret_folder)]
@@ -44,7 +47,9 @@ class Ignored:
         self._secrets = match_patterns([*usual, *named])
         #: Why a secret stays, as a clause.
         self.why_secret = f"it {'is in a folder that ' if self._is_in_secret_folder else ''}may hold secrets"
+        self._folder = folder
         self._judged: dict[str, bool] = {}
+        self._environments: dict[str, bool] = {}
 
     @classmethod
     def read(cls, folder: Path) -> "Ignored":
@@ -55,18 +60,19 @@ class Ignored:
             content = read_file(file, limit=_LARGEST)
             if content is None:
                 return cls(here, problem="it is a link to no file" if named.is_symlink() else "")
-            return cls(here, content.decode("utf-8-sig").splitlines())  # editors of Windows write a mark before it
+            text = content.decode("utf-8-sig")  # editors of Windows write a mark before it
+            return cls(here, [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")])
         except UnusableFile as error:
             return cls(here, problem=error.problem)
         except UnicodeDecodeError:
             return cls(here, problem="it is not UTF-8 text")
 
     def is_secret(self, path: str) -> bool:
-        """Return whether a file probably holds secrets; `path` is relative, with slashes."""
+        """Return whether a file probably holds secrets, also as a copy; `path` is relative, with slashes."""
         lower = "/".join(path.lower().split("/")[-MOST_FOLDERS:])
         if lower not in self._judged:
-            named = self._secrets.check_file(lower).include
-            self._judged[lower] = self._is_in_secret_folder if named is None else named
+            judged = (self._secrets.check_file(name).include for name in (lower, name_original(lower)))
+            self._judged[lower] = next((each for each in judged if each is not None), self._is_in_secret_folder)
         return self._judged[lower]
 
     def covers(self, path: str) -> bool:
@@ -74,7 +80,22 @@ class Ignored:
 
         What lies below more than `MOST_FOLDERS` folders stays.
         """
-        return path.count("/") > MOST_FOLDERS or self._all.match_file(path) or self.is_secret(path)
+        if path.count("/") > MOST_FOLDERS:
+            return True
+        named = self._all.check_file(path).include
+        return (self._is_in_environment(path) if named is None else named) or self.is_secret(path)
+
+    def _is_in_environment(self, path: str) -> bool:
+        """Return whether a path is, or lies in, a folder with an environment of Python."""
+        names = path.split("/")[:-1]
+        above = ("/".join(names[: at + 1]) for at, name in enumerate(names) if name in _ENVIRONMENTS)
+        return any(map(self._is_environment, above))
+
+    def _is_environment(self, path: str) -> bool:
+        if path not in self._environments:
+            parts = (os.path.join(self._folder, path, part) for part in _IN_ENVIRONMENTS)
+            self._environments[path] = any(map(os.path.lexists, parts))
+        return self._environments[path]
 
 
 def _names_something(line: str) -> bool:

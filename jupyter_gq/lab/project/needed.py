@@ -9,7 +9,7 @@ Rules
 - Ignored: of caches, environments and what `.jupyter-gq-ignore` names, a file goes along only if the code names its
   path. A pattern of the user also finds ignored files, but does not look into ignored folders.
 - Caps: a file above the cap of a file stays, and so does what would exceed the cap of a job. A folder counts as one.
-- Bounded: the search ends after `_SECONDS` and `_MOST_ENTRIES` entries of folders, and says so.
+- Bounded: the search ends after `_SECONDS` or `_MOST_ENTRIES` entries of folders, and says so.
 """
 
 import ast

@@ -4,13 +4,16 @@ Rules
 -----
 - `./data` means `/data`: a file or folder of that name in the folder itself.
 - Hidden files: for `Chosen`, a pattern with `*`, `?` or `[` names one only if a name in it begins with a dot.
-- Costly patterns name nothing, since nothing can interrupt their matching; lines that ignore files are widened.
+- Costly patterns name nothing, since nothing can interrupt their matching; lines that ignore files are widened. Nor do
+  the patterns after which all together would be costly.
+- Not as in a shell: `{csv,txt}` and `[:alpha:]` stand for no choice, which is told.
 
 See docs/decisions/0457-name-hidden-files-with-their-dot.md.
 """
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 from pathspec import GitIgnoreSpec
 
@@ -20,10 +23,24 @@ from jupyter_gq.domain.plain_text import quoted
 MOST_LINES, _LONGEST = 2000, 1000
 #: Most parts of a pattern with several places.
 _MOST_LOOSE = 3
+#: How many times as long a pattern takes on a long name for each such part, and the most that a list may take: as long
+#: as with one part in each line of a file. A name of 250 letters then takes about a second.
+_TIMES, _MOST_COST = 30, 30 * MOST_LINES
 #: Most folders above a file that is matched.
 MOST_FOLDERS = 50
 #: Why a pattern names nothing, as a predicate.
 _UNUSABLE = "is no valid pattern, or has too many * or letters"
+#: Sets of letters of which Python warns, since a later version may read them otherwise.
+_WARNED = re.compile(r"\[\[|\[[^\]]*(?:--|&&|~~|\|\|)")
+#: What means something else here than its user probably thinks, and what to write, as a predicate.
+_MISREAD = (
+    (re.compile(r"[^/\\]\\\w"), "has a \\ where a / is meant"),  # in "\raw", the letter itself is meant
+    (
+        re.compile(r"(?<!\\)\{[^}]*,"),
+        "has a { }, which names no choice here: write a pattern for each, such as *.csv and *.txt",
+    ),
+    (re.compile(r"\[\[:"), "has a class such as [:alpha:]: write its letters, such as [a-z]"),
+)
 #: What stands for any letters in a pattern.
 _WILD = re.compile(r"[*?\[]")
 
@@ -32,9 +49,9 @@ class Chosen:
     """The files that the patterns of a user name."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
+        used = take_affordable(list(filter(is_usable, patterns)))
         #: Patterns that cannot be used.
-        self.unusable = [pattern for pattern in patterns if not is_usable(pattern)]
-        used = [pattern for pattern in patterns if pattern not in self.unusable]
+        self.unusable = [pattern for pattern in patterns if pattern not in used]
         self._of_visible = match_patterns(used)
         of_hidden = [pattern for pattern in used if pattern.startswith("!") or names_hidden(pattern)]
         self._of_hidden = match_patterns(of_hidden)
@@ -88,13 +105,25 @@ def match_patterns(patterns: Iterable[str]) -> GitIgnoreSpec:
 
 def is_usable(pattern: str) -> bool:
     """Tell whether a pattern is a valid one, not too long, and not too costly to match."""
-    if len(pattern) > _LONGEST or _is_costly(pattern.split("/")):
+    if len(pattern) > _LONGEST or _is_costly(pattern.split("/")) or _WARNED.search(pattern):
         return False
     try:
         GitIgnoreSpec.from_lines([pattern])
     except (ValueError, re.error):
         return False
     return True
+
+
+def take_affordable(patterns: Sequence[str]) -> list[str]:
+    """Return the first of these patterns, up to the one with which all together are too costly to match."""
+    costs = accumulate(map(_estimate_cost, patterns))
+    return [pattern for pattern, cost in zip(patterns, costs, strict=True) if cost <= _MOST_COST]
+
+
+def _estimate_cost(pattern: str) -> int:
+    """Return how many times as long as for a name alone the matching of a pattern takes; 0 if it is not matched."""
+    names = pattern.split("/")
+    return 0 if pattern.startswith("#") or _is_costly(names) else _TIMES ** _count_loose(names)
 
 
 def _anchor(line: str) -> str:
@@ -109,6 +138,9 @@ def explain_lines(lines: Sequence[str], folder: str) -> str:
     """
     if len(lines) > MOST_LINES:
         return f"it has more than {MOST_LINES:,} lines"
+    widened = list(map(widen, lines))
+    if len(take_affordable(widened)) < len(widened):
+        return "its lines together have too many *"
     for number, line in enumerate(lines, 1):
         if line.strip() and not line.lstrip().startswith("#"):
             why = explain_pattern(line, folder) or ("" if is_usable(widen(line)) else _UNUSABLE)
@@ -123,8 +155,9 @@ def explain_pattern(pattern: str, folder: str) -> str:
     names = _anchor(path).split("/")
     if path[:1].isspace():
         return "begins with a space: leave it out"
-    if re.search(r"\\\w", path):
-        return "has a \\ where a / is meant"
+    misread = next((why for fault, why in _MISREAD if fault.search(path)), None)
+    if misread is not None:
+        return misread
     if path.startswith(f"{folder}/") and folder.count("/") > 1:  # "/data/raw" in /data may mean /data/data/raw
         return f"is a full path: write {quoted(path[len(folder) :])}"
     if leads_out(path):
@@ -144,12 +177,17 @@ def leads_out(pattern: str) -> bool:
 
 
 def _is_costly(names: Sequence[str]) -> bool:
-    """Tell whether a pattern of these names, which slashes separate, takes too long to match.
+    """Tell whether a pattern of these names, which slashes separate, takes too long to match."""
+    return _count_loose(names) > _MOST_LOOSE
+
+
+def _count_loose(names: Sequence[str]) -> int:
+    """Return how many parts of a pattern may have several places.
 
     Several places have a `**`, and each `*` of a name but one: where the name ends, the last one ends too.
     """
     further = sum(max(0, name.count("*") - 1) for name in names if name != "**")
-    return names.count("**") + further > _MOST_LOOSE
+    return names.count("**") + further
 
 
 def widen(line: str) -> str:

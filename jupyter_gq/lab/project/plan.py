@@ -187,8 +187,8 @@ def _show(path: str) -> str:
 def _describe_unusable(pattern: str) -> str:
     effect = "keeps no file here" if pattern.startswith("!") else "takes no file along"
     return (
-        f"{quoted(pattern)} {effect}: it is no valid pattern, or has too many * or letters. Use shorter patterns, such "
-        "as data/*.csv."
+        f"{quoted(pattern)} {effect}: it is no valid pattern, or has too many * or letters, also together with the "
+        "patterns before it. Use shorter patterns, such as data/*.csv."
     )
 
 
@@ -211,7 +211,7 @@ def _describe_left(needed: Needed) -> list[str]:
     if hidden:
         first = _show(hidden[0])
         notes.append(
-            f"Hidden files stay, such as {first}: a pattern with * or ? takes them along only if it names the dot."
+            f"Hidden files stay, such as {first}: a pattern with *, ? or [ takes them along only if it names the dot."
         )
     if needed.secrets:
         first = _show(needed.secrets[0])

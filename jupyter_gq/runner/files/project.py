@@ -10,7 +10,7 @@ Rules
 - Written: what the cells are known to write and not to read is not linked, also files that a computed path may name. So
   each job of a sweep writes its own file, and none of the user.
 - Folders: a folder into which the cells write, and that was there when the job was sent, is the job's own, unless more
-  than `MOST_LINKED` files and folders are in it.
+  than `MOST_LINKED` files and folders are in it or in a folder above it.
 - The rest: whatever else lies in the notebook's folder, if this machine has that folder, is there as a link. Files that
   come into the notebook's folder later are not.
 - No repository: `git add -A` among links would store them in the user's repository, in place of the files. So `.git`

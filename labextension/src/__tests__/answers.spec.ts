@@ -113,6 +113,15 @@ describe('a refusal of the cells', () => {
   });
 });
 
+it('the dialog names the first variables of a long cell, and the others on request', async () => {
+  plan = aPlan({ makes: ['z', 'y', 'x', 'w', 'v', 'u', 'model'] });
+  await open();
+  const hint = (): string => words(document.querySelector('#jp-gq-send-returns-hint'));
+  expect(hint()).toBe('variables of this cell: z, y, x, w, v, u and 1 more');
+  await press('and 1 more');
+  expect(hint()).toBe('variables of this cell: z, y, x, w, v, u, model');
+});
+
 describe('while the service does not answer, the dialog', () => {
   beforeEach(() => {
     problem = AWAY;

@@ -39,7 +39,7 @@ export function Field({ id, label, problem, children }: IFieldProps): React.JSX.
 }
 
 export interface ITextFieldProps extends Omit<IFieldProps, 'children'> {
-  hint: string;
+  hint: React.ReactNode;
   /** What the user should know about the text in the field. */
   notes?: readonly string[];
   placeholder?: string;

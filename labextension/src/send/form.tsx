@@ -7,6 +7,7 @@ import * as React from 'react';
 import { listGpuChoices, formatGpus } from '../amounts';
 import type { EntryNote, IPrefix, IPrefixEntry } from '../bundle/prefix';
 import { hasRepeats, sumKnownSeconds, keepLastRuns, findTitle, toggleEntry } from '../bundle/prefix';
+import { Action } from '../panel/parts';
 import { trimBlanks } from '../plain';
 import { describeGpuUsage } from '../queues';
 import { formatDuration } from '../times';
@@ -199,18 +200,36 @@ function GpusField({ values, largest, problem, onValues, trans }: IFormProps): R
   );
 }
 
+/** Most variables that the hint of a field names at first. */
+const MOST_MADE = 6;
+
 /** The field for the variables that the job brings back. */
 function ReturnsField({ returns, proposed, problem, onReturns, trans }: IFormProps): React.JSX.Element {
   return (
     <TextField
       id="returns"
       label={trans.__('Bring back')}
-      hint={describeMade(proposed.makes, trans)}
+      hint={<MadeNames makes={proposed.makes} trans={trans} />}
       maxLength={4000}
       value={returns ?? proposed.returns.join(', ')}
       problem={problem}
       onChange={onReturns}
     />
+  );
+}
+
+/** The variables that the cells make: the first ones, and a button that shows the others. */
+function MadeNames({ makes, trans }: Pick<Plan, 'makes'> & Pick<IFormProps, 'trans'>): React.JSX.Element {
+  const [showsAll, setShowsAll] = React.useState(false);
+  const shown = showsAll ? makes : makes.slice(0, MOST_MADE);
+  const hidden = makes.length - shown.length;
+  return (
+    <>
+      {describeMade(shown, trans)}{' '}
+      {hidden > 0 && (
+        <Action label={trans._n('and %1 more', 'and %1 more', hidden)} onClick={() => setShowsAll(true)} />
+      )}
+    </>
   );
 }
 

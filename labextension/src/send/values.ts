@@ -104,17 +104,12 @@ export function parseNames(text: string): string[] {
   return text.split(/[\s,]+/).filter(name => name !== '');
 }
 
-/** Return the hint beside the field for variables: those that the cells make, or an example. */
-export function describeMade(makes: readonly string[], trans: TranslationBundle): string {
-  if (makes.length === 0) {
-    return trans.__('variables for this notebook, such as model');
-  }
-  const more = makes.length > MOST_MADE ? ',\u00a0…' : '';
-  return trans.__('variables of this cell: %1', `${makes.slice(0, MOST_MADE).join(', ')}${more}`);
+/** Return the hint beside the field for variables: the first ones that the cells make, or an example. */
+export function describeMade(shown: readonly string[], trans: TranslationBundle): string {
+  return shown.length === 0
+    ? trans.__('variables for this notebook, such as model')
+    : trans.__('variables of this cell: %1', shown.join(', '));
 }
-
-/** Most variables that the hint names. */
-const MOST_MADE = 6;
 
 /** Return the priority in a field, 0 for an empty field, or the problem of a text that is none of those on offer. */
 export function readPriority(

@@ -106,6 +106,9 @@ def test_a_path_from_the_present_folder_on_is_a_pattern(tmp_path):
         ("data/./a", "has a name that no file has: write a path from this folder on, such as data/raw"),
         ("data//a", "has a name that no file has: write a path from this folder on, such as data/raw"),
         ("data\\raw", "has a \\ where a / is meant"),
+        ("*.{{csv,txt}}", "has a {{ }}, which names no choice here: write a pattern for each, such as *.csv and *.txt"),
+        ("[[:alpha:]]*.csv", "has a class such as [:alpha:]: write its letters, such as [a-z]"),
+        ("[a&&b]", "is no valid pattern, or has too many * or letters"),
         ("!", "is no valid pattern, or has too many * or letters"),
         ("!**/a/**/b/**/c/**", "is no valid pattern, or has too many * or letters"),
         ("x" * 1001, "is no valid pattern, or has too many * or letters"),
@@ -116,11 +119,12 @@ def test_a_line_of_the_ignore_file_that_can_name_nothing_is_told(tmp_path, line,
     write(tmp_path, IGNORE_FILE, f"# kept here\n\n{line}\n")
     problem = Ignored.read(tmp_path).problem
     assert problem.startswith("its line 3, ")
-    assert problem.endswith(f", {why}")
+    assert problem.endswith(f", {why.format()}")
 
 
 @pytest.mark.parametrize(
-    "line", ["  # data", "~$*.docx", "~backup", "**/data/**/a", r"a\ b", r"\#a", "data/ ", "/data/raw", "a b", "*~"]
+    "line",
+    ["  # data", "~$*.docx", "~backup", "**/data/**/a", r"a\ b", r"\#a", r"\a/\b", "data/ ", "/data/raw", "a b", "*~"],
 )
 def test_a_line_that_may_name_a_file_is_followed(tmp_path, line):
     write(tmp_path, IGNORE_FILE, f"{line}\n")
@@ -175,3 +179,54 @@ def test_an_ignore_file_of_too_many_lines_or_behind_a_dangling_link_is_told(tmp_
 def test_the_last_lines_of_a_long_ignore_file_count(tmp_path):
     write(tmp_path, IGNORE_FILE, "a\n" * 1999 + "data/\n")
     assert Ignored.read(tmp_path).covers("data/")
+
+
+def test_many_costly_patterns_are_not_all_matched(tmp_path):
+    """Each alone is matched with a long name in a fifth of a second, and a search shall take two."""
+    write(tmp_path, "a" * 250)
+    costly = [f"*a*a*a*b{number}" for number in range(100)]
+    assert find(tmp_path, *costly, "*.csv").unusable == [*costly[2:], "*.csv"]
+    assert find(tmp_path, *costly[:2], "*.csv").unusable == []
+    write(tmp_path, IGNORE_FILE, "\n".join(costly))
+    assert Ignored.read(tmp_path).problem == "its lines together have too many *"
+    write(tmp_path, IGNORE_FILE, "**/a\n# *a*b*c*d*\n" * 1000)
+    assert Ignored.read(tmp_path).problem == ""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("credentials-Copy1.json", "server.key~", "server.key.bak", "id_rsa (1)", "old/credentials (2).json"),
+        *("token copy.json", ".server.pem.swp", ".hf_token", "terraform.tfstate", "terraform.tfstate.backup"),
+        *("prod.env~", ".env.py"),
+    ],
+)
+def test_a_copy_of_a_secret_stays_as_the_secret_does(tmp_path, path):
+    write(tmp_path, path)
+    needed = find(tmp_path, path)
+    assert (list(needed.going), needed.secrets) == ([], [path])
+    write(tmp_path, IGNORE_FILE, f"!{path}\n")
+    assert list(find(tmp_path, path).going) == [path]
+
+
+def test_code_with_a_name_like_that_of_a_secret_goes_along(tmp_path):
+    names = ["my.env.ipynb", "my.env.py", "secrets_old.py", "tokenizer.json"]
+    for name in names:
+        write(tmp_path, name)
+    assert sorted(find(tmp_path, "*").going) == names
+
+
+def test_a_package_with_the_name_of_an_environment_goes_along(tmp_path):
+    for path in ("env/maze.py", "rl/env/__init__.py", "old/env/pyvenv.cfg", "old/env/a.py", "venv/bin/python"):
+        write(tmp_path, path)
+    assert sorted(find(tmp_path, "*").going) == ["env/maze.py", "rl/env/__init__.py"]
+    code = Code(trees=[ast.parse("import env.maze, rl.env, old.env.a")])
+    assert sorted(find_needed(tmp_path, code, (), CAPS).going) == ["env/maze.py", "rl/env/__init__.py"]
+    write(tmp_path, IGNORE_FILE, "env/\n!old/env/\n")
+    assert sorted(find(tmp_path, "*").going) == ["old/env/a.py", "old/env/pyvenv.cfg"]
+
+
+def test_lines_of_the_ignore_file_end_as_those_of_git(tmp_path):
+    write(tmp_path, IGNORE_FILE, "a\x0cb\nc\u2028d\r\n")
+    rules = Ignored.read(tmp_path)
+    assert [rules.covers(name) for name in ("a\x0cb", "c\u2028d", "a", "b", "d")] == [True, True, False, False, False]

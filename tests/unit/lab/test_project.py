@@ -223,7 +223,7 @@ def test_a_notebook_in_the_root_folder_takes_nothing_of_the_machine_along():
 
 
 def test_patterns_that_name_no_file_or_cannot_be_used_are_told(folder):
-    for path in ("conf/a.yaml", "venv/e.csv"):
+    for path in ("conf/a.yaml", "venv/e.csv", "venv/pyvenv.cfg"):
         write(folder, path)
     patterns = ("*.yaml", "conf/", "*.csv", "../../*.ipynb", "!b.yaml", "[", "!**/a*b*c/**/*/**/d", "x" * 1001)
     needed = find(folder, patterns=patterns)
@@ -234,6 +234,7 @@ def test_patterns_that_name_no_file_or_cannot_be_used_are_told(folder):
 def test_patterns_add_files_and_the_ignore_file_takes_imports_and_folders_away(folder):
     for path in ("conf/a.yaml", "conf/deep/b.yaml", "conf/c.txt", ".git/d.yaml", "notes.md", "old.py", "venv/e.yaml"):
         write(folder, path)
+    write(folder, "venv/pyvenv.cfg")
     assert going(folder, patterns=("*.yaml", "!b.yaml", "[")) == ["conf/a.yaml"]
     assert going(folder, "import old", patterns=("conf/",)) == [
         "conf/a.yaml",

@@ -57,7 +57,7 @@ def test_the_script_has_the_effects_of_its_cell(line):
 def test_what_the_script_defines_is_known_to_later_cells():
     later = find_effects_in_order(["%run other.py", "keep(1)"])[1]
     assert [each.what for each in later] == ["kept.csv"]
-    assert find_made_names(["%run other.py"]) == ["keep", "name", "rate"]
+    assert find_made_names(["%run other.py"]) == ["rate", "keep", "name"]
     assert "keep" not in find_free_names(["%run other.py", "keep(1)"])
     assert find_dependents(["%run other.py\nprint(rate)", "print(net)"], ["net = rate = 1"]) == [[], ["net"]]
 
