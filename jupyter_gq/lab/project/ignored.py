@@ -15,7 +15,7 @@ from pathlib import Path
 from jupyter_gq.client.user_files import read_file
 from jupyter_gq.domain.errors import UnusableFile
 
-from .patterns import MOST_FOLDERS, MOST_LINES, explain_lines, match_patterns, widen
+from .patterns import MOST_FOLDERS, MOST_LINES, Patterns, explain_lines, widen
 from .secret_files import SECRET_FILES, SECRET_FOLDERS
 
 IGNORE_FILE = ".jupyter-gq-ignore"
@@ -36,12 +36,12 @@ class Ignored:
         own = lines[:MOST_LINES]
         #: Why the user's own file of patterns is not followed, as a clause; "" if it is, or if there is none.
         self.problem = problem or explain_lines(lines, folder)
-        self._all = match_patterns([*_MADE, *map(widen, own)])
-        self._is_in_secret_folder = match_patterns(SECRET_FOLDERS).match_file(f"{folder.lower().strip('/')}/")
+        self._all = Patterns([*_MADE, *map(widen, own)])
+        self._is_in_secret_folder = Patterns(SECRET_FOLDERS).names(f"{folder.lower().strip('/')}/")
         # In a folder for secrets, only the user's own lines let a file go along.
         usual = [each for each in SECRET_FILES if not (each.startswith("!") and self._is_in_secret_folder)]
         named = (line.lower() for line in own if line.startswith("!") and _names_something(line))
-        self._secrets = match_patterns([*usual, *named])
+        self._secrets = Patterns([*usual, *named])
         #: Why a secret stays, as a clause.
         self.why_secret = f"it {'is in a folder that ' if self._is_in_secret_folder else ''}may hold secrets"
         self._judged: dict[str, bool] = {}
@@ -65,7 +65,7 @@ class Ignored:
         """Return whether a file probably holds secrets; `path` is relative, with slashes."""
         lower = "/".join(path.lower().split("/")[-MOST_FOLDERS:])
         if lower not in self._judged:
-            named = self._secrets.check_file(lower).include
+            named = self._secrets.choose(lower)
             self._judged[lower] = self._is_in_secret_folder if named is None else named
         return self._judged[lower]
 
@@ -74,7 +74,7 @@ class Ignored:
 
         What lies below more than `MOST_FOLDERS` folders stays.
         """
-        return path.count("/") > MOST_FOLDERS or self._all.match_file(path) or self.is_secret(path)
+        return path.count("/") > MOST_FOLDERS or self._all.names(path) or self.is_secret(path)
 
 
 def _names_something(line: str) -> bool:

@@ -1,12 +1,17 @@
 """Patterns take no tokens and no hidden files along, and a line of the ignore file that names nothing is told."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pathspec import GitIgnoreSpec
 
 from jupyter_gq.lab.project.ignored import IGNORE_FILE, Ignored
 from jupyter_gq.lab.project.needed import Caps, Code, Needed, find_needed
+from jupyter_gq.lab.project.patterns import Patterns, is_usable
 
 CAPS = Caps(file=1000, job=20_000)
 TOKENS = (
@@ -175,3 +180,15 @@ def test_an_ignore_file_of_too_many_lines_or_behind_a_dangling_link_is_told(tmp_
 def test_the_last_lines_of_a_long_ignore_file_count(tmp_path):
     write(tmp_path, IGNORE_FILE, "a\n" * 1999 + "data/\n")
     assert Ignored.read(tmp_path).covers("data/")
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.text("ab.*?!/[]#\\ -é", max_size=8), max_size=4),
+    st.lists(st.text("ab.-é", min_size=1, max_size=4), min_size=1, max_size=3).map("/".join),
+)
+def test_the_quick_look_at_a_path_overlooks_no_pattern(lines: list[str], path: str) -> None:
+    lines = [*lines, "*.key", "!/a/b/", "[ab].b"]
+    known = GitIgnoreSpec.from_lines(filter(is_usable, (re.sub(r"\A(!?)\./", r"\1/", line) for line in lines)))
+    for each in (path, f"{path}/", f"{path}.key", f"{path}/a"):
+        assert Patterns(lines).choose(each) == known.check_file(each).include
