@@ -83,7 +83,7 @@ class g(h, metaclass=i):
 
 
 @pytest.mark.parametrize("levels", [98, 99, 100, 101, 102])
-@pytest.mark.parametrize("source", ["{}x.y", "f({}())", "if a:\n    b = {}x\nelse:\n    pass"])
+@pytest.mark.parametrize("source", ["{}x.y", "f({}{{}})", "if a:\n    b = {}x\nelse:\n    pass"])
 def test_only_what_is_too_deep_is_replaced(source: str, levels: int, monkeypatch: pytest.MonkeyPatch) -> None:
     source = source.format("-" * levels)
     found = ast.dump(parsing.limit_depth(ast.parse(source)))

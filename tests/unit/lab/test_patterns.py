@@ -182,6 +182,7 @@ def test_the_last_lines_of_a_long_ignore_file_count(tmp_path):
     assert Ignored.read(tmp_path).covers("data/")
 
 
+@pytest.mark.filterwarnings("ignore:Possible nested set:FutureWarning")
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.text("ab.*?!/[]#\\ -é", max_size=8), max_size=4),
