@@ -6,7 +6,8 @@ Rules
 - Hidden files: for `Chosen`, a pattern with `*`, `?` or `[` names one only if a name in it begins with a dot.
 - Costly patterns name nothing, since nothing can interrupt their matching; lines that ignore files are widened.
 
-See docs/decisions/0457-name-hidden-files-with-their-dot.md.
+See docs/decisions/0457-name-hidden-files-with-their-dot.md and
+docs/decisions/0472-look-for-a-text-of-a-pattern-first.md.
 """
 
 import re
