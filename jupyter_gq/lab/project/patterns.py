@@ -83,7 +83,7 @@ def names_hidden(pattern: str) -> bool:
 
 
 class Patterns:
-    """What tells which paths some patterns name, as `.gitignore` reads them; an unusable pattern names none."""
+    """Patterns that name paths, as `.gitignore` reads them; an unusable one names none."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         used = [line for line in map(_anchor, patterns) if line.strip() and line[0] != "#" and is_usable(line)]
