@@ -66,7 +66,7 @@ _OF_THIS_SOFTWARE = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerEnvironment:
-    """The environment of this server. The `sources` of its methods are cells of Python, in the order of their runs."""
+    """The environment of this server. `sources` are the cells of Python that will run, and `found` what they read."""
 
     environ: Mapping[str, str]
     #: Patterns of the variables that always go along.
@@ -88,10 +88,9 @@ class ServerEnvironment:
         """The variables that limit the memory of this server's share: the job's own share has other limits."""
         return CAP_VARIABLES if "JUPYTER_GQ_MEMORY_FRACTION" in self.environ else ()
 
-    def plan(self, sources: Iterable[str]) -> PlannedEnvironment:
+    def plan(self, found: VariableReads) -> PlannedEnvironment:
         """Return the names of the variables that go along with these cells, are proposed, and may be added."""
-        usual, found = self.select_usual(), find_read_variables(sources)
-        reads = found.read
+        usual, reads = self.select_usual(), found.read
         offered = [
             name
             for name, value in sorted(self.environ.items())
@@ -123,20 +122,21 @@ class ServerEnvironment:
         this server does not have.
         """
         if chosen is None:
-            chosen = [each.name for each in self.plan(sources).variables if each.why != "offered"]
+            found = find_read_variables(sources)
+            chosen = [each.name for each in self.plan(found).variables if each.why != "offered"]
         for name in chosen:
             why = self._explain_refusal(name)
             if why:
                 raise RefusedRequest("invalid_variable", why, field="variables")
         return self.select_usual() | {name: self.environ[name] for name in chosen}
 
-    def list_warnings(self, sources: Iterable[str], of_kernel: Sequence[str]) -> list[CellWarning]:
+    def list_warnings(self, found: VariableReads, of_kernel: Sequence[str]) -> list[CellWarning]:
         """Return warnings about variables that the cells read and that do not go along.
 
         `of_kernel` are the names of the variables that the kernelspec sets.
         """
         warnings = []
-        for name, needed in find_read_variables(sources).read.items():
+        for name, needed in found.read.items():
             value = self.environ.get(name)
             if name in of_kernel or matches(name, RESERVED):
                 continue

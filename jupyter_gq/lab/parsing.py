@@ -34,8 +34,16 @@ _DEEPEST = 100
 #: Beginnings that Python can read, but not as IPython does: an indented first line, and a copied prompt.
 _READ_OTHERWISE = re.compile(r"(?:[ \t\f]*\r?\n)*(?:[ \t\f]|(?:.*\n)?In \[\d+\]: )")
 _FLAGS = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+#: Fields of nodes without anything below them, such as names, numbers, contexts and operators.
+_PLAIN = frozenset({"id", "attr", "arg", "asname", "module", "level", "kind", "ctx", "op", "ops", "type_comment"})
 #: The most frequent nodes with nothing below them but contexts.
 _LEAVES = frozenset({ast.Name, ast.Constant, ast.alias})
+#: Fields of each kind of node that may hold nodes with something below them.
+_FIELDS = {
+    kind: tuple(name for name in kind._fields if name not in _PLAIN) if kind not in _LEAVES else ()
+    for kind in vars(ast).values()
+    if isinstance(kind, type) and issubclass(kind, ast.AST)
+}
 #: Nodes below a module. Without the module itself, which would then keep itself.
 _BELOW: WeakKeyDictionary[ast.AST, list[ast.AST]] = WeakKeyDictionary()
 #: Held while the warnings of the process are silenced, which is not safe in two threads at once.
@@ -137,12 +145,13 @@ def list_children(node: ast.AST) -> list[ast.AST]:
     nothing by themselves.
     """
     found: list[ast.AST] = []
-    for name in node._fields if type(node) not in _LEAVES else ():
+    for name in _FIELDS[type(node)]:
         value = getattr(node, name, None)
-        if isinstance(value, list):
+        if isinstance(value, ast.AST):
+            if value._fields:
+                found.append(value)
+        elif value and isinstance(value, list):
             found += [each for each in value if isinstance(each, ast.AST) and each._fields]
-        elif isinstance(value, ast.AST) and value._fields:
-            found.append(value)
     return found
 
 
@@ -169,6 +178,8 @@ def limit_depth(tree: ast.Module) -> ast.Module:
 
     Each link of `a + b + ...` or `elif` is one level deeper than the one before, and each link of `a.b().c()...` two.
     """
+    if not _is_too_deep(tree):
+        return tree
     _BELOW.pop(tree, None)
     waiting: list[tuple[ast.AST, int]] = [(tree, 0)]
     while waiting:
@@ -182,6 +193,16 @@ def limit_depth(tree: ast.Module) -> ast.Module:
                 setattr(node, name, kept)
                 waiting.append((kept, depth + 1))
     return tree
+
+
+def _is_too_deep(tree: ast.Module) -> bool:
+    """Return whether a node is below more than `_DEEPEST` others; this is quicker than to look for what to replace."""
+    level: list[ast.AST] = [tree]
+    for _ in range(_DEEPEST + 1):
+        if not level:
+            return False
+        level = [below for node in level for below in list_children(node)]
+    return bool(level)
 
 
 def _replace(node: ast.AST, depth: int) -> ast.AST:

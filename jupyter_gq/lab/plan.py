@@ -32,6 +32,7 @@ from .requests import (
     PrefixCell,
 )
 from .step_warnings import warn_about
+from .variable_reads import find_read_variables
 
 #: Seconds from which cells that run first are called slow.
 SLOW_PREFIX = 30
@@ -78,19 +79,20 @@ def describe_plan(
     made = find_made_names(s.source for s in steps if s.why == "target") if is_python(kernel) else []
     sources = list_python_sources(steps, kernel)
     changed = sorted(_find_changed(sources, steps).difference(made))
+    reads = find_read_variables(sources)
     return Plan(
         prefix=[cell for cell in shown if cell.why != "target"],
         targets=[cell for cell in shown if cell.why == "target"],
         warnings=[
             *find_warnings(request, steps, kernel),
-            *server.list_warnings(sources, kernel.env_names),
+            *server.list_warnings(reads, kernel.env_names),
             *(differences if is_python(kernel) else ()),
         ],
         makes=made,
         assignments=plan_assignments(steps) if is_python(kernel) else [],
         files=_tell_folder(files, runtime),
         returns=find_needed_names([*made, *changed], _list_later_sources(request)),
-        environment=server.plan(sources),
+        environment=server.plan(reads),
         carry=_offer_variables(request, steps, runtime),
         kernels=[PlannedKernel(name=name, title=title) for name, title in runtime.software.others.items()],
         takes_images=is_python(kernel),

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from .cells import parse_cell
 from .magics import Magic, read_magic
+from .parsing import list_children
 from .scripts import find_command_script, is_in_script
 from .shell_effects import find_command_effects
 
@@ -51,6 +52,10 @@ class _Reader(ast.NodeVisitor):
         self._set: set[str] = set()
         #: The syntax trees of scripts that commands run.
         self._of_commands: set[ast.Module] = set()
+
+    def generic_visit(self, node: ast.AST) -> None:
+        for child in list_children(node):
+            self.visit(child)
 
     def visit_Import(self, node: ast.Import) -> None:
         self.packages |= {alias.name.partition(".")[0] for alias in node.names}

@@ -15,7 +15,7 @@ from pathlib import Path
 from jupyter_gq.client.user_files import read_file
 from jupyter_gq.domain.errors import UnusableFile
 
-from .patterns import MOST_FOLDERS, MOST_LINES, explain_lines, match_patterns, take_affordable, widen
+from .patterns import MOST_FOLDERS, MOST_LINES, Patterns, explain_lines, take_affordable, widen
 from .secret_files import SECRET_FILES, SECRET_FOLDERS, name_original
 
 IGNORE_FILE = ".jupyter-gq-ignore"
@@ -39,12 +39,12 @@ class Ignored:
         own = take_affordable(list(map(widen, lines[:MOST_LINES])))
         #: Why the user's own file of patterns is not followed, as a clause; "" if it is, or if there is none.
         self.problem = problem or explain_lines(lines, folder)
-        self._all = match_patterns([*_MADE, *own])
-        self._is_in_secret_folder = match_patterns(SECRET_FOLDERS).match_file(f"{folder.lower().strip('/')}/")
+        self._all = Patterns([*_MADE, *own])
+        self._is_in_secret_folder = Patterns(SECRET_FOLDERS).names(f"{folder.lower().strip('/')}/")
         # In a folder for secrets, only the user's own lines let a file go along.
         usual = [each for each in SECRET_FILES if not (each.startswith("!") and self._is_in_secret_folder)]
         named = (line.lower() for line in own if line.startswith("!") and _names_something(line))
-        self._secrets = match_patterns([*usual, *named])
+        self._secrets = Patterns([*usual, *named])
         #: Why a secret stays, as a clause.
         self.why_secret = f"it {'is in a folder that ' if self._is_in_secret_folder else ''}may hold secrets"
         self._folder = folder
@@ -71,7 +71,7 @@ class Ignored:
         """Return whether a file probably holds secrets, also as a copy; `path` is relative, with slashes."""
         lower = "/".join(path.lower().split("/")[-MOST_FOLDERS:])
         if lower not in self._judged:
-            judged = (self._secrets.check_file(name).include for name in (lower, name_original(lower)))
+            judged = map(self._secrets.choose, (lower, name_original(lower)))
             self._judged[lower] = next((each for each in judged if each is not None), self._is_in_secret_folder)
         return self._judged[lower]
 
@@ -82,7 +82,7 @@ class Ignored:
         """
         if path.count("/") > MOST_FOLDERS:
             return True
-        named = self._all.check_file(path).include
+        named = self._all.choose(path)
         return (self._is_in_environment(path) if named is None else named) or self.is_secret(path)
 
     def _is_in_environment(self, path: str) -> bool:

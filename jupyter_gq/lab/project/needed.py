@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import islice
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Literal
 
 from jupyter_gq.client.frozen_files import MOST_FILES, explain_unsafe_path
@@ -151,6 +151,8 @@ class _Search:
 
     def __init__(self, folder: Path, caps: Caps) -> None:
         self._folder, self._caps = folder, caps
+        #: The folder with a slash at its end, before which a path in it is put as a text, thousands of times.
+        self._before = os.path.join(folder, "")
         #: The folder without links, with a slash at its end: thousands of paths are compared with it as texts.
         self._root = os.path.join(os.path.realpath(folder), "")
         self._ignored = Ignored.read(folder)
@@ -160,7 +162,10 @@ class _Search:
         self._modules: list[str] = []
         #: Patterns of paths in the code.
         self._patterns: set[str] = set()
-        #: Packages and folders of data that were looked at. Many modules name the same ones.
+        #: What was looked at: modules and texts of the code of a package, packages, and folders of data. Many modules
+        #: name the same ones.
+        self._imports: set[tuple[Import, tuple[str, ...]]] = set()
+        self._texts: set[tuple[str, bool, str]] = set()
         self._packages: set[str] = set()
         self._folders: set[str] = set()
         #: What was found at a path, and where the folder of a path is without links; asked for many times.
@@ -174,9 +179,15 @@ class _Search:
     def add_references(self, references: References, package: tuple[str, ...]) -> None:
         """Add the modules and files that code of this package of the folder names; () is no package."""
         for imported in sorted(references.imports):
-            self._add_module(imported, package)
+            if (imported, package) not in self._imports:
+                self._imports.add((imported, package))
+                self._add_module(imported, package)
+        beside = "/".join(package)
         for text in references.texts:
-            self._add_text(text, text in references.arguments, "/".join(package))
+            named = (text, text in references.arguments, beside)
+            if named not in self._texts:
+                self._texts.add(named)
+                self._add_text(*named)
         self._patterns |= references.patterns
         self._named.update(references.texts)
         self._others.written |= references.written
@@ -245,7 +256,7 @@ class _Search:
                 read.add(path)
                 references = self._read(path)
                 if references is not None:
-                    self.add_references(references, PurePosixPath(path).parts[:-1])
+                    self.add_references(references, tuple(path.split("/")[:-1]))
 
     def add_matching(self) -> None:
         """Add the files that match patterns of the code, as `glob` finds them: no hidden and no ignored ones.
@@ -435,7 +446,7 @@ class _Search:
     def _list(self, here: str) -> Iterator[tuple[str, bool]]:
         """Yield what is in a folder by name, and whether it is a folder and no link; nothing if it cannot be read."""
         try:
-            entries = sorted(os.scandir(self._folder / here), key=lambda entry: entry.name)
+            entries = sorted(os.scandir(self._before + here), key=lambda entry: entry.name)
         except OSError:
             return
         for entry in entries:
@@ -452,14 +463,14 @@ class _Search:
         if path not in self._stats:
             self._count()
             try:
-                self._stats[path] = os.stat(os.path.join(self._folder, path))
+                self._stats[path] = os.stat(self._before + path)
             except (OSError, ValueError):
                 self._stats[path] = None
         return self._stats[path]
 
     def _real_path(self, path: str) -> str:
         """Return where a file is, without links on the way."""
-        folder, _, name = os.path.join(self._folder, path).rpartition("/")
+        folder, _, name = f"{self._before}{path}".rpartition("/")
         if folder not in self._real_folders:
             self._real_folders[folder] = os.path.realpath(folder or "/")
         place = os.path.join(self._real_folders[folder], name)
@@ -473,7 +484,7 @@ class _Search:
         """Return the references of a module; None if it is no Python."""
         found = self._stat(path)
         self._count()
-        return None if found is None else _READ.read(os.path.join(self._folder, path), found)
+        return None if found is None else _READ.read(self._before + path, found)
 
 
 def _matches(name: str, pattern: str) -> bool:

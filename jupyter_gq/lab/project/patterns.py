@@ -8,7 +8,8 @@ Rules
   the patterns after which all together would be costly.
 - Not as in a shell: `{csv,txt}` and `[:alpha:]` stand for no choice, which is told.
 
-See docs/decisions/0457-name-hidden-files-with-their-dot.md.
+See docs/decisions/0457-name-hidden-files-with-their-dot.md and
+docs/decisions/0472-look-for-a-text-of-a-pattern-first.md.
 """
 
 import re
@@ -52,11 +53,11 @@ class Chosen:
         used = take_affordable(list(filter(is_usable, patterns)))
         #: Patterns that cannot be used.
         self.unusable = [pattern for pattern in patterns if pattern not in used]
-        self._of_visible = match_patterns(used)
+        self._of_visible = Patterns(used)
         of_hidden = [pattern for pattern in used if pattern.startswith("!") or names_hidden(pattern)]
-        self._of_hidden = match_patterns(of_hidden)
+        self._of_hidden = Patterns(of_hidden)
         self._may_be_hidden = any(not pattern.startswith("!") for pattern in of_hidden)
-        self._unmatched = {each: match_patterns([each]) for each in used if not each.startswith("!")}
+        self._unmatched = {each: Patterns([each]) for each in used if not each.startswith("!")}
         #: Hidden files and folders that patterns without a dot would name.
         self.hidden: list[str] = []
 
@@ -72,7 +73,7 @@ class Chosen:
         """
         if self._may_be_hidden or not folder.rpartition("/")[0].rpartition("/")[2].startswith("."):
             return True
-        if self._of_visible.match_file(folder):
+        if self._of_visible.names(folder):
             self.hidden.append(folder)
         return False
 
@@ -83,14 +84,14 @@ class Chosen:
         `hidden`.
         """
         is_hidden = path.startswith(".") or "/." in path
-        for pattern, spec in list(self._unmatched.items()):
-            if (not is_hidden or names_hidden(pattern)) and spec.match_file(path):
+        for pattern, alone in list(self._unmatched.items()):
+            if (not is_hidden or names_hidden(pattern)) and alone.names(path):
                 del self._unmatched[pattern]
-        if is_hidden and not self._of_hidden.match_file(path):
-            if self._of_visible.match_file(path):
+        if is_hidden and not self._of_hidden.names(path):
+            if self._of_visible.names(path):
                 self.hidden.append(path)
             return False
-        return self._of_visible.match_file(path)
+        return self._of_visible.names(path)
 
 
 def names_hidden(pattern: str) -> bool:
@@ -98,9 +99,31 @@ def names_hidden(pattern: str) -> bool:
     return _WILD.search(pattern) is None or any(name.startswith(".") for name in _anchor(pattern).split("/"))
 
 
-def match_patterns(patterns: Iterable[str]) -> GitIgnoreSpec:
-    """Return what tells whether patterns name a path, as `.gitignore` reads them; an unusable pattern names none."""
-    return GitIgnoreSpec.from_lines(filter(is_usable, map(_anchor, patterns)))
+class Patterns:
+    """Patterns that name paths, as `.gitignore` reads them; an unusable one names none."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        used = [line for line in map(_anchor, patterns) if line.strip() and line[0] != "#" and is_usable(line)]
+        self._spec = GitIgnoreSpec.from_lines(used)
+        #: Finds a text that stands in each path which a pattern names. Most paths have none, and this is a quick look.
+        self._literals = re.compile("|".join(re.escape(literal) for literal in sorted(set(map(_find_literal, used)))))
+
+    def choose(self, path: str) -> bool | None:
+        """Return whether the patterns name a path; None if no pattern is about it, not even one with `!`.
+
+        `path` is relative, with slashes, and ends with one for a folder.
+        """
+        return self._spec.check_file(path).include if self._literals.search(path) else None
+
+    def names(self, path: str) -> bool:
+        """Return whether the patterns name a path, which is relative, with slashes, and ends with one for a folder."""
+        return self.choose(path) is True
+
+
+def _find_literal(line: str) -> str:
+    """Return the longest text of a pattern that stands in all paths which it names; "" if none is certain."""
+    certain = [] if "[" in line or "\\" in line else re.findall(r"[\w.~-]+", line)
+    return max(certain, key=len, default="")
 
 
 def is_usable(pattern: str) -> bool:

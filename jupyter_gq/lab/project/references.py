@@ -25,6 +25,7 @@ from itertools import pairwise
 
 from jupyter_gq.lab.call_parts import get_last_name
 from jupyter_gq.lab.cells import parse_cell
+from jupyter_gq.lab.file_writes import Destination
 from jupyter_gq.lab.magics import Magic, read_magic
 from jupyter_gq.lab.parsing import list_nodes
 from jupyter_gq.lab.shell_effects import find_command_effects
@@ -41,6 +42,8 @@ _NOTED = frozenset(
 )
 _JOINS = frozenset({"join", "joinpath"})
 _PATHS = frozenset({"Path", "PurePath", "PosixPath", "expanduser", "str", "fspath", "abspath", "resolve", "absolute"})
+#: Calls whose arguments are the parts of a path.
+_PARTED = _JOINS | _PATHS
 #: Calls without arguments that mean the folder of the notebook.
 _HERE = frozenset({"cwd", "getcwd", "Path"})
 _GLOBS = {"glob": "", "iglob": "", "rglob": "**/"}
@@ -106,12 +109,10 @@ def find_references(tree: ast.Module, variables: Variables | None = None, writte
     this code and the code around it only write. Raises `RecursionError` if an expression is too deep.
     """
     finder = _Finder(variables or Variables(), find_written([tree]) if written is None else written)
-    ahead = [tree]
-    while ahead:
-        for node in list_nodes(ahead.pop()):
+    finder.ahead.append(tree)
+    while finder.ahead:
+        for node in list_nodes(finder.ahead.pop()):
             finder.note(node)
-            magic = read_magic(node) if isinstance(node, ast.Call) else None
-            ahead += _list_trees(magic) if magic is not None else []
     return finder.found
 
 
@@ -120,14 +121,17 @@ class _Finder:
 
     def __init__(self, variables: Variables, written: Written) -> None:
         self.found = References()
+        #: Syntax trees whose nodes are still to be noted.
+        self.ahead: list[ast.Module] = []
         self._variables, self._written = variables, written
         #: Texts of the expressions that were read, by identity: each is asked for once more as a part of a larger one.
         self._texts: dict[int, str | None] = {}
 
     def note(self, node: ast.AST) -> None:
         """Add the references of a node, without those of the nodes below it."""
-        self.note_written(node)
-        if id(node) in self._written.parts or type(node) not in _NOTED:
+        if id(node) in self._written.whole:
+            self.note_written(self._written.whole[id(node)])
+        if type(node) not in _NOTED or id(node) in self._written.parts:
             return
         match node:
             case ast.Constant():
@@ -145,10 +149,9 @@ class _Finder:
             case ast.ImportFrom():
                 self.note_import_from(node)
 
-    def note_written(self, node: ast.AST) -> None:
-        """Add what the code writes if a node names it as a whole, or the folder of it as far as that is known."""
-        destination = self._written.whole.get(id(node))
-        if destination is None or destination.node is None:
+    def note_written(self, destination: Destination) -> None:
+        """Add what the code writes, or the folder of it as far as that is known."""
+        if destination.node is None:
             return
         text = self._read(destination.node)
         if text is None:
@@ -208,7 +211,8 @@ class _Finder:
         self.note_expression(node)
 
     def note_magic(self, magic: Magic) -> None:
-        """Add the paths and modules that a magic or command names."""
+        """Add the paths and modules that a magic or command names, and look later at the Python that it runs."""
+        self.ahead += _list_trees(magic)
         if magic.kind == "python":
             return
         written = magic.line.split()[-1:] if magic.name in {"writefile", "file"} else []
@@ -331,34 +335,40 @@ def _list_written(command: str) -> list[str]:
 
 def _get_template(node: ast.expr) -> ast.expr | None:
     """Return the text into which `format` or `%` puts values; None for any other expression."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
-        return node.left
-    func = node.func if isinstance(node, ast.Call) else None
-    return func.value if isinstance(func, ast.Attribute) and func.attr == "format" else None
+    match node:
+        case ast.Call(func=ast.Attribute(attr="format", value=template)):
+            return template
+        case ast.BinOp(op=ast.Mod(), left=template):
+            return template
+    return None
 
 
 def _split(node: ast.expr) -> tuple[str, list[ast.expr]]:
     """Return the separator and the parts, in order, of an expression that puts together a text or path."""
-    if isinstance(node, ast.JoinedStr):
-        return "", [part.value if isinstance(part, ast.FormattedValue) else part for part in node.values]
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.Add):
-        return "/" if isinstance(node.op, ast.Div) else "", [node.left, node.right]
-    if isinstance(node, ast.Call) and get_last_name(node) in _JOINS | _PATHS:
-        of = node.func.value if isinstance(node.func, ast.Attribute) else None
-        before = [of] if of is not None and (get_last_name(node) == "joinpath" or not node.args) else []
-        return "/", [*before, *node.args]
+    match node:
+        case ast.Call() if (name := get_last_name(node)) in _PARTED:
+            of = node.func.value if isinstance(node.func, ast.Attribute) else None
+            before = [of] if of is not None and (name == "joinpath" or not node.args) else []
+            return "/", [*before, *node.args]
+        case ast.BinOp(op=ast.Div()):
+            return "/", [node.left, node.right]
+        case ast.BinOp(op=ast.Add()):
+            return "", [node.left, node.right]
+        case ast.JoinedStr():
+            return "", [part.value if isinstance(part, ast.FormattedValue) else part for part in node.values]
     return "", []
 
 
 def _list_parts(node: ast.expr) -> list[ast.expr]:
     """Return the expressions other than variables from which a call, an operation or an f-string makes a text."""
     parts: list[ast.expr] = []
-    if isinstance(node, ast.Call):
-        parts = [*node.args, *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]
-    elif isinstance(node, ast.BinOp):
-        parts = [node.left, node.right]
-    elif isinstance(node, ast.JoinedStr):
-        parts = [part.value if isinstance(part, ast.FormattedValue) else part for part in node.values]
+    match node:
+        case ast.Call():
+            parts = [*node.args, *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]
+        case ast.BinOp():
+            parts = [node.left, node.right]
+        case ast.JoinedStr():
+            parts = [part.value if isinstance(part, ast.FormattedValue) else part for part in node.values]
     return [part for part in parts if not isinstance(part, ast.Name)]
 
 

@@ -7,6 +7,7 @@ from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.domain.amount import MilliGpu
 from jupyter_gq.lab.environment import ServerEnvironment
 from jupyter_gq.lab.refusal import RefusedRequest
+from jupyter_gq.lab.variable_reads import find_read_variables
 from tests.builders import a_device
 
 HERE = ServerEnvironment(
@@ -32,7 +33,7 @@ READS = [
 
 
 def test_plan_names_what_is_read_the_proxies_and_what_may_be_added():
-    planned = HERE.plan(READS)
+    planned = HERE.plan(find_read_variables(READS))
     assert planned.always == ["PATH"]
     assert [(each.name, each.why) for each in planned.variables] == [
         ("COLOUR", "offered"),
@@ -44,18 +45,19 @@ def test_plan_names_what_is_read_the_proxies_and_what_may_be_added():
 
 
 def test_a_variable_of_this_process_is_offered_only_if_the_cells_read_it():
-    assert "PWD" in [each.name for each in HERE.plan(['os.environ["PWD"]']).variables]
+    assert "PWD" in [each.name for each in HERE.plan(find_read_variables(['os.environ["PWD"]'])).variables]
 
 
 def test_the_memory_limits_of_the_share_stay_here_also_if_the_cells_read_them():
     caps = {"XLA_CLIENT_MEM_FRACTION": "0.2", "TF_FORCE_GPU_ALLOW_GROWTH": "true", "CUPY_GPU_MEMORY_LIMIT": "9"}
     on_share = ServerEnvironment(environ={**caps, "JUPYTER_GQ_MEMORY_FRACTION": "0.2"}, usual=("XLA_*",))
     reads = ['os.environ["XLA_CLIENT_MEM_FRACTION"]']
-    assert (on_share.plan(reads).always, on_share.plan(reads).variables) == ([], [])
+    planned = on_share.plan(find_read_variables(reads))
+    assert (planned.always, planned.variables) == ([], [])
     with pytest.raises(RefusedRequest, match="the job's own share sets it"):
         on_share.choose([], ["CUPY_GPU_MEMORY_LIMIT"])
     without_limits = ServerEnvironment(environ=caps, usual=())
-    assert [each.name for each in without_limits.plan([]).variables] == sorted(caps)
+    assert [each.name for each in without_limits.plan(find_read_variables([])).variables] == sorted(caps)
 
 
 def test_each_variable_that_limits_a_share_is_known_to_the_dialog():
@@ -75,8 +77,8 @@ def test_a_choice_replaces_the_proposal():
 def test_into_another_image_goes_nothing_that_says_where_this_machine_has_its_software():
     there = HERE.for_image()
     reads = [*READS, 'os.environ["PATH"]']
-    assert there.plan(reads).always == []
-    assert "PATH" not in [each.name for each in there.plan(reads).variables]
+    assert there.plan(find_read_variables(reads)).always == []
+    assert "PATH" not in [each.name for each in there.plan(find_read_variables(reads)).variables]
     assert there.choose(reads, None) == {"EPOCHS": "3", "https_proxy": "http://proxy:3128"}
     assert there.choose(reads, ["PATH"]) == {"PATH": "/bin"}, "what the user names goes along"
 
@@ -99,10 +101,10 @@ def test_what_cannot_be_sent_is_refused_with_what_to_do(name, said):
 
 
 def test_read_variables_that_do_not_go_along_are_told():
-    warnings = HERE.list_warnings(READS, of_kernel=["GONE_TOO"])
+    warnings = HERE.list_warnings(find_read_variables(READS), of_kernel=["GONE_TOO"])
     assert [(each.code, each.message.split(".")[0]) for each in warnings] == [
         ("reads_secret", "The cells read HF_TOKEN, a secret"),
         ("reads_missing", "The cells read GONE, which this server does not have; the job will not have it either"),
     ]
-    assert HERE.list_warnings(['os.environ["GONE"]'], of_kernel=["GONE"]) == []
-    assert HERE.list_warnings(['os.environ.get("GONE")'], of_kernel=[]) == []
+    assert HERE.list_warnings(find_read_variables(['os.environ["GONE"]']), of_kernel=["GONE"]) == []
+    assert HERE.list_warnings(find_read_variables(['os.environ.get("GONE")']), of_kernel=[]) == []

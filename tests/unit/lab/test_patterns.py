@@ -1,12 +1,17 @@
 """Patterns take no tokens and no hidden files along, and a line of the ignore file that names nothing is told."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pathspec import GitIgnoreSpec
 
 from jupyter_gq.lab.project.ignored import IGNORE_FILE, Ignored
 from jupyter_gq.lab.project.needed import Caps, Code, Needed, find_needed
+from jupyter_gq.lab.project.patterns import Patterns, is_usable
 
 CAPS = Caps(file=1000, job=20_000)
 TOKENS = (
@@ -230,3 +235,17 @@ def test_lines_of_the_ignore_file_end_as_those_of_git(tmp_path):
     write(tmp_path, IGNORE_FILE, "a\x0cb\nc\u2028d\r\n")
     rules = Ignored.read(tmp_path)
     assert [rules.covers(name) for name in ("a\x0cb", "c\u2028d", "a", "b", "d")] == [True, True, False, False, False]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.text("ab.*?!/[]#\\ -é", max_size=8), max_size=4),
+    st.lists(st.text("ab.-é", min_size=1, max_size=4), min_size=1, max_size=3).map("/".join),
+)
+@example(["[ab].b"], "a.b")
+@example(["a\\b"], "ab")
+def test_the_quick_look_at_a_path_overlooks_no_pattern(lines: list[str], path: str) -> None:
+    lines = [*lines, "*.key", "!/a/b/"]
+    known = GitIgnoreSpec.from_lines(filter(is_usable, (re.sub(r"\A(!?)\./", r"\1/", line) for line in lines)))
+    for each in (path, f"{path}/", f"{path}.key", f"{path}/a"):
+        assert Patterns(lines).choose(each) == known.check_file(each).include

@@ -317,6 +317,15 @@ def test_a_package_or_folder_that_many_modules_name_is_searched_once(folder, mon
     assert (len(found.going), found.cut_short) == (41, False)
 
 
+def test_a_name_that_modules_of_two_folders_share_is_looked_for_beside_each(folder):
+    for place in ("a", "b"):
+        write(folder, f"{place}/load.py", "import names\nopen('rows.csv')")
+        write(folder, f"{place}/names.py")
+        write(folder, f"{place}/rows.csv")
+    expected = [f"{place}/{name}" for place in ("a", "b") for name in ("load.py", "names.py", "rows.csv")]
+    assert going(folder, "import a.load, b.load") == expected
+
+
 def test_a_pattern_with_any_folder_twice_is_looked_for_once(folder, monkeypatch):
     deep = "data/" + "/".join("abcdefghijklmnopqrstuvwxyz")
     write(folder, f"{deep}/x.csv")
