@@ -130,7 +130,7 @@ def test_without_a_service_pools_of_devices_are_not_compared_with_this_machine(c
 @pytest.mark.parametrize(("devices", "said"), [("A100-40GB", "1 simulated GPU"), ("2x A100-40GB", "2 simulated GPUs")])
 def test_quotas_that_this_machine_cannot_keep_are_probably_not_meant(check, devices, said):
     here = f'c.SimulatedDevices.mode = "always"\nc.SimulatedDevices.devices = "{devices}"\n'
-    here += 'c.LocalBackend.cpus = 8\nc.LocalBackend.memory = 48\n'
+    here += "c.LocalBackend.cpus = 8\nc.LocalBackend.memory = 48\n"
     code, told = check(NOW + here, compare=False)
     assert code == 0, "the service may run on another machine"
     doubts = told.partition("Probably not meant:\n")[2]
