@@ -256,7 +256,7 @@ class SchedulerService(LoggedApplication):
         except (LeaseLost, Superseded) as error:
             self.log.critical("%s", error)
             sys.exit(1)
-        except StoreUnavailable as error:  # whose sentence is that of a service that goes on
+        except StoreUnavailable as error:  # says that the service tries again
             self.log.critical(
                 "The scheduler service cannot start. Its database %s does not answer (%s). Check the database and the "
                 "disk, and start the service again.",
