@@ -1,6 +1,7 @@
 """The `jupyter-gq` command."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -29,7 +30,21 @@ def main(argv: list[str] | None = None) -> int:
     a `CommandRefused` chooses its code. Ctrl+C gives 130, and output that cannot be written 1.
     """
     prepare_streams()
-    return run_with_output(lambda: _run_line(sys.argv[1:] if argv is None else argv))
+    return run_with_output(lambda: _run_in_present_folder(sys.argv[1:] if argv is None else argv))
+
+
+def _run_in_present_folder(argv: list[str]) -> int:
+    """Run the subcommand that `argv` names, and return its exit code; tell if the present folder is deleted."""
+    try:
+        return _run_line(argv)
+    except FileNotFoundError:
+        try:
+            os.getcwd()
+        except FileNotFoundError:
+            told = "the present folder does not exist any more. Go to another one (cd), and run the command again."
+            print(f"jupyter-gq: {told}", file=sys.stderr)
+            return ExitCode.USAGE
+        raise
 
 
 def _run_line(argv: list[str]) -> int:
@@ -51,11 +66,21 @@ def _run_line(argv: list[str]) -> int:
     except ModuleNotFoundError as error:
         return _report_missing_module(command, error)
     if name:
-        getattr(module, name).launch_instance(rest)
-        return 0
+        return _run_application(command, getattr(module, name).instance(), rest)
     if rest and not _take_late_names(arguments, rest):
         arguments.own_parser.error(f"unknown arguments: {strip_controls(shorten(' '.join(rest)))}")
     return _run_command(command, cast(_CommandModule, module).run, arguments)
+
+
+def _run_application(command: str, application: "_Application", argv: list[str]) -> int:
+    """Run a program whose arguments are settings; words that are no settings are refused before it starts."""
+    application.initialize(argv)
+    if application.extra_args:
+        words = strip_controls(shorten(" ".join(application.extra_args)))
+        print(f"jupyter-gq {command}: unknown arguments: {words}", file=sys.stderr)
+        return ExitCode.USAGE
+    application.start()
+    return ExitCode.OK
 
 
 def _find_commands_with_options(argv: list[str]) -> Collection[str]:
@@ -153,6 +178,19 @@ class _CommandModule(Protocol):
 
     def run(self, arguments: argparse.Namespace) -> int:
         """Run the subcommand, and return its exit code."""
+
+
+class _Application(Protocol):
+    """A program whose arguments are settings, such as `--SchedulerService.backend=local`."""
+
+    #: The words of the command line that are neither options nor their values.
+    extra_args: list[str]
+
+    def initialize(self, argv: list[str]) -> None:
+        """Read the settings from the command line and the configuration file."""
+
+    def start(self) -> None:
+        """Run the program until it ends."""
 
 
 def _report_missing_module(command: str, error: ModuleNotFoundError) -> int:

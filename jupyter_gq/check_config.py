@@ -1,7 +1,7 @@
 """`jupyter-gq check-config`: whether the Hub's configuration file is good, and what it would change."""
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -16,6 +16,7 @@ from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.client.state import LiveState, read_state
 from jupyter_gq.commands.connection import add_wait_argument, ask_service
+from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.settings.config import Settings, build_settings
 from jupyter_gq.controller.settings.config_file import ConfigFileError
 from jupyter_gq.controller.settings.last_good import LastGood
@@ -23,7 +24,12 @@ from jupyter_gq.controller.settings.lost_quotas import find_lost_quotas, find_wo
 from jupyter_gq.controller.settings.next_evictions import find_next_evictions
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.controller.settings.queue_access import find_access_changes
-from jupyter_gq.devices.simulated import SimulatedDevices
+from jupyter_gq.controller.settings.traits import SettingsError
+from jupyter_gq.devices.choose import choose_probe
+from jupyter_gq.devices.limits import is_simulated
+from jupyter_gq.devices.nvml import NvmlProbe
+from jupyter_gq.devices.simulated import SimulatedDevices, SimulatedProbe
+from jupyter_gq.domain.cluster import Device
 from jupyter_gq.planning.files import load_state
 from jupyter_gq.service import SchedulerService
 from jupyter_gq.start_sections import find_start_sections
@@ -60,7 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
         print_plain(f"{arguments.file} cannot be used. {problem}")
         return 1
     print(f"{arguments.file} can be used.")
-    _print("Probably not meant", [*file.warnings, *_find_doubts(file)])
+    here = () if state is not None else _compare_with_this_machine(file.config or Config())
+    _print("Probably not meant", [*file.warnings, *_find_doubts(file), *here])
     if state is None or stored is None:
         print("Nothing is compared: name a running service with --url, or a snapshot with --state.")
         return 0
@@ -76,11 +83,34 @@ def _find_doubts(file: PolicyFile) -> Iterator[str]:
     if file.last_good is not None and not file.last_good.sections:
         yield "the file sets nothing of jupyter-gq: all settings have their defaults, and there is no training queue"
     yield from file.missing
-    unwritable = SchedulerService(config=file.config).describe_unwritable_folder()
-    if unwritable:
-        yield unwritable
+    yield from SchedulerService(config=file.config).describe_unwritable_folders()
     yield from _describe_unknown_traits(file.config or Config())
     yield from _try_places(file.config or Config())
+
+
+def _compare_with_this_machine(config: Config) -> Iterator[str]:
+    """Yield a sentence if a service on this machine would not start with the quotas and pools, because of its GPUs.
+
+    The service may run elsewhere. So nothing is said if there are no GPUs here, and none are simulated on purpose.
+    See docs/decisions/0458-doubt-quotas-that-this-machine-cannot-keep.md.
+    """
+    if SchedulerService(config=config).backend != "local":
+        return
+    clock = SystemClock()
+    probe = choose_probe(NvmlProbe(now=clock.now), SimulatedDevices(config=config), clock.now)
+    machine = LocalBackend(config=config).describe_machine(probe)
+    if not machine.devices or (isinstance(probe, SimulatedProbe) and "SimulatedDevices" not in config):
+        return
+    try:
+        build_settings(config, [machine], find_start_sections(SchedulerService, *_backends()).names)
+    except SettingsError as error:
+        yield f"a service on this machine, with its {_count(machine.devices)}, does not start with this: {error}"
+
+
+def _count(devices: Sequence[Device]) -> str:
+    """Return the number of devices in words."""
+    simulated = "simulated " if any(is_simulated(device.id) for device in devices) else ""
+    return f"{len(devices)} {simulated}GPU{'' if len(devices) == 1 else 's'}"
 
 
 def _try_places(config: Config) -> Iterator[str]:

@@ -44,7 +44,7 @@ from jupyter_gq.controller.settings.loaded_policy import find_policy
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.controller.settings.reading import Reading
 from jupyter_gq.controller.settings.start_sections import StartSections
-from jupyter_gq.controller.settings.told_errors import as_trait_error
+from jupyter_gq.controller.settings.told_errors import as_trait_error, describe_refusal
 from jupyter_gq.controller.settings.traits import SettingsError, withdraw_config
 from jupyter_gq.controller.signal import LateCallback
 from jupyter_gq.controller.views.mentions import ShowNames
@@ -55,7 +55,7 @@ from jupyter_gq.devices.run_shares import RunShares
 from jupyter_gq.devices.simulated import SimulatedDevices
 from jupyter_gq.devices.suspension_journal import JOURNAL_NAME
 from jupyter_gq.domain.cluster import Node
-from jupyter_gq.domain.errors import BackendError, JupyterGQError, StoreAway, Superseded
+from jupyter_gq.domain.errors import AdminError, BackendError, JupyterGQError, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.service_log import LoggedApplication
 from jupyter_gq.service_waits import Ended, lead, wait_for_store
 from jupyter_gq.start_sections import find_start_sections
@@ -171,7 +171,10 @@ class SchedulerService(LoggedApplication):
         """
         self.parse_command_line(argv)
         found = self._read_file()
-        document = peek_setting(self._url(), LAST_GOOD)
+        try:
+            document = peek_setting(self._url(), LAST_GOOD)
+        except AdminError:  # of the state folder, which `start` raises again
+            return
         if document is None:
             return
         self._stored = LastGood.from_document(document)
@@ -185,15 +188,26 @@ class SchedulerService(LoggedApplication):
         On one machine, the path of the socket is checked too. No handler is made, and no database server is asked.
         """
         super().check_start()
-        check_folder(self.state_dir)
+        self._state()
         if self.backend == "local":
-            given = "" if self.socket_dir else os.environ.get(SOCKET_VARIABLE, "")
-            SocketPlace.own(given, self.socket_dir, self._state()).url("")
+            self._check_socket()
         parse_url(self._url())
 
-    def describe_unwritable_folder(self) -> str:
-        """Return a sentence if this process may not write in the state folder, which a service on one machine needs."""
-        return describe_unwritable(self.state_dir) if self.backend == "local" else ""
+    def _check_socket(self) -> None:
+        """Raise `AdminError` if the service cannot have its socket where the settings say."""
+        given = "" if self.socket_dir else os.environ.get(SOCKET_VARIABLE, "")
+        place = SocketPlace.own(given, self.socket_dir, self._state())
+        place.url("")
+        if not given:  # what the Hub has chosen is told when the service listens there
+            check_folder(str(place.path.parent), "socket_dir", "folder of the socket")
+            place.check_folder()
+
+    def describe_unwritable_folders(self) -> list[str]:
+        """Return a sentence for each folder in which a service on one machine writes and this process may not."""
+        folders = {"state folder": self.state_dir, "folder of the socket": self.socket_dir}
+        if self.backend != "local":
+            return []
+        return [told for noun, path in folders.items() if path and (told := describe_unwritable(path, noun))]
 
     def _read_file(self) -> LastGood | None:
         """Apply the settings of the Hub's file and return them; None if the file cannot be used.
@@ -241,6 +255,14 @@ class SchedulerService(LoggedApplication):
             asyncio.run(self._serve())
         except (LeaseLost, Superseded) as error:
             self.log.critical("%s", error)
+            sys.exit(1)
+        except StoreUnavailable as error:  # says that the service tries again
+            self.log.critical(
+                "The scheduler service cannot start. Its database %s does not answer (%s). Check the database and the "
+                "disk, and start the service again.",
+                error.place,
+                error.told,
+            )
             sys.exit(1)
         except (JupyterGQError, TraitError) as error:
             self.log.critical("The scheduler service cannot start. %s", error)
@@ -385,17 +407,28 @@ class SchedulerService(LoggedApplication):
         """Return the sections that this service reads at its start, beneath the values of its command line."""
         if self.backend == "local":
             found = find_start_sections(SchedulerService, LocalBackend, ServersBackend, SimulatedDevices)
-            return replace(found, check=lambda config: found.check(self._with_command_line(config)))
+            return replace(found, check=lambda config: self._check_start_sections(found.check, config))
         from jupyter_gq.backends.kubernetes import KubernetesBackend  # one machine has no use for it
 
         on_pods = find_start_sections(SchedulerService, KubernetesBackend)
 
         def check(config: Config) -> None:
-            tried = self._with_command_line(config)
-            on_pods.check(tried)
-            KubernetesBackend(config=tried).check_bundle_url()  # here only: elsewhere its packages may be missing
+            on_pods.check(config)
+            KubernetesBackend(config=config).check_bundle_url()  # here only: elsewhere its packages may be missing
 
-        return replace(on_pods, check=check)
+        return replace(on_pods, check=lambda config: self._check_start_sections(check, config))
+
+    def _check_start_sections(self, check: Callable[[Config], None], config: Config) -> None:
+        """Raise the error of `check` for a config beneath the values of the command line.
+
+        If the config alone is good, the error is a `ConfigFileError` that names the command line and no file.
+        """
+        try:
+            check(self._with_command_line(config))
+        except (AdminError, TraitError) as error:
+            if _is_accepted(check, config):
+                raise ConfigFileError(f"The command line of the service: {describe_refusal(error)}") from error
+            raise
 
     async def _read_policy(self, listener: Listener, nodes: Callable[[], Sequence[Node] | None]) -> PolicyFile:
         """Return the settings of the Hub's file, or the last good ones; `nodes` is that of `PolicyFile`.
@@ -412,11 +445,12 @@ class SchedulerService(LoggedApplication):
         return policy
 
     def _url(self) -> str:
-        """Return the SQLAlchemy URL of the database."""
+        """Return the SQLAlchemy URL of the database; raise `AdminError` if its state folder cannot be there."""
         return self.database_url or make_sqlite_url(self._state() / "service.sqlite")
 
     def _state(self) -> Path:
-        """Return the state folder as an absolute path."""
+        """Return the state folder as an absolute path; raise `AdminError` if there can be no folder."""
+        check_folder(self.state_dir, "state_dir", "state folder")
         return Path(self.state_dir).resolve()
 
     def _open_store(self) -> SqlStore:
@@ -433,6 +467,15 @@ class SchedulerService(LoggedApplication):
             store.close()
             raise
         return store
+
+
+def _is_accepted(check: Callable[[Config], None], config: Config) -> bool:
+    """Return whether `check` raises no error for the config."""
+    try:
+        check(config)
+    except (AdminError, TraitError):
+        return False
+    return True
 
 
 def _hub_api() -> tuple[str, str]:

@@ -32,6 +32,9 @@ from .problems import PlainProblem, ServiceUnavailable
 SOCKET_VARIABLE = "JUPYTER_GQ_SERVICE_SOCKET"
 #: The scheme with which JupyterHub writes addresses of Unix sockets.
 _SCHEME = "http+unix"
+#: The permissions with which another account could replace the socket in a folder, and what is said then.
+_OPEN = stat.S_IWGRP | stat.S_IWOTH
+_OPEN_FAULT = "other accounts can write in its folder"
 #: The maximum length in bytes of the path of a Unix socket on Linux.
 _LONGEST_PATH = 107
 #: Seconds in which a connection must succeed, and between two attempts while the socket's queue is full.
@@ -71,6 +74,23 @@ class SocketPlace:
             )
         return f"{_SCHEME}://{self.account}@{quote(os.fsencode(self.path), safe='')}/{prefix.strip('/')}/"
 
+    def check_folder(self) -> None:
+        """Raise `AdminError` if no account can have the socket here, because of the files that are there now.
+
+        What this account may not see is not checked.
+        """
+        fault = ""
+        with contextlib.suppress(PermissionError):
+            if self.path.exists() and not self.path.is_socket():
+                fault = "it is there already, and is not a socket"
+            elif self.path.parent.is_dir() and self.path.parent.stat().st_mode & _OPEN:
+                fault = _OPEN_FAULT
+        if fault:
+            raise AdminError(
+                f"The service cannot listen at the Unix socket {self.path}: {fault}. Choose a folder that only the "
+                "service's account may write in, with c.SchedulerService.socket_dir."
+            )
+
     def find_fault(self) -> str:
         """Return why a program of another account could answer at the socket; "" if none could.
 
@@ -79,8 +99,8 @@ class SocketPlace:
         folder = self.path.parent.stat()
         if not self._is_trusted(folder.st_uid):
             return f"its folder belongs to {_name_account(folder.st_uid)}"
-        if folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            return "other accounts can write in its folder"
+        if folder.st_mode & _OPEN:
+            return _OPEN_FAULT
         owner = self.path.lstat().st_uid
         return "" if self._is_trusted(owner) else f"it belongs to {_name_account(owner)}"
 

@@ -17,7 +17,6 @@ _NO_LIMIT = "none"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq change`."""
-    add_jobs_arguments(parser)
     parser.add_argument(
         "--priority", type=parse_whole, help="priority inside the queue, at most that which the queue allows"
     )
@@ -43,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f'how long the job may run, over all runs and without pauses, such as 90m or 12h; "{_NO_LIMIT}": as long '
         "as its queue says",
     )
+    add_jobs_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -7,9 +7,11 @@ import uuid
 from dataclasses import replace
 from pathlib import Path
 
-from jupyter_gq.client.models import MAX_NAME, Alternative, JobFields, JobRequest, JobSubmission, Preview
+from jupyter_gq.client.models import MAX_NAME, Alternative, JobFields, JobRequest, JobSubmission, JobView, Preview
 from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.domain.plain_text import quoted
+from jupyter_gq.domain.reasons import word_as_waiting
+from jupyter_gq.lab.requests import FilesPlan
 from jupyter_gq.notebook.job_options import add_also_option, add_job_options, add_returns_option, read_job_options
 
 from .address import is_on_this_machine
@@ -129,7 +131,24 @@ async def _submit_in_image(client: PatientClient, arguments: argparse.Namespace,
 
 
 async def _submit(client: PatientClient, arguments: argparse.Namespace, read: JobFromFile) -> int:
-    request = JobFields.model_validate(
+    """Submit a file that was read, as `run` does, or only say what would happen."""
+    request = await _make_request(client, arguments)
+    preview = await client.preview(_add_runtime(request, read))
+    project = await read.find_project(client)
+    files, notes = project.describe(), read.list_notes()
+    files.notes += read.describe_missed()
+    if arguments.dry_run:
+        _print_dry_run(arguments, preview, files, notes)
+        return ExitCode.OK
+    submission = JobSubmission(**request.model_dump(), bundle=await read.send_files(project, client))
+    job, _ = await client.submit(submission, key=uuid.uuid4().hex)
+    _print_sent(arguments, job, preview, [*describe_files(files), *notes])
+    return await _follow(client, arguments, job, files)
+
+
+async def _make_request(client: PatientClient, arguments: argparse.Namespace) -> JobFields:
+    """Return the request for the job as the options ask for it."""
+    return JobFields.model_validate(
         {
             **read_job_options(arguments),
             "name": arguments.name.strip() or arguments.file.stem[:MAX_NAME],
@@ -137,39 +156,57 @@ async def _submit(client: PatientClient, arguments: argparse.Namespace, read: Jo
             "software": arguments.software,
         }
     )
+
+
+def _add_runtime(request: JobFields, read: JobFromFile) -> JobRequest:
+    """Return the request with what the service must know of the file before it has the bundle."""
     runtime = read.runtime
-    home, kernel = runtime.environment.get("HOME", ""), runtime.kernel.name
-    asked = JobRequest(**request.model_dump(), secrets=list(runtime.secrets), home=home, kernel=kernel)
-    preview = await client.preview(asked)
-    json = arguments.output == "json"
-    project = await read.find_project(client)
-    files, notes = project.describe(), read.list_notes()
-    files.notes += read.describe_missed()
-    if arguments.dry_run:
-        lines = [_describe_preview(preview), *_describe_software(arguments.software), *_describe_folder(arguments)]
-        lines += [*_list_offers(preview), *list_files(files), *notes]
-        print_json(preview, files_plan=files) if json else print_plain("\n".join(lines))
-        if json and notes:
+    return JobRequest(
+        **request.model_dump(),
+        secrets=list(runtime.secrets),
+        home=runtime.environment.get("HOME", ""),
+        kernel=runtime.kernel.name,
+    )
+
+
+def _print_dry_run(arguments: argparse.Namespace, preview: Preview, files: FilesPlan, notes: list[str]) -> None:
+    """Print what would happen to a job that is not sent, and which files would go along."""
+    if arguments.output == "json":
+        print_json(preview, files_plan=files)
+        if notes:
             print_plain("\n".join(notes), sys.stderr)
-        return ExitCode.OK
-    submission = JobSubmission(**request.model_dump(), bundle=await read.send_files(project, client))
-    job, _ = await client.submit(submission, key=uuid.uuid4().hex)
-    stream = sys.stderr if json or arguments.follow else sys.stdout
-    print_plain("\n".join([*describe_files(files), *notes]), stream)
-    if json and not arguments.follow and not arguments.wait:
-        print_json(job, files_plan=files)
-        return ExitCode.OK
-    told = preview.model_copy(update={"sentence": preview.sentence.replace("Would wait: ", "Waiting: ", 1)})
-    print_plain(f"{describe_job(job)} was sent to {job.queue}.\n{_describe_preview(told)}", stream)
+        return
+    lines = [_describe_preview(preview, preview.sentence), *_describe_software(arguments.software)]
+    lines += [*_describe_folder(arguments), *_list_offers(preview), *list_files(files), *notes]
+    print_plain("\n".join(lines))
+
+
+def _print_sent(arguments: argparse.Namespace, job: JobView, preview: Preview, lines: list[str]) -> None:
+    """Print the lines about the files of a job that was sent, and when it probably starts.
+
+    Standard output gets them unless JSON or the outputs of the job follow there.
+    """
+    is_json = arguments.output == "json"
+    if not is_json or arguments.follow or arguments.wait:
+        lines = [*lines, f"{describe_job(job)} was sent to {job.queue}."]
+        lines.append(_describe_preview(preview, word_as_waiting(preview.sentence)))
+    print_plain("\n".join(lines), sys.stderr if is_json or arguments.follow else sys.stdout)
+
+
+async def _follow(client: PatientClient, arguments: argparse.Namespace, job: JobView, files: FilesPlan) -> int:
+    """Follow a job that was sent if the options ask for it, and print what they ask for; return the exit code."""
+    is_json = arguments.output == "json"
     if arguments.follow:
-        return await follow_to_end(client, job, JsonPrinter() if json else TextPrinter())
+        return await follow_to_end(client, job, JsonPrinter() if is_json else TextPrinter())
+    code: int = ExitCode.OK
     if arguments.wait:
         code = await follow_to_end(client, job, StatePrinter())
-        if json:
-            print_json(await client.job(job.id), files_plan=files)
-        return code
-    print_plain(f"`jupyter-gq logs -f {job.id}` follows it.")
-    return ExitCode.OK
+        job = await client.job(job.id) if is_json else job
+    if is_json:
+        print_json(job, files_plan=files)
+    elif not arguments.wait:
+        print_plain(f"`jupyter-gq logs -f {job.id}` follows it.")
+    return code
 
 
 async def _choose_queue(client: PatientClient) -> str:
@@ -180,10 +217,10 @@ async def _choose_queue(client: PatientClient) -> str:
     return queues.own[0]
 
 
-def _describe_preview(preview: Preview) -> str:
-    """Return what would happen to a job, with its place in the queue and its start."""
+def _describe_preview(preview: Preview, sentence: str) -> str:
+    """Return what happens to a job, as the sentence says, with its place in the queue and its start."""
     place = "" if preview.position is None else f" Place in the queue: {preview.position}."
-    return f"{preview.sentence}{place}{_describe_start(preview)}"
+    return f"{sentence}{place}{_describe_start(preview)}"
 
 
 def _describe_software(software: str) -> list[str]:

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+#: The beginning of the sentence of a workload that waits, and of one that would wait if it were queued now.
+WAITING, _WOULD_WAIT = "Waiting: ", "Would wait: "
+
 
 class EvictReason(StrEnum):
     """The reason why a workload was evicted."""
@@ -80,3 +83,13 @@ class Explanation:
     blockers: tuple[str, ...] = ()
     #: What would let the workload start; None if nothing that can be named would.
     remedy: Remedy | None = None
+
+
+def word_as_forecast(sentence: str) -> str:
+    """Return the sentence of a workload that waits, worded for one that has not been queued yet."""
+    return f"{_WOULD_WAIT}{sentence.removeprefix(WAITING)}"
+
+
+def word_as_waiting(forecast: str) -> str:
+    """Return what `word_as_forecast` returned, worded for a workload that waits; other forecasts as they are."""
+    return f"{WAITING}{forecast.removeprefix(_WOULD_WAIT)}" if forecast.startswith(_WOULD_WAIT) else forecast

@@ -85,8 +85,8 @@ def parse_url(url: str) -> sa.URL:
         parsed: sa.URL | None = sa.make_url(url)
     except (sa.exc.ArgumentError, ValueError):
         parsed = None
-    # After an unescaped @ of a password, the host begins with the end of the password.
-    if parsed is None or "@" in (parsed.host or ""):
+    # After an unescaped @ of a password, the host begins with the end of the password. No system takes a NUL.
+    if parsed is None or "@" in (parsed.host or "") or any("\0" in str(part) for part in parsed):
         raise AdminError(
             "The URL of the database cannot be read. Write it as postgresql://user@host/database or "
             "sqlite:///file; in a password, @ : / and % are written as %40 %3A %2F %25."

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from jupyter_gq.app import main
-from jupyter_gq.backends.local import describe_unwritable
+from jupyter_gq.backends.local import check_folder, describe_unwritable
+from jupyter_gq.client.service_address import SocketPlace
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.demo.processes import free_port
 from tests.fakes import a_node
@@ -91,7 +92,7 @@ def as_nobody():
 
 @pytest.mark.parametrize("below", ["", "/new/folder"])
 def test_a_state_folder_in_which_nobody_may_write_is_said(as_nobody, below):
-    said = describe_unwritable(f"/{below}")
+    said = describe_unwritable(f"/{below}", "state folder")
     assert said.startswith(f"the account {os.geteuid()}, which runs this check, may not write in /.")
     assert said.endswith(f"state folder {Path(f'/{below}').resolve()}")
 
@@ -106,6 +107,14 @@ def test_check_config_says_that_it_may_not_write_in_the_state_folder(check, tmp_
     assert "may not write" not in told
 
 
+def test_a_state_folder_into_which_this_account_may_not_look_is_not_refused(as_nobody):
+    if os.access("/root", os.X_OK, effective_ids=True):
+        pytest.skip("this account may look into every folder")
+    check_folder("/root/gq/state", "state_dir", "state folder")
+    SocketPlace.own("", "/root/gq/socket", Path("/")).check_folder()
+    assert "may not write in /root." in describe_unwritable("/root/gq/state", "state folder")
+
+
 def test_without_a_service_only_the_file_is_checked(check):
     code, told = check(NOW, compare=False)
     assert code == 0
@@ -116,6 +125,23 @@ def test_without_a_service_only_the_file_is_checked(check):
 def test_without_a_service_pools_of_devices_are_not_compared_with_this_machine(check, devices):
     pools = 'c.Pools.pools = {"build": {"devices": 1}, "train": {"devices": %s}}\n'
     assert check(NOW + pools % devices, compare=False)[0] == 0
+
+
+@pytest.mark.parametrize(("devices", "said"), [("A100-40GB", "1 simulated GPU"), ("2x A100-40GB", "2 simulated GPUs")])
+def test_quotas_that_this_machine_cannot_keep_are_probably_not_meant(check, devices, said):
+    here = f'c.SimulatedDevices.mode = "always"\nc.SimulatedDevices.devices = "{devices}"\n'
+    here += "c.LocalBackend.cpus = 8\nc.LocalBackend.memory = 48\n"
+    code, told = check(NOW + here, compare=False)
+    assert code == 0, "the service may run on another machine"
+    doubts = told.partition("Probably not meant:\n")[2]
+    assert f"a service on this machine, with its {said}, does not start with this: c.TrainingQueues.queues" in doubts
+    assert "Probably" not in check(NOW + here.replace(devices, "3x A100-40GB"), compare=False)[1]
+    on_a_cluster = 'c.SchedulerService.backend = "kubernetes"\n'
+    assert "this machine" not in check(NOW + here + on_a_cluster, compare=False)[1]
+
+
+def test_gpus_that_are_simulated_for_want_of_others_are_not_compared(check):
+    assert "this machine" not in check(NOW.replace('"quota": 3', '"quota": 300'), compare=False)[1]
 
 
 def test_without_a_service_wrong_types_in_pools_are_still_found(check):
@@ -137,6 +163,7 @@ def test_without_a_service_wrong_types_in_pools_are_still_found(check):
         (NOW + "c.SchedulerService.database_url = 'nonsense'\n", "The URL of the database cannot be read."),
         (NOW + "c.SchedulerService.state_dir = '/dev/null/gq'\n", "/dev/null is not a folder"),
         (NOW + "c.SchedulerService.state_dir = 'a\\0b'\n", "the state folder cannot be there"),
+        (NOW + "c.SchedulerService.socket_dir = '/dev/null/gq'\n", "/dev/null is not a folder"),
         (NOW + "c.JupyterHub.spawner_class = 'jupyter_gq.hub.local.None'\n", "the Hub cannot import it"),
         (NOW + 'c.Pools.pools = {"build": {"devices": [0]}, "train": {"devices": [1, 0]}}', "0 is already in the pool"),
     ],

@@ -41,6 +41,37 @@ def test_what_a_command_does_not_know_is_told_with_its_own_usage(capsys):
     assert said.endswith("jupyter-gq queues: error: unknown arguments: --since x\n")
 
 
+@pytest.mark.parametrize("line", [["submit", "a.py", "--dry-run"], ["check-config", "f.py"]])
+def test_a_present_folder_that_is_deleted_is_told_in_a_sentence(tmp_path, monkeypatch, capsys, line):
+    monkeypatch.setenv("JUPYTER_GQ_TOKEN", "a-token")
+    monkeypatch.setenv("JUPYTER_GQ_URL", "http://127.0.0.1:1/services/jupyter-gq")
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    code, err = main(line), capsys.readouterr().err
+    assert code == 2
+    assert err.startswith("jupyter-gq: the present folder does not exist any more. Go to another one")
+
+
+@pytest.mark.parametrize(("name", "variable"), [("service", "JUPYTER_GQ_STATE_DIR"), ("agent", "NODE_NAME")])
+def test_words_that_are_no_settings_start_no_program(tmp_path, monkeypatch, capsys, name, variable):
+    monkeypatch.setenv(variable, str(tmp_path / "none"))
+    application = getattr(import_module(COMMANDS[name].module), COMMANDS[name].application)
+    monkeypatch.setattr(application, "start", lambda _: pytest.fail("it starts"))
+    try:
+        assert main([name, "nope", "never"]) == 2
+    finally:
+        application.clear_instance()
+    assert f"jupyter-gq {name}: unknown arguments: nope never\n" in capsys.readouterr().err
+
+
+def test_the_help_of_change_lists_first_what_can_be_changed():
+    text = build_parser(["change"])._subparsers._group_actions[0].choices["change"].format_help()
+    options = re.findall(r"^  (?:-\w, |-o .*, )?(--[a-z-]+)", text, re.MULTILINE)
+    assert options.index("--priority") < options.index("--max-time") < options.index("--url")
+
+
 def imported_by(*line):
     """Return the modules of commands that a process imports which reads that command line."""
     code = (

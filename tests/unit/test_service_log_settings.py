@@ -14,7 +14,48 @@ __all__ = ["place"]
 
 FAULTS = [
     ("log_format = '%(nope'", "c.SchedulerService.log_format = '%(nope': no log can have it"),
-    ("log_format = '%(nope)s'", "(Formatting field not found in record: 'nope')"),
+    ("log_format = '%(nope)s'", "log_format = '%(nope)s': no log can have it (ValueError: Formatting field not found"),
+    (
+        "log_format = '%(nope)s'\nc.SchedulerService.logging_config = {'loggers': {'a': {'level': 'INFO'}}}",
+        "c.SchedulerService.log_format = '%(nope)s': no log can have it",
+    ),
+    ("log_format = '%(message)1000000000000s'", "(ValueError: a width of more than 9999 characters)"),
+    (
+        "logging_config = {'formatters': {'console': {'format': '{message:>99999}', 'style': '{'}}}",
+        "a width of more than 9999 characters",
+    ),
+    ("logging_config = {'formatters': {'console': {'format': '%(nope)s'}}}", "logging_config['formatters']['console']"),
+    (
+        "logging_config = {'formatters': {'console': {'()': 'logging.Formatter', 'fmt': '%(nope)s'}}}",
+        "Formatting field not found in record: 'nope'",
+    ),
+    (
+        "logging_config = {'formatters': {'x': {'format': '%(nope)s'}}, 'handlers': {'x': {'class': "
+        "'logging.StreamHandler', 'formatter': 'x'}, 'console': {'class': 'logging.handlers.MemoryHandler', "
+        "'capacity': 1, 'target': 'x'}}}",
+        "logging_config['formatters']['x']",
+    ),
+    (
+        "logging_config = {'filters': {'x': {'()': 'logging.Filter', 'name': 'jupyter_gq'}}, 'handlers': {'console': "
+        "{'filters': ['x']}}, 'formatters': {'console': {'format': '%(nope)s'}}}",
+        "Formatting field not found in record: 'nope'",
+    ),
+    (
+        "logging_config = {'formatters': {'x': {'()': 'sys.exit'}}}",
+        "formatters']['x'] = '…': no log can have it (System",
+    ),
+    ("logging_config = {'filters': {'x': {'()': 'os._exit', 'status': 3}}}", "logging_config['filters']['x'] = '…'"),
+    ("logging_config = {'version': 2}", "logging_config['version'] = '…': no log can have it (ValueError: the only"),
+    ("logging_config = {'incremental': True}", "logging_config['incremental'] = '…': no log can have it"),
+    (
+        "logging_config = {'handlers': ['file']}",
+        "logging_config['handlers'] = '…': no log can have it (TypeError: it is",
+    ),
+    ("logging_config = {'handlers': {'console': 'x'}}", "logging_config['handlers']['console'] = '…'"),
+    (
+        "logging_config = {'root': 'x'}",
+        "logging_config['root'] = '…': no log can have it (TypeError: it is not a dict)",
+    ),
     ("log_datefmt = '\\ud800'", "c.SchedulerService.log_datefmt = '\\ud800': no log can have it"),
     ("logging_config = {'handlers': {'x': {'class': 'no.Such'}}}", "logging_config['handlers']['x'] = '…': no log"),
     ("logging_config = {'handlers': {'x': {}}}", "(KeyError: 'class')"),
@@ -31,6 +72,18 @@ FAULTS = [
     ("socket_dir = '/run/' + 'x' * 200", "has 213 bytes, and Linux allows 107"),
 ]
 PLACES = [
+    (
+        "socket_dir = '/dev/null/gq'",
+        "socket_dir = '/dev/null/gq': the folder of the socket cannot be there (/dev/null is",
+    ),
+    ("socket_dir = __file__", "the folder of the socket cannot be there"),
+    ("socket_dir = '/dev/null'", "the folder of the socket cannot be there (/dev/null is not a folder)"),
+    ("socket_dir = '/run/g\\0q'", "the folder of the socket cannot be there (embedded null byte)"),
+    ("socket_dir = '/tmp'", "/tmp/gq.sock: other accounts can write in its folder"),
+    ("database_url = 'sqlite:///\\0'", "The URL of the database cannot be read"),
+    ("database_url = 'postgresql://gq:a%00b@host/gq'", "The URL of the database cannot be read"),
+    ("state_dir = 'a\\0b'", "the state folder cannot be there (embedded null byte)"),
+    ("state_dir = '/' + 'x' * 300", "the state folder cannot be there"),
     ("database_url = 'mysql://gq:hidden-word@host/gq'", "There is no store on 'mysql'"),
     ("database_url = 'postgresql://gq:hidden-word'", "The URL of the database cannot be read"),
     ("state_dir = __file__", "the state folder cannot be there"),
@@ -40,10 +93,29 @@ GOOD_LOGS = [
     "log_format = '%(levelname)-8s %(message)s'",
     "log_format = '{message}'\nc.SchedulerService.logging_config = {'formatters': {'console': {'style': '{'}}}",
     "logging_config = {'formatters': {'x': {'format': 'ext://logging.BASIC_FORMAT'}}}",
+    "log_style = 'json'\nc.SchedulerService.log_format = '%(nope)s'",
+    "log_format = '%(site)s'\nc.SchedulerService.logging_config = {'filters': {'x': {'()': '"
+    + __name__
+    + ".AddsSite'}}, "
+    "'handlers': {'console': {'filters': ['x']}}}",
+    "logging_config = {'formatters': {'x': {'format': '%(client)s'}}, 'handlers': {'x': {'class': "
+    "'logging.StreamHandler', 'formatter': 'x'}}, 'loggers': {'site.access': {'handlers': ['x']}}}",
+    "logging_config = {'handlers': {'console': {'class': 'logging.FileHandler', 'filename': '/dev/null'}}}",
+    "logging_config = {'handlers': {'console': {'()': 'logging.StreamHandler'}}}",
+    "logging_config = {'formatters': {'console': {'()': 'logging.Formatter', 'fmt': '%(message)s'}}}",
+    "logging_config = {'version': 1, 'incremental': False}",
     "logging_config = {'formatters': {'x': {'()': 'ext://logging.Formatter'}}}",
     "logging_config = {'formatters': {'x': {'format': 'cfg://own.form'}}, 'own': {'form': '%(message)s'}}",
     "logging_config = {'handlers': {'x': {'()': 'ext://logging.NullHandler', 'level': 'cfg://own'}}, 'own': 'INFO'}",
 ]
+
+
+class AddsSite(logging.Filter):
+    """A filter of an administrator, which adds a field to each record."""
+
+    def filter(self, record):
+        record.site = "Potsdam"
+        return True
 
 
 @pytest.fixture(autouse=True)
@@ -117,14 +189,60 @@ def test_a_log_that_cannot_be_opened_is_left_out_and_said(place):
     assert "file" not in service.logging_config["handlers"]
 
 
+def test_a_state_folder_in_a_loop_of_links_is_refused_in_a_sentence(tmp_path, monkeypatch, capfd):
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    path = tmp_path / "jupyterhub_config.py"
+    path.write_text(f"{GOOD}c.SchedulerService.state_dir = '{loop}/state'\n")
+    monkeypatch.delenv("JUPYTER_GQ_STATE_DIR", raising=False)
+    for text in (path.read_text(), "def x(:"):  # the second one leaves the place to the environment
+        path.write_text(text)
+        service = started(path)
+        with pytest.raises(SystemExit):
+            service.start()
+        err = capfd.readouterr().err
+        assert ("the state folder cannot be there (Symlink loop" in err, "Traceback" in err) == (True, False), err
+        monkeypatch.setenv("JUPYTER_GQ_STATE_DIR", str(loop))
+
+
+def test_a_file_in_the_place_of_the_socket_is_refused(place, tmp_path):
+    (tmp_path / "gq.sock").touch()
+    policy = loaded(place)
+    place.write_text(f"{GOOD}c.SchedulerService.socket_dir = {str(tmp_path)!r}\n")
+    look(policy)
+    assert "gq.sock: it is there already, and is not a socket. Choose a folder" in policy.error
+
+
+def test_a_value_of_the_command_line_is_refused_without_the_name_of_the_file(place, monkeypatch, capfd):
+    monkeypatch.setenv("JUPYTER_GQ_STATE_DIR", str(place.parent / "new"))
+    service = SchedulerService()
+    service.initialize(["--config", str(place), "--SchedulerService.socket_dir=/dev/null"])
+    with pytest.raises(SystemExit):
+        service.start()
+    err = capfd.readouterr().err
+    assert "cannot start. The command line of the service: c.SchedulerService.socket_dir = '/dev/null': the" in err
+    assert str(place) not in err
+
+
+def test_a_handler_that_ends_the_process_is_left_out_and_said(place):
+    place.write_text(
+        f"{GOOD}c.SchedulerService.logging_config = {{'handlers': {{'x': {{'()': 'sys.exit'}}}}, 'root': "
+        "{'handlers': ['x']}}\n"
+    )
+    service = started(place)
+    assert service._trouble is None
+    assert "no log can be written so (SystemExit" in service.configure_log()
+
+
 def test_a_look_opens_no_file_of_the_log(place, tmp_path):
     policy = loaded(place)
     before = logging.root.handlers[:]
     place.write_text(
         f"{GOOD}c.SchedulerService.log_format = '%(site)s %(message)s'\n"
-        f"c.SchedulerService.logging_config = {{'filters': {{'site': {{'name': ''}}}}, 'handlers': {{'file': "
-        f"{{'class': 'logging.FileHandler', 'filename': '{tmp_path}/gq.log', 'filters': ['site']}}}}, "
-        "'root': {'handlers': ['file', 'console'], 'level': 'INFO'}}\n"
+        f"c.SchedulerService.logging_config = {{'filters': {{'site': {{'()': '{__name__}.AddsSite'}}}}, "
+        "'handlers': {'file': {'class': 'logging.FileHandler', 'filters': ['site'], "
+        f"'filename': '{tmp_path}/gq.log'}}}}, "
+        "'root': {'handlers': ['file'], 'level': 'INFO'}, 'loggers': {'SchedulerService': {'handlers': ['file']}}}\n"
     )
     look(policy)
     assert policy.error is None

@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 
 from jupyter_gq.domain.errors import AdminError, BackendError
+from jupyter_gq.domain.plain_text import quoted
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
@@ -32,31 +33,48 @@ def task_folder(state_dir: Path, job: str, run: int, task: int) -> Path:
     return run_folder(state_dir, job, run) / str(task)
 
 
-def check_folder(state_dir: str) -> None:
-    """Raise `AdminError` if no state folder can be at this place, because a file is there or the path is invalid."""
+def check_folder(path: str, setting: str, noun: str) -> None:
+    """Raise `AdminError` if no folder can be at this path, because a file is there or the path is invalid.
+
+    `setting` is the name of the setting of the service that gives the path, and `noun` says what the folder is.
+    """
     try:
-        folder = Path(state_dir).resolve()
-        there = next(each for each in (folder, *folder.parents) if each.exists())
+        there = _find_present(path)
         problem = "" if there.is_dir() else f"{there} is not a folder"
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RuntimeError) as error:  # a RuntimeError is a loop of links
         problem = str(error)
     if problem:
         raise AdminError(
-            f"c.SchedulerService.state_dir = {state_dir!r}: the state folder cannot be there ({problem}). Use the path "
-            "of a folder, which is made if it is missing."
+            f"c.SchedulerService.{setting} = {quoted(path)}: the {noun} cannot be there ({problem}). Use the path of a "
+            "folder, which is made if it is missing."
         )
 
 
-def describe_unwritable(state_dir: str) -> str:
-    """Return a sentence if this process may not write in the state folder, or make it; "" if it may."""
-    folder = Path(state_dir).resolve()
-    there = next(each for each in (folder, *folder.parents) if each.exists())
+def describe_unwritable(path: str, noun: str) -> str:
+    """Return a sentence if this process may not write in a folder, or make it; "" if it may.
+
+    `noun` says what the folder is.
+    """
+    there = _find_present(path)
     if os.access(there, os.W_OK | os.X_OK, effective_ids=True):
         return ""
     return (
         f"the account {os.geteuid()}, which runs this check, may not write in {there}. The account of the Hub needs "
-        f"that right for the state folder {folder}"
+        f"that right for the {noun} {Path(path).resolve()}"
     )
+
+
+def _find_present(path: str) -> Path:
+    """Return the innermost part of a path that exists, be it a link to nothing, as far as this account may see it."""
+    folder = Path(path).resolve()
+    return next(each for each in (folder, *folder.parents) if _is_present(each))
+
+
+def _is_present(path: Path) -> bool:
+    try:
+        return path.exists() or path.is_symlink()
+    except PermissionError:  # the account of the Hub may have the right to look there
+        return False
 
 
 def jobs_with_files(state_dir: Path) -> int:

@@ -24,6 +24,7 @@ from jupyter_gq.devices.mps import MpsDaemon, default_folder, locate_folder
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.devices.run_shares import RunShares
 from jupyter_gq.domain.amount import ONE_CORE, parse_cpus, parse_memory
+from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import InvalidAmount
 from jupyter_gq.domain.plain_text import quoted
 
@@ -31,6 +32,7 @@ from . import machine
 from .backend import LocalRuns
 from .bundles import LocalBundles
 from .environment import KEPT_VARIABLES
+from .node import MachineNode
 from .options import LocalOptions
 from .tasks import check_enter
 
@@ -177,7 +179,22 @@ class LocalBackend(LoggingConfigurable):
         `AdminError` if this machine cannot start a job.
         """
         check_enter()
-        options = LocalOptions(
+        return LocalRuns(
+            self._make_options(state_dir),
+            probe=probe,
+            clock=clock,
+            service_url=service_url,
+            shares=shares,
+            enforcers=enforcers,
+        )
+
+    def describe_machine(self, probe: DeviceProbe) -> Node:
+        """Return this machine with the devices of the probe, as the backend would offer it."""
+        return MachineNode(self._make_options(Path()), probe).describe()
+
+    def _make_options(self, state_dir: Path) -> LocalOptions:
+        """Return the options of a backend with the files of its jobs below `state_dir`."""
+        return LocalOptions(
             state_dir=state_dir,
             command=tuple(self.command),
             node_name=self.node_name,
@@ -189,14 +206,6 @@ class LocalBackend(LoggingConfigurable):
             max_uncounted_tasks=self.max_uncounted_tasks or None,
             cpu_milli=machine.count_cpus() if self.cpus is None else parse_cpus(self.cpus),
             memory=machine.measure_memory() if self.memory is None else parse_memory(self.memory),
-        )
-        return LocalRuns(
-            options,
-            probe=probe,
-            clock=clock,
-            service_url=service_url,
-            shares=shares,
-            enforcers=enforcers,
         )
 
     def enforcers(

@@ -222,10 +222,16 @@ class PolicyFile:
         """Return the sentence about a look that is overdue, with the line of these files where it waits."""
         if self._do_too_many_hang():
             return self._describe_last_hang()
-        place = look.find_line(files) or next(reversed(list(files)), self._path)
+        line = look.find_line(files)
+        if line:
+            return (
+                f"{line}: the file has not been read within {reading.READ_TIMEOUT:g} s. Something there waits: a line "
+                "such as a look-up without a deadline, or a file system that does not answer. Mend the file."
+            )
         return (
-            f"{place}: the file has not been read within {reading.READ_TIMEOUT:g} s. Something there waits: a line "
-            "such as a look-up without a deadline, or a file system that does not answer. Mend the file."
+            f"{next(reversed(list(files)), self._path)}: the file has not been read and checked within "
+            f"{reading.READ_TIMEOUT:g} s. A file system does not answer: that of the file, or of a folder that it "
+            "names, such as c.SchedulerService.state_dir. Mend that file system."
         )
 
     def _log_warnings(self) -> None:

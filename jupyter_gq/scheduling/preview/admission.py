@@ -7,7 +7,7 @@ from jupyter_gq.domain.amount import NO_GPU, HostResource, MilliGpu, format_gpus
 from jupyter_gq.domain.cluster import NEVER_SHARED, SHARE_LABEL, Node
 from jupyter_gq.domain.errors import NeverFits, QuotaExceeded, Resource
 from jupyter_gq.domain.queue import Queue
-from jupyter_gq.domain.reasons import Explanation, PendingReason
+from jupyter_gq.domain.reasons import WAITING, Explanation, PendingReason, word_as_forecast
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Kind, Request, TaskPlacement, Workload
@@ -219,9 +219,8 @@ def _describe_fewer(workload: Workload, tasks: int) -> str:
 
 def _later(why: Explanation) -> str:
     """Return the sentence of a pending workload, worded for a workload that has not been queued yet."""
-    text = why.sentence.removeprefix("Waiting: ")
     if why.reason is PendingReason.STARTS_SOON:
-        return text
+        return why.sentence
     if why.reason is PendingReason.WAITS_FOR_EVICTION:
-        return f"Starts soon: {text}"
-    return f"Would wait: {text}"
+        return f"Starts soon: {why.sentence.removeprefix(WAITING)}"
+    return word_as_forecast(why.sentence)
