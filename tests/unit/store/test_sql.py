@@ -105,9 +105,12 @@ def test_a_database_of_a_newer_release_is_left_alone(tmp_path):
         SqlStore(url)
 
 
-def test_a_database_in_memory_is_refused():
-    with pytest.raises(AdminError, match="file"):
-        SqlStore("sqlite://")
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "sqlite:///file::memory:?uri=true"])
+def test_a_database_in_memory_is_refused(url, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(AdminError, match="needs a file"):
+        SqlStore(url)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
