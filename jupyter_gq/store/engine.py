@@ -73,6 +73,17 @@ def make_sqlite_url(file: Path) -> str:
     return sa.URL.create("sqlite", database=str(file)).render_as_string()
 
 
+def find_file(path: Path) -> bool:
+    """Return whether the file of a SQLite database is there.
+
+    Raises `AdminError` if that cannot be seen, as in a folder that this process may not enter.
+    """
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise AdminError(f"The database {path} cannot be opened: {error.strerror}.") from error
+
+
 def parse_url(url: str) -> sa.URL:
     """Return the parsed URL of a database.
 
@@ -96,7 +107,7 @@ def parse_url(url: str) -> sa.URL:
     # With the option `uri`, SQLite reads another file than the path names, or none: file::memory:, ?mode=memory.
     if parsed.drivername == "sqlite" and (parsed.database in (None, "", ":memory:") or "uri" in parsed.query):
         raise AdminError(
-            "The store needs a file, such as sqlite:///service.sqlite, and no option uri: jobs must outlive the service."
+            "The store needs a file, such as sqlite:///service.sqlite, and no option uri: jobs outlive the service."
         )
     return parsed
 
