@@ -43,7 +43,8 @@ def has_content(file: Path) -> bool:
 def expect_database(url: str, state: Path, jobs: int) -> None:
     """Raise `AdminError` if a SQLite database is missing or empty, although the state folder has the files of `jobs`.
 
-    Raises it also for one in a folder that this process may not enter. A new database would know none of these jobs. Other databases are not checked.
+    A new database would know none of these jobs. Raises `AdminError` also for a database in a folder that this process
+    may not enter. Databases on PostgreSQL are not checked.
     """
     parsed = parse_url(url)
     if parsed.get_backend_name() != "sqlite":
