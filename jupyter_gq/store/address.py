@@ -5,7 +5,7 @@ from pathlib import Path
 
 from jupyter_gq.domain.errors import AdminError
 
-from .engine import make_sqlite_url, parse_url
+from .engine import find_file, make_sqlite_url, parse_url
 
 #: Environment variable that names the database, so that a password is on no command line.
 VARIABLE = "JUPYTER_GQ_DATABASE_URL"
@@ -34,9 +34,9 @@ def database_url(given: str | None, *, may_be_missing: bool = False) -> str:
 
 
 def expect_file(url: str) -> None:
-    """Raise `AdminError` if the SQLite file of the URL is missing, since opening would create it."""
+    """Raise `AdminError` if the SQLite file of the URL is missing or hidden, since opening would create it."""
     parsed = parse_url(url)
-    if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").is_file():
+    if parsed.get_backend_name() == "sqlite" and not find_file(Path(parsed.database or "")):
         raise AdminError(
             f"There is no database at {parsed.database or url!r}. A full path has four slashes: sqlite:////var/…"
         )

@@ -118,9 +118,9 @@ def _removed_on_failure(url: str) -> Iterator[None]:
     """
     parsed = parse_url(url)
     is_sqlite, file = parsed.get_backend_name() == "sqlite", Path(parsed.database or "")
+    is_new = is_sqlite and not has_content(file)
     if is_sqlite and file.is_dir():
         raise AdminError(f"{file} is a folder, so nothing was restored. Give the name of the database's file.")
-    is_new = is_sqlite and not has_content(file)
     try:
         yield
     except BaseException:
@@ -152,10 +152,14 @@ def _write(database: sa.Connection, file: Path) -> Mapping[str, int]:
 
 
 def _expect_new(file: Path) -> None:
-    """Raise `AdminError` if the file exists, or its folder is missing."""
-    if file.exists():
+    """Raise `AdminError` if the file exists, or its folder is missing or cannot be entered."""
+    try:
+        is_there, has_folder = file.exists(), file.parent.is_dir()
+    except OSError as error:
+        raise AdminError(f"The backup {file} could not be written: {error.strerror}.") from error
+    if is_there:
         raise AdminError(f"{file} exists already, so no backup was made. Give the name of a new file.")
-    if not file.parent.is_dir():
+    if not has_folder:
         raise AdminError(f"There is no folder {file.parent}, so no backup was made. Make it, or name another one.")
 
 

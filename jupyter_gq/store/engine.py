@@ -50,9 +50,7 @@ def open_engine(url: str, program: str = COMMAND) -> sa.Engine:
     parsed = parse_url(url)
     if parsed.get_backend_name() == "postgresql":
         return _open_postgresql(parsed, program)
-    if not parsed.database or parsed.database == ":memory:":
-        raise AdminError("The store needs a file, such as sqlite:///service.sqlite: jobs must outlive the service.")
-    _create_private(Path(parsed.database))
+    _create_private(Path(parsed.database or ""))
     engine = sa.create_engine(
         parsed, hide_parameters=True, connect_args={"isolation_level": None, "timeout": BUSY_MS / 1000}
     )
@@ -75,11 +73,22 @@ def make_sqlite_url(file: Path) -> str:
     return sa.URL.create("sqlite", database=str(file)).render_as_string()
 
 
+def find_file(path: Path) -> bool:
+    """Return whether the file of a SQLite database is there.
+
+    Raises `AdminError` if that cannot be seen, as in a folder that this process may not enter.
+    """
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise AdminError(f"The database {path} cannot be opened: {error.strerror}.") from error
+
+
 def parse_url(url: str) -> sa.URL:
     """Return the parsed URL of a database.
 
-    Raises `AdminError` for an invalid URL and for a database that is neither SQLite nor PostgreSQL. The sentence of an
-    invalid URL never contains the URL, which may hold a password.
+    Raises `AdminError` for an invalid URL, for a database that is neither SQLite nor PostgreSQL, and for SQLite without
+    a file. The sentence of an invalid URL never contains the URL, which may hold a password.
     """
     try:
         parsed: sa.URL | None = sa.make_url(url)
@@ -94,6 +103,11 @@ def parse_url(url: str) -> sa.URL:
     if parsed.drivername not in ("sqlite", "postgresql", "postgresql+psycopg"):
         raise AdminError(
             f"There is no store on {parsed.drivername!r}. Use sqlite:///file or postgresql://user@host/database."
+        )
+    # With the option `uri`, SQLite reads another file than the path names, or none: file::memory:, ?mode=memory.
+    if parsed.drivername == "sqlite" and (parsed.database in (None, "", ":memory:") or "uri" in parsed.query):
+        raise AdminError(
+            "The store needs a file, such as sqlite:///service.sqlite, and no option uri: jobs outlive the service."
         )
     return parsed
 

@@ -9,7 +9,7 @@ from jupyter_gq.domain.json_types import JsonObject
 
 from . import statements
 from .codec import decode_json
-from .engine import describe_database, open_engine, parse_url
+from .engine import describe_database, find_file, open_engine, parse_url
 from .failures import translated_errors
 
 
@@ -36,14 +36,15 @@ def peek_setting(url: str, name: str) -> JsonObject | None:
 
 
 def has_content(file: Path) -> bool:
-    """Tell whether the file of a SQLite database is there and not empty."""
-    return file.is_file() and file.stat().st_size > 0
+    """Tell whether the file of a SQLite database is there and not empty; raise `AdminError` if that cannot be seen."""
+    return find_file(file) and file.stat().st_size > 0
 
 
 def expect_database(url: str, state: Path, jobs: int) -> None:
     """Raise `AdminError` if a SQLite database is missing or empty, although the state folder has the files of `jobs`.
 
-    A new database would know none of these jobs. Other databases are not checked.
+    A new database would know none of these jobs. Raises `AdminError` also for a database in a folder that this process
+    may not enter. Databases on PostgreSQL are not checked.
     """
     parsed = parse_url(url)
     if parsed.get_backend_name() != "sqlite":

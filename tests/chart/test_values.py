@@ -198,6 +198,24 @@ def test_every_object_of_the_schema_is_closed_or_passed_on():
     assert {"global", "enabled"} <= set(schema()["properties"])
 
 
+def closed_sections(part, path=()):
+    """The path of every section of the schema with values of its own; without `resources`, which null switches off."""
+    for name, inner in part["properties"].items():
+        if name != "resources" and inner.get("type") == "object" and "properties" in inner:
+            yield (*path, name)
+            yield from closed_sections(inner, (*path, name))
+
+
+def test_a_section_without_values_is_refused_by_its_name():
+    """Such as a heading whose lines are comments: Helm takes its default values away."""
+    for *above, name in closed_sections(schema()):
+        part = functools.reduce(lambda found, each: found["properties"][each], above, schema())
+        assert name in part["required"]
+    done = template({"training": None})
+    assert done.returncode != 0
+    assert "training is required" in done.stderr
+
+
 def test_every_value_is_described_with_its_unit():
     for dotted, (_, node) in LEAVES.items():
         assert len(node.get("description", "")) >= 12 or dotted.endswith((".key", ".value")), dotted

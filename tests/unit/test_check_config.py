@@ -160,6 +160,7 @@ def test_without_a_service_wrong_types_in_pools_are_still_found(check):
         ("c.FixedQuota.default = '0.25'\n", "these are in force: nlp, top, vision"),
         (NOW + "raise KeyboardInterrupt\n", "line 9: KeyboardInterrupt"),
         (NOW + "c.SchedulerService.database_url = 'mysql://db/gq'\n", "There is no store on 'mysql'"),
+        (NOW + "c.SchedulerService.database_url = 'sqlite://'\n", "The store needs a file"),
         (NOW + "c.SchedulerService.database_url = 'nonsense'\n", "The URL of the database cannot be read."),
         (NOW + "c.SchedulerService.state_dir = '/dev/null/gq'\n", "/dev/null is not a folder"),
         (NOW + "c.SchedulerService.state_dir = 'a\\0b'\n", "the state folder cannot be there"),

@@ -10,10 +10,14 @@ Grace: no notebook is idle before `grace` has passed since its start. A notebook
 Warning: the owner is warned once only `warning` of the time `after` is left. The warning names an absolute time, which
 is at least `warning` from now and not before the notebook has been idle for `after`.
 
+Asked again: the share of a warned notebook is not taken before a report from after the time that the warning named. A
+cell that began in the last seconds of the countdown is in no earlier report.
+
 Held: the share is not taken before a time that the owner was told, by a warning or after "Keep it". That holds also if
 the warning was withdrawn, or the notebook used, since then.
 
-See docs/decisions/0395-hold-each-time-that-the-owner-was-told.md.
+See docs/decisions/0395-hold-each-time-that-the-owner-was-told.md and
+docs/decisions/0468-take-a-share-only-on-a-report-from-after-the-countdown.md.
 
 What happens to idle notebooks is decided in `lending` and `reclaim_idle`.
 """
@@ -65,6 +69,18 @@ def expiry(workload: Workload, rule: IdleRule, now: Instant) -> Instant:
         return activity.expire_at
     since = idle_since(workload, rule, now)
     return Instant(max(now + rule.warning, (now if since is None else since) + rule.after, _promised(workload)))
+
+
+def has_run_out(workload: Workload, rule: IdleRule, now: Instant) -> bool:
+    """Tell whether the time of an idle notebook is over: by the clock, and by a report from after the time it was told.
+
+    A notebook that was told no time, since the policy has no time of a warning, needs no further report.
+    """
+    activity = workload.activity
+    told = None if activity is None else activity.expire_at
+    if expiry(workload, rule, now) > now:
+        return False
+    return activity is None or told is None or activity.sampled_at >= told
 
 
 def loss_free_from(workload: Workload, rule: IdleRule, since: Instant) -> Instant:

@@ -5,9 +5,9 @@ Rules
 Warned for a reason: a notebook is warned only if its share would let a pending workload start, or if the policy says
 always.
 
-Taken in time: at the time that the warning names, the share is taken if work still waits for it. The notebook is
-suspended without loss if possible and if that work is preemptible. Otherwise it is evicted, but only for work within
-its quota, and only if the policy allows that servers are stopped.
+Taken in time: after the time that the warning names, the share is taken with the next report that shows the notebook as
+idle, if work still waits for it. The notebook is suspended without loss if possible and if that work is preemptible.
+Otherwise it is evicted, but only for work within its quota, and only if the policy allows that servers are stopped.
 
 Told what is lost: a warning says whether the share is lent or the server stopped. If the server is to be stopped after
 all, the owner is warned anew, with the whole time of a warning. A warning of a stop stays if the share can be lent
@@ -46,7 +46,7 @@ from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.state.findings import Findings
 from jupyter_gq.scheduling.workloads import gang
 
-from .idle_rule import expiry, idle_since, idle_time, is_heard, may_be_warned
+from .idle_rule import expiry, has_run_out, idle_since, idle_time, is_heard, may_be_warned
 
 
 def reclaim_idle_shares(
@@ -66,7 +66,7 @@ def reclaim_idle_shares(
         for notebook in idle:
             if notebook.id not in wanted:
                 wanted[notebook.id] = None
-                if expiry(notebook, rule, now) <= now and not _is_misled(notebook, None):
+                if has_run_out(notebook, rule, now) and not _is_misled(notebook, None):
                     allocations.release(notebook)
                     _take(inputs, allocations, evictions, notebook, None)
     _tell(inputs, evictions, wanted)
@@ -108,7 +108,7 @@ def _match(
         wanted.update(dict.fromkeys(taken, workload.id))
         place = allocations.nominated[workload.id]
         waits_for = [n for n in idle if n.id in taken or (n.id in wanted and _overlap(n, place))]
-        if any(expiry(notebook, rule, now) > now or _is_misled(notebook, workload) for notebook in waits_for):
+        if any(not has_run_out(notebook, rule, now) or _is_misled(notebook, workload) for notebook in waits_for):
             findings.awaited_notebooks[workload.id] = tuple(waits_for)
             continue
         for notebook in waits_for:

@@ -161,6 +161,17 @@ def test_a_policy_without_stops_still_lends_to_jobs():
         assert [type(each) for each in acts(decision)] == [Suspend]
 
 
+@pytest.mark.parametrize("always", [False, True])
+def test_a_share_is_taken_only_on_a_report_from_after_the_time_named(always):
+    """A cell that began in the last seconds of the countdown is in no earlier report."""
+    before, after = bobs(1860, expire_at=NOW - 4, sampled_at=NOW - 5), bobs(1860, expire_at=NOW - 4, sampled_at=NOW - 4)
+    waiting = () if always else ("0.75",)
+    decision = waiting_for(before, always=always, waiting=waiting)
+    assert decision.instructions == ()
+    assert always or why(decision, "nb-carol0").why.reason is PendingReason.WAITS_FOR_IDLE
+    assert [each.workload for each in acts(waiting_for(after, always=always, waiting=waiting))] == ["nb-bob"]
+
+
 def test_not_a_second_earlier():
     assert waiting_for(bobs(1860, expire_at=NOW + 1)).instructions == ()
 

@@ -10,7 +10,9 @@ from alembic.script import ScriptDirectory
 from jupyter_gq.domain.errors import AdminError, StorageFull
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload_detail import WorkloadDetail
+from jupyter_gq.store.address import expect_file
 from jupyter_gq.store.protocol import NewEvent, OutputPiece, Record
+from jupyter_gq.store.reachability import expect_database, peek_setting
 from jupyter_gq.store.schema import MIGRATIONS, NEWEST
 from jupyter_gq.store.sql import SqlStore
 from jupyter_gq.store.tables import metadata
@@ -105,15 +107,27 @@ def test_a_database_of_a_newer_release_is_left_alone(tmp_path):
         SqlStore(url)
 
 
-def test_a_database_in_memory_is_refused():
-    with pytest.raises(AdminError, match="file"):
-        SqlStore("sqlite://")
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "sqlite:///file::memory:?uri=true"])
+def test_a_database_in_memory_is_refused(url, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(AdminError, match="needs a file"):
+        SqlStore(url)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(AdminError, match="file/service"):
         SqlStore(f"sqlite:///{tmp_path}/file/service.sqlite")
+
+
+def test_a_database_that_cannot_be_seen_is_named_instead_of_a_traceback(tmp_path):
+    """Such as one in a folder that the service may not enter, or with a name that is too long."""
+    url = f"sqlite:///{tmp_path}/{'x' * 300}"
+    assert peek_setting(url, "policy") is None
+    for check in (expect_file, SqlStore, lambda each: expect_database(each, tmp_path, 1)):
+        with pytest.raises(AdminError, match="x cannot be opened: File name too long"):
+            check(url)
 
 
 def test_what_was_replaced_or_deleted_is_not_in_the_file_any_more(tmp_path, monkeypatch):
