@@ -13,7 +13,7 @@ from urllib.parse import quote
 from playwright.async_api import Browser, Error, Locator, Page, WebSocket, async_playwright, expect
 
 from tests.kept_logs import LOGS
-from tests.patience import PATIENCE, scaled
+from tests.patience import PATIENCE, eventually, scaled
 
 WIDE = {"width": 1280, "height": 860}
 
@@ -152,9 +152,11 @@ class LabPage:
         connection that has brought something.
         """
         await expect(self.cells().first).to_be_visible()
-        while all(socket.is_closed() for socket in self._sockets):
-            await asyncio.sleep(0.1)
+        await eventually(self._has_connection, "a connection to the kernel", every=0.1)
         await self.kernel_is_idle()
+
+    def _has_connection(self) -> bool:
+        return not all(socket.is_closed() for socket in self._sockets)
 
     async def open_notebook(self, notebook: str) -> None:
         """Open another notebook in the same page, in place of the present one."""

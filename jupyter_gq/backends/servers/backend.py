@@ -36,7 +36,7 @@ from jupyter_gq.domain.errors import BackendError, Conflict
 from jupyter_gq.domain.workload import Kind, Workload
 
 from .server_groups import enter_group, find_left_groups, find_server_group
-from .server_process import find_hub_processes, find_process, has_begun, may_belong_to
+from .server_process import find_hub_processes, find_process, is_beginning, may_belong_to
 
 log = logging.getLogger(__name__)
 
@@ -196,7 +196,7 @@ class ServerRuns:
         if process is None:
             raise Conflict(f"There is no process {pid} that was started at {started:.1f}.")
         if not may_belong_to(process, owner, hub):
-            if process.parent in hub and not has_begun(process):
+            if process.parent in hub and is_beginning(process):
                 raise BackendError(f"The program of process {pid} has not begun yet. Try again in a moment.")
             raise Conflict(f"The process {pid} is not a notebook server of {owner}.")
         return process
