@@ -117,15 +117,11 @@ async def look_at_lab(lab: LabPage, ann: Person, pictures: Path) -> None:
     async for look in looks(page):
         await take(page, pictures / f"details-{look}.png", PANEL)
     await cancel_all(ann)
-    await lab.keep_notifications()
     async for look in looks(page):
         await send_one(ann, f"{look}: {LONG_NAME}", JOBS["failed"])
-        toast = page.locator(SHOWN_TOAST).filter(has_text=f"{look}:")
-        await expect(toast).to_be_visible()
+        await page.locator(SHOWN_TOAST).filter(has_text=f"{look}:").hover()  # a notification under the mouse stays
         await lab.notifications_rest()
         await take(page, pictures / f"toast-{look}.png", SHOWN_TOAST)
-        await toast.get_by_role("button", name="Hide notification").click()
-        await expect(toast).to_have_count(0)
 
 
 @asynccontextmanager

@@ -42,13 +42,8 @@ async def many_cells(hub: DemoHub, pictures: Path) -> None:
         await lab.page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
         await eventually(lambda: _count_ended(ann), "the first results", seconds=120, every=0.5)
         await lab.kernel_is_idle()
-
-        async def has_saved_all_jobs() -> bool:
-            """Save the notebook, which may learn of the last jobs only after the kernel is idle; look at the file."""
-            await lab.page.keyboard.press("Control+S")
-            return len(_list_jobs(file)) == CELLS
-
-        await eventually(has_saved_all_jobs, "a job for each cell in the saved notebook", every=0.5)
+        await lab.page.keyboard.press("Control+S")
+        await eventually(lambda: len(_list_jobs(file)) == CELLS, "a job for each cell in the saved notebook")
         assert await _count_ended(ann) < CELLS, "the page is reloaded in the middle"
         await lab.page.reload()
         await lab.notebook_is_open()
