@@ -161,7 +161,7 @@ class ProcessAttachment(Protocol):
     def check_process(self, owner: str, pid: int, started: float) -> None:
         """Raise `Conflict` unless this process exists and may hold a share of its owner.
 
-        `started` is its start in seconds since the epoch.
+        `started` is its start in seconds since the epoch. Raise `BackendError` if that cannot be known yet.
         """
         ...
 
@@ -169,7 +169,7 @@ class ProcessAttachment(Protocol):
         """Record that this process holds the share of a run; `started` is its start in seconds since the epoch.
 
         Raise `Conflict` if the run holds no share, if the process does not exist or is not the owner's, or if another
-        living process holds the share.
+        living process holds the share; `BackendError` if it cannot be known yet whose process it is.
         """
         ...
 

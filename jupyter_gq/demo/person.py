@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import uuid
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -12,6 +13,8 @@ import httpx
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
+from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.models import ServiceEvent
 from jupyter_gq.domain.errors import HttpRefusal, MachineError
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
@@ -156,6 +159,19 @@ class Person:
     async def job(self, job: str) -> JsonObject:
         """Return a job of this user as the service describes it."""
         return dict(await self.ask_service("GET", f"jobs/{job}"))
+
+    async def changes(self, on_open: Callable[[], None]) -> AsyncGenerator[ServiceEvent, None]:
+        """Yield what the service tells this user's pages from now on, without an end; call `on_open` once it listens.
+
+        Raises `ServiceError` if the connection is refused or lost. Close the generator (`aclose`).
+        """
+        client = ServiceClient(f"{self.url}/services/jupyter-gq/", self._token)
+        try:
+            async with contextlib.aclosing(client.events(on_open=on_open)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            client.close()
 
     # --- inside -------------------------------------------------------------------------------------------------
 

@@ -5,11 +5,12 @@ Each step says what must happen. A step that goes wrong ends the story with what
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from jupyter_gq.client.http import ServiceError
 from jupyter_gq.domain.errors import DefectError
 from jupyter_gq.domain.json_types import JsonObject
 
@@ -133,10 +134,10 @@ class Story:
         """Check that Bob's job pauses Ann's by reclaiming its quota, and that Ann's job continues afterwards."""
         notebook = set_epochs(await bob.read_notebook(NOTEBOOK), epochs=20)
         kernel = await bob.start_kernel(NOTEBOOK)
-        bobs = await bob.send(
-            notebook, NOTEBOOK, kernel, find_training_cell(notebook), name="check", queue="nlp", gpus="0.5"
-        )
-        paused = await poll_until(lambda: ann.job(job), lambda found: found["phase"] == "paused")
+        cell = find_training_cell(notebook)
+        async with look_for(ann, "job", lambda told: (told["id"], told["phase"]) == (job, "paused")) as pause:
+            bobs = await bob.send(notebook, NOTEBOOK, kernel, cell, name="check", queue="nlp", gpus="0.5")
+            paused = await pause
         expect(paused["pause"]["way"] == "suspended", "Ann's job is suspended, since it has GPU memory", paused)
         self._record_step("ann", f"{paused['sentence']} {paused['pause']['sentence']}")
         await poll_until(lambda: bob.job(bobs["id"]), lambda found: found["phase"] in {"running", "done"})
@@ -164,8 +165,8 @@ class Story:
 
     async def _give_bobs_share_to_carol(self, bob: Person, carol: Person) -> None:
         """Start a server of Carol's; check that Bob is warned and then told why the share was taken."""
-        async with run_alongside(carol.start_server("0.5")) as start:
-            warned = await poll_until(lambda: get_notebook(bob), lambda found: found["warning"] is not None)
+        async with look_for(bob, "notebook", is_warned) as warning, run_alongside(carol.start_server("0.5")) as start:
+            warned = await warning
             self._record_step("bob", f"Bob's lab counts down: {warned['warning']['sentence']}")
             await start
         self._record_step("carol", "Carol waited; Carol's notebook starts with 0.5 GPU")
@@ -192,9 +193,10 @@ class Story:
         await wait_for_end_of_use(
             carol, carol.run_cell(kernel, "import jupyter_gq; jupyter_gq.simulate_memory(4_000); answer = 41")
         )
-        async with keep_in_use(carol, kernel):
-            borrower = await ann.send(make_notebook(BORROWER), NOTEBOOK, anns, "cell", **options)
-        warned = await poll_until(lambda: get_notebook(carol), lambda found: found["warning"] is not None)
+        async with look_for(carol, "notebook", is_warned) as warning:
+            async with keep_in_use(carol, kernel):
+                borrower = await ann.send(make_notebook(BORROWER), NOTEBOOK, anns, "cell", **options)
+            warned = await warning
         self._record_step("carol", f"Carol's lab counts down: {warned['warning']['sentence']}")
         lent = await poll_until(lambda: get_notebook(carol), lambda found: found["phase"] == "suspended")
         expect((lent["suspension"]["memory_mib"] or 0) >= 4_000, "the memory has left the GPU", lent)
@@ -253,6 +255,33 @@ async def run_alongside(work: Coroutine[object, None, T]) -> AsyncIterator["asyn
         await asyncio.gather(task, return_exceptions=True)  # an error of the story itself matters more
 
 
+@asynccontextmanager
+async def look_for(
+    person: Person, kind: str, is_expected: Callable[[JsonObject], bool]
+) -> AsyncIterator["asyncio.Task[JsonObject]"]:
+    """Look for a change of a user's jobs (`kind` "job") or notebooks ("notebook") from the beginning of the block.
+
+    Yield the task that returns the first view that is as expected. The service tells each change, so that a state is
+    found even if it is over before the story looks. The task raises `StepFailed` after `STEP_TIMEOUT` seconds.
+    See docs/decisions/0467-hear-of-states-that-pass-by.md.
+    """
+    listens = asyncio.Event()
+
+    async def find() -> JsonObject:
+        try:
+            async with asyncio.timeout(STEP_TIMEOUT), aclosing(person.changes(listens.set)) as changes:
+                views = (change.data async for change in changes if change.kind == kind)
+                return await anext(view async for view in views if is_expected(view))
+        except (TimeoutError, ServiceError) as error:
+            raise StepFailed(f"{person.name} was not told of the expected change of a {kind}: {error!r}") from error
+        finally:
+            listens.set()
+
+    async with run_alongside(find()) as found:
+        await listens.wait()
+        yield found
+
+
 async def poll_until(fetch: Callable[[], Awaitable[T]], is_expected: Callable[[T], bool]) -> T:
     """Fetch a value again and again until it is as expected; return it.
 
@@ -276,6 +305,11 @@ async def get_notebook(person: Person) -> JsonObject:
     if not notebooks:
         raise StepFailed(f"{person.name} has no notebook.")
     return dict(notebooks[0])
+
+
+def is_warned(notebook: JsonObject) -> bool:
+    """Return whether the view of a notebook has a countdown."""
+    return notebook["warning"] is not None
 
 
 async def wait_for_end_of_use(person: Person, use: Awaitable[object]) -> None:

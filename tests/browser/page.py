@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
@@ -12,7 +13,7 @@ from urllib.parse import quote
 from playwright.async_api import Browser, Error, Locator, Page, WebSocket, async_playwright, expect
 
 from tests.kept_logs import LOGS
-from tests.patience import PATIENCE, scaled
+from tests.patience import PATIENCE, eventually, scaled
 
 WIDE = {"width": 1280, "height": 860}
 
@@ -119,6 +120,8 @@ class LabPage:
         self.refused: list[str] = []
         self._sockets: list[WebSocket] = []
         page.on("websocket", self._watch)
+        # Playwright does not close the connections of a page that another one replaces.
+        page.on("domcontentloaded", lambda _: self._sockets.clear())
 
     def _watch(self, socket: WebSocket) -> None:
         if "/api/kernels/" in socket.url:
@@ -149,9 +152,11 @@ class LabPage:
         connection that has brought something.
         """
         await expect(self.cells().first).to_be_visible()
-        while all(socket.is_closed() for socket in self._sockets):
-            await asyncio.sleep(0.1)
+        await eventually(self._has_connection, "a connection to the kernel", every=0.1)
         await self.kernel_is_idle()
+
+    def _has_connection(self) -> bool:
+        return not all(socket.is_closed() for socket in self._sockets)
 
     async def open_notebook(self, notebook: str) -> None:
         """Open another notebook in the same page, in place of the present one."""
@@ -164,6 +169,10 @@ class LabPage:
         base, _, _ = self.page.url.partition("/lab/")
         await self.page.goto(f"{base}/lab/workspaces/test/tree/{notebook}?reset")
         await expect(self.page.get_by_role("tab", name=notebook)).to_be_visible()
+
+    async def keep_notifications(self) -> None:
+        """Let no notification close itself, as JupyterLab does while the user looks at another window."""
+        await self.page.evaluate("document.hasFocus = () => false; window.dispatchEvent(new Event('blur'))")
 
     async def notifications_rest(self) -> None:
         """Wait until no notification slides into the window or out of it."""
@@ -185,24 +194,44 @@ class LabPage:
         await self.page.keyboard.press("Escape")
         while text not in await self._source_of_active_cell():
             number = await self.active_cell().get_attribute("data-windowed-list-index")
-            await self.page.keyboard.press("Shift+Enter" if running else "j")
+            cell = self.page.locator(f'.jp-Notebook:visible .jp-Cell[data-windowed-list-index="{number}"]')
+            if running and await self._is_code(cell):
+                await self.run(cell)
+            await self.page.keyboard.press("j")
             await expect(self.active_cell()).not_to_have_attribute("data-windowed-list-index", str(number))
-        if running:
-            await self.kernel_is_idle()
         return self.active_cell()
 
     async def _source_of_active_cell(self) -> str:
         """The source of a code cell, once the lab has drawn it; "" for a cell of another kind."""
         cell = self.active_cell()
-        is_code = await cell.evaluate("cell => cell.classList.contains('jp-CodeCell')")
-        return await cell.locator(".jp-InputArea-editor").inner_text() if is_code else ""
+        return await cell.locator(".jp-InputArea-editor").inner_text() if await self._is_code(cell) else ""
+
+    async def _is_code(self, cell: Locator) -> bool:
+        return bool(await cell.evaluate("cell => cell.classList.contains('jp-CodeCell')"))
 
     async def select(self, cell: Locator) -> None:
         """Make it the active cell."""
         await cell.locator(".jp-InputPrompt").click()
 
+    async def run(self, cell: Locator) -> None:
+        """Run a code cell in the notebook's own kernel until it has ended, and stay in it.
+
+        The lab shows the kernel as idle until the kernel has begun: so wait for the number that the cell gets.
+        """
+        prompt = cell.locator(".jp-InputPrompt")
+        before = await prompt.inner_text()
+        await self.select(cell)
+        await self.page.keyboard.press("Control+Enter")
+        await expect(prompt).not_to_have_text(before)
+        await expect(prompt).to_have_text(re.compile(r"\[\d+\]"))
+        await self.kernel_is_idle()
+
+    async def editor_has_focus(self) -> None:
+        """Wait until the active cell takes what is typed: the lab gives it the focus some time after a command."""
+        await expect(self.active_cell().locator(".cm-content")).to_be_focused()
+
     async def kernel_is_idle(self) -> None:
-        """Wait for the kernel."""
+        """Wait for the kernel. What was sent to it just now may not have made it busy yet: see `run`."""
         await expect(self.page.locator(".jp-Notebook-ExecutionIndicator:visible")).to_have_attribute(
             "data-status", "idle"
         )
@@ -211,7 +240,8 @@ class LabPage:
         """Restart the kernel by the notebook's menu, and wait until the new one is idle."""
         await self.page.get_by_role("menuitem", name="Kernel", exact=True).click()
         await self.page.get_by_role("menuitem", name="Restart Kernel…").click()
-        await self.dialog().get_by_role("button", name="Confirm Kernel Restart").click()
+        async with self.page.expect_response(re.compile("/api/kernels/[^/]+/restart")):  # it is idle until then
+            await self.dialog().get_by_role("button", name="Confirm Kernel Restart").click()
         await self.kernel_is_idle()
 
     # --- training -----------------------------------------------------------------------------------------------
@@ -281,6 +311,11 @@ class LabPage:
             await self.page.locator('.jp-SideBar [data-id="jupyter-gq-panel"]').click()
         await expect(panel).to_be_visible()
         return panel
+
+    def row_of(self, job: str) -> Locator:
+        """The panel's row of the job with that name; the rows of other jobs may have the name in their sentences."""
+        rows = self.page.locator("#jupyter-gq-panel").get_by_role("list", name="Jobs").get_by_role("listitem")
+        return rows.and_(self.page.get_by_role("listitem", name=re.compile(f"^{re.escape(job)}, ")))
 
     async def time_to_first_output(self, text: str, *, queue: str, gpus: str, place: int = 0) -> float:
         """Seconds from the click in the dialog until `text` stands under the code cell at `place`; clears it before."""

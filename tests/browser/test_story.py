@@ -45,8 +45,7 @@ async def whole_path(pictures: Path) -> None:
         await lab.confirm()
         await expect(lab.output(cell)).to_contain_text("digits")
         await expect(lab.output(cell)).to_contain_text(re.compile(r"epoch [3-9]\d of"))
-        panel = await lab.open_panel()
-        job = panel.get_by_role("listitem").filter(has_text="digits")
+        panel, job = await lab.open_panel(), lab.row_of("digits")
         await expect(job).to_contain_text("Running")
         await remembers_what_was_asked_for(lab, cell)
         await lab.show_output(cell)
@@ -152,6 +151,7 @@ async def lending(pictures: Path) -> None:
             cell = lab.active_cell()
             await is_counted_down(lab)
             await is_lent(lab, pictures)
+            await lab.keep_notifications()
             await lab.page.keyboard.press("Control+Enter")
             waits = lab.output(cell).get_by_role("status")
             await expect(waits).to_contain_text("makes room. This cell starts by itself when the GPU is back")
@@ -162,9 +162,8 @@ async def lending(pictures: Path) -> None:
 
 async def run_first_cell(lab: LabPage) -> None:
     """Run the first cell and go to the next one."""
-    await lab.select(lab.cells().first)
-    await lab.page.keyboard.press("Shift+Enter")
-    await lab.kernel_is_idle()
+    await lab.run(lab.cells().first)
+    await lab.select(lab.cells().nth(1))
 
 
 async def send_borrower(ann: Person, kernel: str) -> None:

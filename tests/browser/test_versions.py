@@ -84,7 +84,7 @@ def installed_version(package: str) -> str:
 async def goes_back_to_cell(lab: LabPage, cell: Locator, name: str) -> None:
     """From the end of the notebook, the button of the panel leads to the cell, in the same tab of the browser."""
     await lab.output(cell).get_by_role("button", name=re.compile(r"^Details\b")).click()
-    job = lab.page.locator("#jupyter-gq-panel").get_by_role("listitem").filter(has_text=name)
+    job = lab.row_of(name)
     await expect(job.locator("button").first).to_be_focused()  # or the panel would take the focus from the cell later
     await cell.focus()  # a click may hit the toolbar, below which the cell begins
     await lab.page.keyboard.press("Escape")

@@ -68,7 +68,13 @@ class JupyterServer:
                 command, env=environment, start_new_session=True, stdout=log, stderr=log
             )
         started = psutil.Process(self.process.pid).create_time()
-        await self.client.attach(view.id, ProcessReport(pid=self.process.pid, started=started))
+        report = ProcessReport(pid=self.process.pid, started=started)
+
+        async def is_attached():
+            await self.client.attach(view.id, report)
+            return True
+
+        await until(is_attached, "the process, once it has begun", self.service)
         await self._start_kernel()
 
     async def _start_kernel(self) -> None:
@@ -138,10 +144,14 @@ async def test_a_cell_waits_for_the_lent_share_and_finds_its_variables(service, 
         job, _ = await ann.submit(a_job(tmp_path), "key")
         await server.comes_to("suspended")
         await phase_of(ann, job, "running", service=service)
-        printed = await asyncio.wait_for(server.run("print(x + 1)"), scaled(PATIENCE))
-        assert "42" in printed
-        assert await server.phase() == "running"
-        assert service.runners(job.id) == []
+        seen = tmp_path / "seen"  # until then the cell keeps the notebook in use: an idle one would be lent again
+        waits = f"import os, time\nwhile not os.path.exists({str(seen)!r}): time.sleep(0.1)"
+        async with asyncio.timeout(scaled(PATIENCE)), asyncio.TaskGroup() as tasks:
+            cell = tasks.create_task(server.run(f"print(x + 1)\n{waits}"))
+            await server.comes_to("running")
+            assert service.runners(job.id) == []
+            seen.touch()
+        assert "42" in cell.result()
     finally:
         await server.end()
         ann.close()

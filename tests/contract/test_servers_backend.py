@@ -117,6 +117,21 @@ async def test_a_process_of_another_user_is_refused(servers):
     assert (await servers.observed(workload)).phase is Phase.STARTING
 
 
+async def test_a_process_whose_program_has_not_begun_is_to_be_reported_again(servers):
+    """Its environment is empty then, as that of this program is to its end."""
+    workload = servers.workload()
+    await servers.backend.launch(Launch(workload=workload))
+    with subprocess.Popen(["/bin/sleep", "60"], env={}) as process:  # noqa: ASYNC220
+        try:
+            with pytest.raises(BackendError, match=f"process {process.pid} has not begun yet"):
+                servers.backend.attach(workload.id, 1, process.pid, started(process.pid))
+            servers.backend._hub_processes = set
+            with pytest.raises(Conflict, match="is not a notebook server of ann"):
+                servers.backend.attach(workload.id, 1, process.pid, started(process.pid))
+        finally:
+            process.kill()
+
+
 async def test_a_process_that_the_hub_did_not_start_is_not_believed_whatever_its_environment_says(servers):
     """All servers run under one account here, and any of their programs can be called ann's."""
     workload = servers.workload()

@@ -20,6 +20,7 @@ from jupyter_gq.devices.processes import ProcessId, read_process
 from jupyter_gq.devices.simulated_memory import SimulatedFault, read_record
 from jupyter_gq.notebook import simulation
 from tests.api.hubs import Hub
+from tests.patience import PATIENCE, scaled
 
 from .test_killed_service import RealService, a_job, until
 
@@ -39,7 +40,7 @@ c.IdlePolicy.return_within = 4
 """
 #: A notebook that is idle is lent about when a job arrives, without a warning.
 LENT_AT_ONCE = "c.IdlePolicy.after, c.IdlePolicy.warning = 2, 1\n"
-#: A job arrives before the notebook has been idle for long, so that the warning is seen.
+#: A notebook that was in use when a job arrived is warned.
 WARNED = "c.IdlePolicy.after, c.IdlePolicy.warning = 16, 10\n"
 #: Memory of the kernel's device; more than half, so that a second copy of it finds no room.
 MEMORY = 30_000
@@ -172,9 +173,12 @@ def fault(name: SimulatedFault, process: ProcessId):
 @pytest.mark.parametrize("service", [WARNED], indirect=True, ids=["warned"])
 async def test_an_idle_share_is_lent_and_is_back_when_a_cell_waits(service, notebook, ann, tmp_path):
     assert notebook.is_on_the_device()
-    job, _ = await ann.submit(a_job(tmp_path), "key")
-    warned = await until(lambda: has_warning(notebook), "a warning", service)
-    assert "waits for its share" in warned.sentence
+    notebook.busy = True
+    await until(lambda: is_in_use(notebook), "a notebook that is in use", service)
+    async with listening(notebook) as first_warning:
+        job, _ = await ann.submit(a_job(tmp_path), "key")
+        notebook.busy = False
+        assert "waits for its share" in (await first_warning)["sentence"]
     view = await notebook.comes_to("suspended")
     assert view.suspension.memory_mib == MEMORY
     assert "next cell" in view.sentence
@@ -204,8 +208,24 @@ async def test_a_share_is_back_also_on_a_device_that_is_drained_meanwhile(servic
     assert notebook.is_on_the_device()
 
 
-async def has_warning(notebook):
-    return (await notebook.view()).warning
+async def is_in_use(notebook):
+    return (await notebook.view()).idle_since is None
+
+
+@contextlib.asynccontextmanager
+async def listening(notebook):
+    """Yield a task that returns the first warning from now on, also one that nobody looks at in time."""
+    listens = asyncio.Event()
+
+    async def hear():
+        async with contextlib.aclosing(notebook.client.events(on_open=listens.set)) as events:
+            warnings = (event.data["warning"] async for event in events if event.kind == "notebook")
+            return await anext(warning async for warning in warnings if warning)
+
+    async with asyncio.timeout(scaled(PATIENCE)), asyncio.TaskGroup() as tasks:
+        warning = tasks.create_task(hear())
+        await listens.wait()
+        yield warning
 
 
 async def test_a_service_killed_while_it_suspends_lets_the_kernel_go_on(service, notebook, ann, tmp_path):

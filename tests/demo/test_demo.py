@@ -28,11 +28,11 @@ def processes_with(folder) -> list[str]:
     found = []
     for process in psutil.process_iter():
         try:
-            told = [*process.cmdline(), *process.environ().values()]
+            command, environment = process.cmdline(), process.environ().values()
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
-        if process.pid != os.getpid() and any(str(folder) in text for text in told):
-            found.append(f"{process.pid} {' '.join(process.cmdline())}")
+        if process.pid != os.getpid() and any(str(folder) in text for text in (*command, *environment)):
+            found.append(f"{process.pid} {' '.join(command)}")
     return found
 
 

@@ -73,15 +73,19 @@ async def send_a_sweep() -> None:
             "4",
         ]
         said = await run("""
-            import time
+            import os, time
+            go_on = os.path.abspath("go-on")
             def waits(n):
                 if n == 0:
+                    while not os.path.exists(go_on):
+                        time.sleep(0.1)
                     return 1
                 if n == 1:
                     raise ValueError("no")
                 time.sleep(3600)
             sweep = jupyter_gq.sweep(waits, {"n": [0, 1, 2, 3]}, gpus=0, queue="vision", parallel=1)
             print(sweep.cancel(keep_best=1))
+            open(go_on, "w").close()
             while not sweep.cancel(keep_best=1):
                 sweep.wait(0.5)
             print(sweep.wait(300), sorted(job.last_status for job in sweep.jobs))

@@ -13,6 +13,7 @@ import pytest
 
 from jupyter_gq.demo.person import Person
 from jupyter_gq.demo.processes import DemoHub, find_packaged_folder, free_port
+from jupyter_gq.demo.story import run_alongside
 from tests.kept_logs import LOGS
 from tests.patience import eventually
 
@@ -29,6 +30,13 @@ c.Pools.build = c.Pools.train = ""
 c.FixedQuota.default, c.FixedQuota.groups = "1", {{}}
 c.TrainingQueues.queues = {{"nlp": {{"quota": "1", "groups": ["nlp"]}}}}
 c.IdlePolicy.after, c.IdlePolicy.warning, c.IdlePolicy.grace = 8, 3, 0
+"""
+#: A cell that needs a variable and the share, and keeps the notebook in use until there is a file.
+USES = """
+print(x + 1)
+import os, time
+while not os.path.exists({seen!r}):
+    time.sleep(0.1)
 """
 TRAINING = "import time\nprint('begun', flush=True)\ntime.sleep(3600)"
 ENDLESS = {
@@ -73,7 +81,7 @@ async def share_of(person):
     return found
 
 
-async def test_a_cell_brings_a_lent_share_back_and_the_borrower_goes_on_afterwards():
+async def test_a_cell_brings_a_lent_share_back_and_the_borrower_goes_on_afterwards(tmp_path):
     async with running_hub() as url, Person(url, "ann") as ann, Person(url, "bob") as bob:
         await asyncio.gather(ann.start_server("1"), bob.start_server("0"))
         kernel = await ann.start_kernel("digits.ipynb")
@@ -86,19 +94,21 @@ async def test_a_cell_brings_a_lent_share_back_and_the_borrower_goes_on_afterwar
         async def phases():
             return (await share_of(ann))["phase"], (await bob.job(job["id"]))["phase"]
 
-        async def are(*wanted):
-            await eventually(lambda: reached(wanted), lambda: f"{wanted}", seconds=180, every=0.3)
+        async def are(of_notebook, *of_job):
+            async def reached():
+                notebook, job = await phases()
+                return notebook == of_notebook and job in of_job
 
-        async def reached(wanted):
-            return await phases() == wanted
+            await eventually(reached, lambda: f"{of_notebook}, {of_job}", seconds=180, every=0.3)
 
         await are("suspended", "running")
         assert "bob" in (await share_of(ann))["suspension"]["sentence"]
 
-        printed = await ann.run_cell(kernel, "print(x + 1)")
-        assert printed == "42\n", "the variable is there, and the cell ran after its wait"
-        notebook, borrower = await phases()
-        assert (notebook, borrower in {"paused", "pausing"}) == ("running", True)
+        seen = tmp_path / "seen"
+        async with run_alongside(ann.run_cell(kernel, USES.format(seen=str(seen)))) as cell:
+            await are("running", "paused", "pausing")
+            seen.touch()
+            assert await cell == "42\n", "the variable is there, and the cell ran after its wait"
 
         # Ann is idle again.
         await are("suspended", "running")

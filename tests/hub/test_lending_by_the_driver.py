@@ -5,11 +5,14 @@ hold memory of the fake GPU through its libcuda, too much for both at once.
 """
 
 import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 from jupyter_gq.demo.person import Person
-from jupyter_gq.demo.story import make_notebook
+from jupyter_gq.demo.story import make_notebook, run_alongside
 from jupyter_gq.devices.processes import read_process
 from tests.driver_fakes import compiler
 from tests.patience import eventually
@@ -52,12 +55,60 @@ found = ctypes.c_uint64()
 call("cuMemcpyDtoH_v2", ctypes.byref(found), pointer, ctypes.c_size_t(8))
 print(found.value)
 """
+#: Reads it while the share is there, says so with a file, and keeps the notebook in use until there is another one.
+USE = """{read}
+import time
+open("{folder}/read", "w").close()
+while not os.path.exists("{folder}/seen"):
+    time.sleep(0.1)
+os.remove("{folder}/read")
+"""
 #: A job that holds its memory until there is a file.
 TRAINING = """{hold}
 import time
 while not os.path.exists("{folder}/enough"):
     time.sleep(0.1)
 {read}"""
+
+
+@dataclass(kw_only=True)
+class Loan:
+    """A notebook of ann's whose share is lent to a job of bob's."""
+
+    ann: Person
+    bob: Person
+    folder: Path
+    kernel: str
+    bobs_kernel: str
+    #: Id of the job, and the last views of it and of the notebook.
+    job: str = ""
+    seen: dict = field(default_factory=dict)
+
+    async def send(self, source):
+        options = {"queue": "nlp", "gpus": "1"}
+        sent = await self.bob.send(make_notebook(source), "digits.ipynb", self.bobs_kernel, "cell", **options)
+        self.job = sent["id"]
+
+    async def comes_to(self, of_notebook, *of_job):
+        async def is_there():
+            self.seen.update(notebook=await share_of(self.ann), job=await self.bob.job(self.job))
+            return self.seen["notebook"]["phase"] == of_notebook and self.seen["job"]["phase"] in of_job
+
+        await eventually(is_there, lambda: f"{of_notebook}, {of_job}: {self.seen}", seconds=180, every=0.3)
+
+    async def is_held(self, mib):
+        """Wait until one program holds so much of the GPU, and nothing else holds any."""
+        await eventually(lambda: held(self.folder) == [mib], lambda: f"{mib} MiB: {held(self.folder)}", seconds=60)
+
+    @asynccontextmanager
+    async def used(self):
+        """Let a cell read the kernel's memory as soon as it can, and use the notebook until the end of the block."""
+        seen = self.folder / "seen"
+        async with run_alongside(self.ann.run_cell(self.kernel, USE.format(folder=self.folder, read=READ))) as cell:
+            yield (self.folder / "read").exists
+            seen.touch()
+            assert await cell == "4711\n", "the cell waited, and its memory is as before"
+        seen.unlink()
 
 
 async def test_what_kernel_and_borrower_hold_on_the_gpu_comes_back_each_time():
@@ -69,54 +120,54 @@ async def test_what_kernel_and_borrower_hold_on_the_gpu_comes_back_each_time():
         await asyncio.gather(ann.start_server("1"), bob.start_server("0"))
         kernel = await ann.start_kernel("digits.ipynb")
         await ann.run_cell(kernel, HOLD.format(folder=folder, number=4711, mib=KERNEL))
-        hold = HOLD.format(folder=folder, number=815, mib=JOB)
-        notebook = make_notebook(TRAINING.format(folder=folder, hold=hold, read=READ))
         bobs = await bob.start_kernel("digits.ipynb")
-        job = (await bob.send(notebook, "digits.ipynb", bobs, "cell", queue="nlp", gpus="1"))["id"]
+        loan = Loan(ann=ann, bob=bob, folder=folder, kernel=kernel, bobs_kernel=bobs)
+        hold = HOLD.format(folder=folder, number=815, mib=JOB)
+        training = TRAINING.format(folder=folder, hold=hold, read=READ)
+        await loan.send(training)
+        await is_suspended_and_goes_on(loan)
+        await loan.send(training)
+        await is_ended_if_the_driver_cannot_lock_it(loan)
 
-        seen = {}
 
-        async def comes_to(of_notebook, *of_job):
-            async def is_there():
-                seen.update(notebook=await share_of(ann), job=await bob.job(job))
-                return seen["notebook"]["phase"] == of_notebook and seen["job"]["phase"] in of_job
+async def is_suspended_and_goes_on(loan):
+    """The job is suspended while a cell uses the share, and goes on to its end while the notebook is idle again."""
+    await loan.comes_to("suspended", "running")
+    assert loan.seen["notebook"]["suspension"]["memory_mib"] == KERNEL
+    await loan.is_held(JOB)
+    async with loan.used():
+        await loan.comes_to("running", "paused")
+        assert loan.seen["job"]["pause"]["way"] == "suspended"
+        await loan.is_held(KERNEL)
 
-            await eventually(is_there, lambda: f"{of_notebook}, {of_job}: {seen}", seconds=180, every=0.3)
+    await loan.comes_to("suspended", "running")
+    await loan.is_held(JOB)
+    assert loan.seen["job"]["run"] == 1
+    enough = loan.folder / "enough"
+    enough.touch()
+    await loan.comes_to("suspended", "done")
+    document = await loan.bob.ask_service("GET", f"jobs/{loan.job}/notebook")
+    assert "815\n" in str(document["cells"]).replace("\\n", "\n")
+    enough.unlink()
 
-        await comes_to("suspended", "running")
-        assert seen["notebook"]["suspension"]["memory_mib"] == KERNEL
-        await eventually(lambda: held(folder) == [JOB], lambda: f"the memory of the job: {held(folder)}", seconds=60)
 
-        assert await ann.run_cell(kernel, READ) == "4711\n", "the cell waited, and its memory is as before"
-        await comes_to("running", "paused")
-        assert seen["job"]["pause"]["way"] == "suspended"
-        assert held(folder) == [KERNEL]
-
-        await comes_to("suspended", "running")
-        assert (held(folder), seen["job"]["run"]) == ([JOB], 1)
-        (folder / "enough").touch()
-        await comes_to("suspended", "done")
-        document = await bob.ask_service("GET", f"jobs/{job}/notebook")
-        assert "815\n" in str(document["cells"]).replace("\\n", "\n")
-
-        # The driver cannot lock this job, whose code never asks whether it should stop.
-        (folder / "enough").unlink()
-        job = (await bob.send(notebook, "digits.ipynb", bobs, "cell", queue="nlp", gpus="1"))["id"]
-        await comes_to("suspended", "running")
-        await eventually(lambda: held(folder) == [JOB], lambda: f"the memory of the job: {held(folder)}", seconds=60)
-        (of_job,) = [file for file in programs(folder) if file.read_text().startswith(f"0 {JOB << 20} ")]
-        of_job.with_suffix(".busy").touch()
-        cell = asyncio.create_task(ann.run_cell(kernel, READ))
+async def is_ended_if_the_driver_cannot_lock_it(loan):
+    """The driver cannot lock this job, whose code never asks whether it should stop: it is ended in time."""
+    await loan.comes_to("suspended", "running")
+    await loan.is_held(JOB)
+    (of_job,) = [file for file in programs(loan.folder) if file.read_text().startswith(f"0 {JOB << 20} ")]
+    of_job.with_suffix(".busy").touch()
+    async with loan.used() as has_read:
 
         async def is_told():
-            seen.update(notebook=await share_of(ann))
-            return cell.done() or f"within about {WITHIN} s" in seen["notebook"]["sentence"]
+            loan.seen.update(notebook=await share_of(loan.ann))
+            return has_read() or f"within about {WITHIN} s" in loan.seen["notebook"]["sentence"]
 
-        await eventually(is_told, lambda: f"the promise: {seen}")
-        await eventually(cell.done, lambda: f"the share: {seen}, {held(folder)}", seconds=10, promised=WITHIN)
-        assert await cell == "4711\n"
-        await comes_to("running", "paused")
-        assert (seen["job"]["pause"]["way"], held(folder)) == ("restart", [KERNEL])
+        await eventually(is_told, lambda: f"the promise: {loan.seen}")
+        await eventually(has_read, lambda: f"the share: {loan.seen}", seconds=10, promised=WITHIN)
+        await loan.comes_to("running", "paused")
+        assert loan.seen["job"]["pause"]["way"] == "restart"
+        await loan.is_held(KERNEL)
 
 
 def held(folder):

@@ -13,12 +13,13 @@ import pytest
 
 from jupyter_gq.demo.person import Person
 from jupyter_gq.demo.processes import DemoHub, find_packaged_folder, free_port
+from tests.browser.world import write_at_once
 from tests.kept_logs import LOGS
 from tests.patience import eventually
 
 pytestmark = pytest.mark.asyncio
 
-#: Short times between the steps of the watchdog.
+#: The watchdog takes its next step only once the test has seen the one before, and sets a shorter time.
 CONFIG = """
 c = get_config()
 load_subconfig({base!r})
@@ -26,7 +27,7 @@ c.SimulatedDevices.mode = "always"
 c.SimulatedDevices.devices = "1x A100-40GB"
 c.Pools.pools = {{}}
 c.Pools.build = c.Pools.train = ""
-c.Pools.interrupt_after = c.Pools.end_after = 5
+c.Pools.interrupt_after = c.Pools.end_after = 3600
 c.FixedQuota.default, c.FixedQuota.groups = "0.5", {{}}
 c.TrainingQueues.queues = {{}}
 """
@@ -44,7 +45,7 @@ time.sleep(3600)
 
 @contextlib.asynccontextmanager
 async def running_hub():
-    """Yield the URL of a hub with one GPU whose shares are watched; nothing of it is left afterwards."""
+    """Yield the URL and the configuration of a hub with one GPU whose shares are watched; nothing of it is left."""
     folder = Path(tempfile.mkdtemp(prefix="gq-memory-"))
     config = folder / "jupyterhub_config.py"
     config.write_text(CONFIG.format(base=str(find_packaged_folder("hub_config") / "jupyterhub_config_local.py")))
@@ -53,7 +54,7 @@ async def running_hub():
     hub.start()
     try:
         await hub.wait_until_ready()
-        yield hub.url
+        yield hub.url, config
     finally:
         await asyncio.shield(hub.stop())
         LOGS.release("hub", folder)
@@ -61,7 +62,7 @@ async def running_hub():
 
 
 async def test_only_the_program_that_holds_too_much_is_ended_and_its_owner_knows_why():
-    async with running_hub() as url, Person(url, "ann") as ann, Person(url, "bob") as bob:
+    async with running_hub() as (url, config), Person(url, "ann") as ann, Person(url, "bob") as bob:
         await asyncio.gather(ann.start_server("0.5"), bob.start_server("0.5"))
         greedy, modest = await ann.start_kernel("greedy.ipynb"), await ann.start_kernel("modest.ipynb")
         others = await bob.start_kernel("digits.ipynb")
@@ -71,22 +72,25 @@ async def test_only_the_program_that_holds_too_much_is_ended_and_its_owner_knows
         running = asyncio.create_task(ann.run_cell(greedy, STUBBORN))
         told = []
 
-        async def look():
-            """Return the last step, and remember each step with its sentence."""
-            (notebook,) = (await ann.ask_extension("GET", "notebooks"))["notebooks"]
-            excess = notebook["over_limit"]
-            if excess is not None and [excess["done"], excess["next"]] not in [each[:2] for each in told]:
-                told.append([excess["done"], excess["next"], excess["sentence"], notebook["sentence"]])
-            return excess
+        async def comes_to(**wanted):
+            """Wait until the last step, or the next one, is this one; remember both sentences of the notebook."""
 
-        async def is_over():
-            excess = await look()
-            return excess is not None and excess["next"] is None
+            async def is_there():
+                (notebook,) = (await ann.ask_extension("GET", "notebooks"))["notebooks"]
+                excess = notebook["over_limit"]
+                if excess is not None:
+                    told.append((excess["sentence"], notebook["sentence"]))
+                return excess is not None and wanted.items() <= excess.items()
 
-        await eventually(is_over, lambda: f"{told}", seconds=180, every=0.5)
-        assert [each[0] for each in told][:2] == ["warn", "interrupt"]
-        assert "hold 22628 MiB of GPU memory, 2148 MiB more than the limit of 20 GiB" in told[0][2]
-        assert "because the share held 22628 MiB" in told[-1][3]
+            await eventually(is_there, lambda: f"{wanted}: {told[-3:]}", seconds=180, every=0.5)
+
+        await comes_to(done="warn")
+        write_at_once(config, f"{config.read_text()}c.Pools.interrupt_after = 1\n")
+        await comes_to(done="interrupt")
+        write_at_once(config, f"{config.read_text()}c.Pools.end_after = 1\n")
+        await comes_to(next=None)
+        assert "hold 22628 MiB of GPU memory, 2148 MiB more than the limit of 20 GiB" in told[0][0]
+        assert "because the share held 22628 MiB" in told[-1][1]
         running.cancel()  # a kernel that was ended says nothing more of its cell
         with contextlib.suppress(Exception, asyncio.CancelledError):
             await running

@@ -147,15 +147,17 @@ def _resources(installed, job):
     )
 
 
-async def test_an_over_quota_gang_gives_way_and_goes_on(installed, ann, bob):
+async def test_an_over_quota_gang_gives_way_and_goes_on(installed, ann, bob, tmp_path):
+    seen = tmp_path / "seen"
     gang = await send(ann, GANG, queue="vision", tasks=2)
     running = await installed.job_is(ann, gang, "running", "failed")
     assert running["over_quota"] == "1", running
     await eventually(lambda: _said(ann, gang, "met rank 1 of 2\nfrom 0"), "both tasks met")
-    bobs = await send(bob, "print('mine')", queue="nlp")
+    bobs = await send(bob, UNTIL.format(file=str(seen)), queue="nlp")
     paused = await installed.job_is(ann, gang, "paused", "failed")
     assert "nlp" in paused["sentence"], paused
     assert "needed its 1 GPU back" in paused["sentence"], paused
+    seen.touch()
     assert (await installed.job_is(bob, bobs, "done", "failed"))["phase"] == "done"
     resumed = await installed.job_is(ann, gang, "done", "failed")
     assert (resumed["phase"], resumed["run"]) == ("done", 2), resumed

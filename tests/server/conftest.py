@@ -3,6 +3,7 @@
 pytest-jupyter runs coroutine tests by itself; this tier needs its own pytest call (asyncio stays in strict mode).
 """
 
+import asyncio
 import json
 
 import pytest
@@ -75,6 +76,22 @@ def fetch(jp_fetch):
             raise_error=False,
         )
         return response.code, json.loads(response.body) if response.body else None
+
+    return ask
+
+
+@pytest.fixture
+def leave_early(http_server_client, jp_base_url, jp_auth_header):
+    """Return a function (method, path) that closes the connection of a request as soon as its answer has begun."""
+
+    async def ask(method, *path):
+        reader, writer = await asyncio.open_connection("127.0.0.1", http_server_client.get_http_port())
+        lines = [f"{method} {jp_base_url}jupyter-gq/{'/'.join(path)} HTTP/1.1", "Host: localhost", "Content-Length: 2"]
+        lines += [f"{name}: {value}" for name, value in jp_auth_header.items()]
+        writer.write(("\r\n".join(lines) + "\r\n\r\n{}").encode())
+        answer = await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+        return int(answer.split()[1])
 
     return ask
 

@@ -154,12 +154,6 @@ class Service:
             self.streams.clear()
             await server.close_all_connections()
 
-    async def restart(self, down: float = 0.3) -> None:
-        """Stop and start, as in an update."""
-        await self.stop()
-        await asyncio.sleep(down)
-        await self.start()
-
     def tell(self, number: int, kind: str, data: dict[str, Any]) -> None:
         """Send an event to all streams."""
         text = f"event: {kind}\nid: {number}\ndata: {json.dumps(data)}\n\n"

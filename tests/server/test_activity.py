@@ -9,7 +9,7 @@ from jupyter_gq.client.models import ServiceEvent
 from jupyter_gq.lab.activity import LAST_ACTIVITY_SETTING
 from jupyter_gq.lab.watch import KernelState
 from tests.server.service import LacksTheScope
-from tests.server.test_kernels import kernel  # noqa: F401 - a fixture
+from tests.server.test_kernels import kernel, waits_for  # noqa: F401 - a fixture
 
 
 @pytest.fixture
@@ -27,11 +27,12 @@ def ticked(serverapp):
     return None if moment is None else moment.timestamp()
 
 
-async def test_a_real_kernel_is_reported_busy_and_then_idle(kernel, service, reporter, until):  # noqa: F811
-    kernel.client.execute("import time; time.sleep(1)")
+async def test_a_real_kernel_is_reported_busy_and_then_idle(kernel, service, reporter, until, tmp_path):  # noqa: F811
+    kernel.client.execute(waits_for(tmp_path / "go-on"))
     await until(lambda: reporter._kernels.get_activity()[0].busy, "busy")
     await reporter.report()
     assert [(entry["id"], entry["busy"]) for entry in service.activity[-1]["kernels"]] == [(kernel.id, True)]
+    (tmp_path / "go-on").touch()
     await until(lambda: reporter._kernels.get_activity()[0].busy is False, "idle")
     await reporter.report()
     last = service.activity[-1]

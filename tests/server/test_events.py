@@ -25,6 +25,11 @@ def received(on_hub, jp_asyncio_loop, jp_serverapp, extension):
     jp_asyncio_loop.run_until_complete(extension.stop_extension())
 
 
+def is_lost(received):
+    """Return whether the page was told that the service is away."""
+    return any(kind == "connection" and not data["available"] for kind, data in received)
+
+
 CONNECTED = ("connection", {"available": True, "message": AVAILABLE})
 
 
@@ -50,7 +55,9 @@ async def test_restart_of_the_service_loses_no_event_and_is_logged_once(received
         await until(lambda: service.streams and CONNECTED in received, "the connection")
         service.tell(41, "queues", {})
         await until(lambda: ("queues", {}) in received, "news")
-        await service.restart(down=2.0)
+        await service.stop()
+        await until(lambda: is_lost(received), "the loss")
+        await service.start()
         await until(lambda: service.streams and received.count(CONNECTED) == 2, "the connection again")
     assert service.resumed_after == [None, "41"]
     told = [data["available"] for kind, data in received if kind == "connection"]
@@ -70,7 +77,7 @@ async def test_a_service_that_is_down_does_not_disturb_the_server(received, unti
 
 async def test_relay_connects_to_a_service_that_starts_later(jp_asyncio_loop, received, service, until):
     await service.stop()
-    await until(lambda: any(not data["available"] for kind, data in received if kind == "connection"), "the loss")
+    await until(lambda: is_lost(received), "the loss")
     await service.start()
     await until(lambda: received[-1] == CONNECTED, "the connection")
 

@@ -97,6 +97,7 @@ async def test_history_has_the_executions_in_run_order(kernel, extension, fetch,
     await kernel.run("1 / 0", stop_on_error=False)
     await kernel.run("%nosuchmagic 3", stop_on_error=False)
     await kernel.run("a = 1")
+    await until(lambda: len(extension.watch.get_history(kernel.id).cells) == 5, "five cells")
     await until(lambda: not one(extension).busy, "idle")
     status, history = await fetch("GET", "kernels", kernel.id, "history")
     assert (status, history["complete"]) == (200, True)
@@ -157,6 +158,7 @@ async def test_a_restart_begins_a_new_history(kernel, extension, until):
 
 async def test_a_kernel_that_died_and_came_back_has_a_new_history(kernel, extension, jp_serverapp, until):
     await kernel.run("a = 1")
+    await until(lambda: extension.watch.get_history(kernel.id).cells, "one cell")
     kernel.client.execute("import os; os._exit(1)")
     await until(lambda: extension.watch.get_history(kernel.id).cells == (), "the restart by itself")
     kernel.client.stop_channels()
@@ -166,13 +168,19 @@ async def test_a_kernel_that_died_and_came_back_has_a_new_history(kernel, extens
     assert [cell.code for cell in extension.watch.get_history(kernel.id).cells] == ["b = 2"]
 
 
-async def test_a_silent_busy_cell_is_busy_until_it_ends(kernel, extension, until):
+def waits_for(file):
+    """Return a cell that runs for more than a second, until there is the file."""
+    return f"import os, time\ntime.sleep(1)\nwhile not os.path.exists({str(file)!r}): time.sleep(0.01)"
+
+
+async def test_a_silent_busy_cell_is_busy_until_it_ends(kernel, extension, until, tmp_path):
     await until(lambda: one(extension).busy is False, "idle")
     before = one(extension).last_active
-    kernel.client.execute("import time; time.sleep(1)")
+    kernel.client.execute(waits_for(tmp_path / "go-on"))
     await until(lambda: one(extension).busy, "busy")
     await asyncio.sleep(0.3)
     assert one(extension).busy is True
+    (tmp_path / "go-on").touch()
     await until(lambda: one(extension).busy is False, "idle again")
     assert one(extension).last_active >= before + 1
 
@@ -202,6 +210,7 @@ async def test_one_question_waits_at_a_time(unheard, extension, until):
 
 async def test_connecting_completing_and_polling_are_no_use(kernel, extension, jp_fetch, until):
     await kernel.run("a = 1")
+    await until(lambda: extension.watch.get_history(kernel.id).cells, "one cell")
     await until(lambda: one(extension).busy is False, "idle")
     before = one(extension).last_active
     kernel.client.stop_channels()

@@ -36,7 +36,7 @@ from jupyter_gq.domain.errors import BackendError, Conflict
 from jupyter_gq.domain.workload import Kind, Workload
 
 from .server_groups import enter_group, find_left_groups, find_server_group
-from .server_process import find_hub_processes, find_process, may_belong_to
+from .server_process import find_hub_processes, find_process, is_beginning, may_belong_to
 
 log = logging.getLogger(__name__)
 
@@ -153,14 +153,17 @@ class ServerRuns:
             self._shares.add(workload, partial(_find_processes, server))
 
     def check_process(self, owner: str, pid: int, started: float) -> None:
-        """Raise `Conflict` unless the process runs, and is one that the Hub has started as a server of its owner."""
+        """Raise `Conflict` unless the process runs, and is one that the Hub has started as a server of its owner.
+
+        Raise `BackendError` if that cannot be known yet.
+        """
         self._require_server_process(owner, pid, started)
 
     def attach(self, workload: str, run: int, pid: int, started: float) -> None:
         """Record the process of a launched server, identified by its id and its start time in seconds since the epoch.
 
         Raise `Conflict` if the run holds no share, if its owner has no such process, or if another living one holds the
-        share.
+        share; `BackendError` if it cannot be known yet whose process it is.
         """
         server = self._servers.get((workload, run))
         if server is None or server.ended is not None:
@@ -184,11 +187,17 @@ class ServerRuns:
         return process in _find_processes(server) and send_signal(process.pid, process.ticks, number)
 
     def _require_server_process(self, owner: str, pid: int, started: float) -> Process:
-        """Return the process of a server that its owner reports; raise `Conflict` if it cannot be the owner's."""
-        process = find_process(pid, started)
+        """Return the process of a server that its owner reports.
+
+        Raise `Conflict` if the process cannot be the owner's, and `BackendError` if that cannot be known yet, because
+        the Hub has started it just now.
+        """
+        process, hub = find_process(pid, started), self._hub_processes()
         if process is None:
             raise Conflict(f"There is no process {pid} that was started at {started:.1f}.")
-        if not may_belong_to(process, owner, self._hub_processes()):
+        if not may_belong_to(process, owner, hub):
+            if process.parent in hub and is_beginning(process):
+                raise BackendError(f"The program of process {pid} has not begun yet. Try again in a moment.")
             raise Conflict(f"The process {pid} is not a notebook server of {owner}.")
         return process
 

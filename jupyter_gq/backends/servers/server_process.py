@@ -6,6 +6,8 @@ Rules
   the owner's.
 - Parent: where servers share the service's account, the account tells no users apart. In that case the parent of a
   reported process must be the Hub, and the process must have the owner's name in its environment, which the Hub set.
+- Not yet: a process has no environment for a moment while its program is loaded. A child of the Hub is then neither
+  accepted nor refused.
 - Nobody else: a process of any other account is never accepted, whatever its environment says.
 
 See docs/decisions/0093-believe-the-parent-of-a-server.md.
@@ -43,6 +45,11 @@ def may_belong_to(process: Process, user: str, parents: Collection[int] | None =
         return True
     environment = environment_of(process.pid) or {}
     return environment.get("JUPYTERHUB_USER") == user and (parents is None or process.parent in parents)
+
+
+def is_beginning(process: Process) -> bool:
+    """Return whether a process of the service's account has no environment yet, because its program is being loaded."""
+    return user_of(process.pid) == os.geteuid() and environment_of(process.pid) == {}
 
 
 def find_hub_processes() -> set[int]:

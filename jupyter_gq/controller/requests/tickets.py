@@ -98,7 +98,7 @@ class Tickets:
         """Store the process that holds the share of a ticket, and hand it to the backend if the backend waits for it.
 
         Raises `Conflict` if the ticket has ended, still waits for its share, or has another process, or if the process
-        is not a server of the ticket's owner.
+        is not a server of the ticket's owner; `BackendError` if that cannot be known yet.
         """
         record = self._find_ticket(caller, ticket)
         workload = record.workload

@@ -152,8 +152,8 @@ def _describe_failure(error: BaseException, path: Path, executed: Collection[Pat
         )
     if _is_of_section(error):
         return (
-            f"{where}: a section is set as a whole. Set each of its values by a line of its own, such as "
-            "c.Notifications.mail_sender = 'gpu@example.org'."
+            f"{where}: a section is set as a whole. Set each of its values by a line of its own, as in "
+            "c.IdlePolicy.after = 1800."
         )
     return f"{where}: {describe_error(error)}. Mend that line."
 

@@ -38,10 +38,9 @@ async def take_along_and_load(hub: DemoHub, pictures: Path) -> None:
     folder = hub.folder / "homes/ann/work"
     write_project(folder)
     async with LabPage.opened(hub.url, "ann", "0.25", "work/scores.ipynb") as lab:
-        await lab.select(lab.cells().nth(0))
-        await lab.page.keyboard.press("Shift+Enter")
-        await lab.kernel_is_idle()
+        await lab.run(lab.cells().nth(0))
         cell = lab.cells().nth(1)
+        await lab.select(cell)
         dialog = await lab.open_dialog(cell)
         await lab.fill_dialog(queue="vision", gpus="0.5", name="scores")
         await shows_what_goes_along(dialog)

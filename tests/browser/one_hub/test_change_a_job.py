@@ -29,13 +29,13 @@ async def change_jobs(hub: DemoHub, pictures: Path) -> None:
         await runs_over_quota(lab, pictures)
         await would_wait(lab, pictures)
         panel = await lab.open_panel()
-        waits = panel.get_by_role("listitem").filter(has_text="waits")
+        waits = lab.row_of("waits")
         await holds_and_releases(lab, waits)
-        await limits_the_time(lab, panel, pictures)
+        await limits_the_time(lab, pictures)
         await shows_links_in_a_small_window(lab, pictures)
         await corrects_what_is_refused(lab, waits, pictures)
-        await moves_where_gpus_are_guaranteed(lab, panel, waits)
-        await pauses_and_resumes(panel, waits)
+        await moves_where_gpus_are_guaranteed(lab, waits)
+        await pauses_and_resumes(lab.row_of("runs"), waits)
         await cancels_both(lab, panel, pictures)
 
 
@@ -88,9 +88,9 @@ async def holds_and_releases(lab: LabPage, waits: Locator) -> None:
     await expect(lab.output(lab.cells().nth(1))).to_contain_text("1st in line")
 
 
-async def limits_the_time(lab: LabPage, panel: Locator, pictures: Path) -> None:
+async def limits_the_time(lab: LabPage, pictures: Path) -> None:
     """A running job gets a maximum running time, which its details show; its GPUs cannot change."""
-    runs = panel.get_by_role("listitem", name=re.compile("^runs,"))
+    runs = lab.row_of("runs")
     await runs.get_by_role("button", name="Details of runs").click()
     await runs.get_by_role("button", name="Change… runs").click()
     dialog = lab.dialog()
@@ -129,18 +129,17 @@ async def corrects_what_is_refused(lab: LabPage, waits: Locator, pictures: Path)
     await expect(waits).to_contain_text(re.compile(r"for 2 . 0\.25 GPU"))
 
 
-async def moves_where_gpus_are_guaranteed(lab: LabPage, panel: Locator, waits: Locator) -> None:
+async def moves_where_gpus_are_guaranteed(lab: LabPage, waits: Locator) -> None:
     """In a queue that does not use its quota the job starts, and what ran over the other queue's quota is paused."""
     await waits.get_by_role("button", name="Move… waits").click()
     await lab.dialog().get_by_role("combobox").select_option("nlp")
     await lab.dialog().get_by_role("button", name="Move").click()
     await expect(waits).to_contain_text("Running")
-    await expect(panel.get_by_role("listitem").filter(has_text="runs")).to_contain_text("Paused")
+    await expect(lab.row_of("runs")).to_contain_text("Paused")
 
 
-async def pauses_and_resumes(panel: Locator, waits: Locator) -> None:
+async def pauses_and_resumes(runs: Locator, waits: Locator) -> None:
     """A job that its owner pauses lets the other one run again, and goes on when it is released."""
-    runs = panel.get_by_role("listitem").filter(has_text="runs")
     await waits.get_by_role("button", name="Hold waits").click()
     await expect(waits).to_contain_text("Held")
     await expect(runs).to_contain_text("Running")

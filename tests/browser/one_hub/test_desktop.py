@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from playwright.async_api import Locator, expect
+from playwright.async_api import Locator, Response, expect
 
 from jupyter_gq.demo.processes import DemoHub
 from tests.browser.page import LabPage
@@ -38,7 +38,8 @@ async def hear_on_the_desktop(hub: DemoHub, pictures: Path) -> None:
         await lab.page.evaluate(KEEP_NOTICES)
         box = await open_setting(lab)
         try:
-            await box.check()
+            async with lab.page.expect_response(is_saved_setting):
+                await box.check()
             await lab.picture(pictures / "setting.png")
             await close_settings(lab)
             cell = lab.cells().first
@@ -52,8 +53,7 @@ async def hear_on_the_desktop(hub: DemoHub, pictures: Path) -> None:
             assert [title for title, _ in shown] == ["elsewhere"]
             assert shown[0][1].startswith("Trained in vision on 0.5 GPU")
             await lab.page.evaluate("window.shown[0].onclick()")
-            panel = lab.page.locator("#jupyter-gq-panel")
-            await expect(panel.get_by_role("listitem").filter(has_text="elsewhere")).to_be_visible()
+            await expect(lab.row_of("elsewhere")).to_be_visible()
             await lab.picture(pictures / "led-to-the-job.png")
         finally:
             await (await open_setting(lab)).uncheck()
@@ -67,6 +67,11 @@ async def open_setting(lab: LabPage) -> Locator:
     await search.fill("GPU training")
     await expect(editor).to_be_visible()
     return editor.get_by_label("Notify on the desktop as well")
+
+
+def is_saved_setting(response: Response) -> bool:
+    """Return whether the server has kept a setting of the extension: JupyterLab sends it some time after the click."""
+    return response.request.method == "PUT" and "/api/settings/jupyter-gq" in response.url
 
 
 async def close_settings(lab: LabPage) -> None:

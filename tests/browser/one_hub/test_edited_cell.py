@@ -9,7 +9,7 @@ from jupyter_gq.demo.processes import DemoHub
 from tests.browser.accessibility import assert_accessible
 from tests.browser.cut_text import assert_nothing_is_cut
 from tests.browser.page import LabPage
-from tests.browser.world import write_notebook
+from tests.browser.world import read_cells, write_notebook
 from tests.patience import eventually
 
 #: Prints something, and more once the cell was edited.
@@ -52,7 +52,7 @@ async def edit_while_it_runs(hub: DemoHub, pictures: Path) -> None:
             await assert_nothing_is_cut(lab.page, ".jp-gq-status")
             await lab.picture(pictures / "edited.png")
             await lab.page.keyboard.press("Control+s")
-            await eventually(lambda: EDIT in notebook.read_text(), "the edit in the file")
+            await eventually(lambda: EDIT in str(read_cells(notebook)), "the edit in the file")
             await lab.page.reload()
             await lab.notebook_is_open()
         await lab.output(cell).get_by_role("button", name="Log").click()

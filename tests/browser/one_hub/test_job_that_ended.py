@@ -55,6 +55,7 @@ async def _send(lab: LabPage) -> None:
 
 async def _correct(lab: LabPage) -> None:
     """Replace what stands in the cell: the button has put the cursor into it."""
+    await lab.editor_has_focus()
     await lab.page.keyboard.press("Control+A")
     await lab.page.keyboard.insert_text(RIGHT)
     await expect(lab.cells().first).to_contain_text("84 / 2")

@@ -88,7 +88,7 @@ async def log_is_downloaded(lab: LabPage) -> None:
 async def name_is_found(lab: LabPage, cell: Locator, pictures: Path) -> None:
     """The cell that lacks the name fails, and says which job has it; the name is loaded, and the cell runs."""
     later = lab.cells().nth(1)
-    await runs(lab, later)
+    await lab.run(later)
     await expect(lab.output(later)).to_contain_text("NameError: name 'model' is not defined")
     said = re.compile(r"The job 'counts' has brought model back\. Load it with: %gq_load job-[0-9a-f]+ model")
     await expect(lab.output(later)).to_contain_text(said)
@@ -97,13 +97,14 @@ async def name_is_found(lab: LabPage, cell: Locator, pictures: Path) -> None:
     await lab.output(cell).get_by_role("button", name="Load into notebook").click()
     await expect(lab.cells().nth(1)).to_contain_text("jupyter_gq.result")
     await expect(lab.output(cell)).to_contain_text("loaded into the notebook")
-    await runs(lab, lab.cells().nth(2))
+    await lab.run(lab.cells().nth(2))
     await expect(lab.output(lab.cells().nth(2))).to_contain_text("score 42")
 
 
 async def script_has_no_cell(lab: LabPage, pictures: Path) -> None:
     """The notification of a job that was sent from a script leads to the job only, and its details to no cell."""
-    await runs(lab, lab.cells().nth(3))
+    await lab.keep_notifications()
+    await lab.run(lab.cells().nth(3))
     toast = lab.page.locator(".Toastify__toast").filter(has_text="“train”")
     await expect(toast).to_contain_text("Trained in vision")
     await expect(toast.get_by_role("button", name="Go to cell")).to_have_count(0)
@@ -114,11 +115,3 @@ async def script_has_no_cell(lab: LabPage, pictures: Path) -> None:
     await expect(job.get_by_role("button", name="Log of train")).to_be_visible()
     await expect(job.get_by_role("button", name="Go to cell")).to_have_count(0)
     await lab.picture(pictures / "script-details.png")
-
-
-async def runs(lab: LabPage, cell: Locator) -> None:
-    """Run a cell in the notebook's own kernel, and stay in it."""
-    await lab.select(cell)
-    await lab.page.get_by_role("menuitem", name="Run", exact=True).click()
-    await lab.page.get_by_role("menuitem", name="Run Selected Cell and Do not Advance").click()
-    await lab.kernel_is_idle()

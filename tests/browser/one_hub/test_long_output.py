@@ -65,19 +65,19 @@ async def long_output(hub: DemoHub, pictures: Path) -> None:
     assert text.splitlines() == lines
     assert sum("image/png" in output.get("data", {}) for output in outputs) == PICTURES
     assert size < CAP
-    seconds = asked[-1] - asked[0]
+    seconds = max(asked) - min(asked)
     assert len(asked) <= MOST_REQUESTS * seconds + 2 * MOST_REQUESTS, f"{len(asked)} requests in {seconds:.0f} s"
 
 
 def _count_requests(lab: LabPage) -> list[float]:
-    """Return a list that gets the time of each request for output."""
+    """Return a list that gets the time of each request for output, in seconds, by the clock of the browser."""
     times: list[float] = []
 
     def note(request: Request) -> None:
         if "/outputs?" in request.url:
-            times.append(asyncio.get_running_loop().time())
+            times.append(request.timing["startTime"] / 1000)
 
-    lab.page.on("request", note)
+    lab.page.on("requestfinished", note)
     return times
 
 

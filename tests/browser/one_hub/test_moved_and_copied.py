@@ -167,8 +167,8 @@ async def chooses(lab: LabPage, place: Locator, command: str) -> None:
 
 async def panel_follows(lab: LabPage) -> None:
     """The panel shows where the notebook of the job is now."""
-    panel = await lab.open_panel()
-    job = panel.get_by_role("listitem").filter(has_text="travels")
+    await lab.open_panel()
+    job = lab.row_of("travels")
     await job.get_by_role("button", name="Details of travels").click()
     await expect(job.locator("dd", has_text="elsewhere/walk.ipynb")).to_be_visible()
     await lab.page.locator('.jp-SideBar [data-id="jupyter-gq-panel"]').click()
@@ -194,6 +194,7 @@ async def is_missing_in_copy(lab: LabPage, copy: Path, pictures: Path) -> None:
     await lab.select(lab.cells().nth(0))
     for key in ("Escape", "a", "Enter"):  # a new cell above, in edit mode
         await lab.page.keyboard.press(key)
+    await lab.editor_has_focus()
     await lab.page.keyboard.insert_text(SAVED_LAST)
     await lab.page.keyboard.press("Control+S")
     await eventually(

@@ -45,7 +45,7 @@ async def choose_and_run(hub: DemoHub, pictures: Path) -> None:
         await expect(lab.output(cell)).to_contain_text("Trained in vision")  # the buttons change their places no more
         await lab.output(cell).hover()
         await lab.output(cell).get_by_role("button", name="Details").click()
-        job = lab.page.locator("#jupyter-gq-panel").get_by_role("listitem").filter(has_text="software")
+        job = lab.row_of("software")
         await expect(job.get_by_role("term").filter(has_text="Software")).to_be_visible()
         await expect(job.get_by_role("definition").get_by_text("second", exact=True)).to_be_visible()
         await lab.picture(pictures / "details.png")

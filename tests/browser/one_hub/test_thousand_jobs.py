@@ -17,7 +17,7 @@ from tests.browser.cut_text import assert_nothing_is_cut
 from tests.browser.page import LabPage
 from tests.browser.tasks import watched_tasks
 from tests.browser.world import write_notebook
-from tests.patience import scaled
+from tests.patience import slowness
 
 from .conftest import cancel_jobs
 
@@ -46,13 +46,12 @@ async def look_through(hub: DemoHub, pictures: Path) -> None:
             for name, act in acts(lab, person, sent).items():
                 async with watched_tasks(lab.page) as tasks:
                     await act(panel)
-                spent[name] = tasks.longest
+                spent[name] = tasks.longest / slowness()
                 await assert_nothing_is_cut(lab.page, "#jupyter-gq-panel")
                 await lab.picture(pictures / f"thousand-{name}.png")
         finally:
             await cancel_jobs(hub.url, USER)
-    most = scaled(LONGEST_TASK)
-    assert max(spent.values()) < most, f"{spent}, of {most:.0f} at most"
+    assert max(spent.values()) < LONGEST_TASK, f"on a quiet machine {spent}, of {LONGEST_TASK} at most"
 
 
 def acts(lab: LabPage, person: Person, sent: list[str]) -> dict[str, Act]:

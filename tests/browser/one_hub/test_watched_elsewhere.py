@@ -12,7 +12,7 @@ from jupyter_gq.demo.processes import DemoHub
 from tests.browser.accessibility import assert_accessible
 from tests.browser.cut_text import assert_nothing_is_cut
 from tests.browser.page import WIDE, LabPage
-from tests.browser.world import write_notebook
+from tests.browser.world import write_at_once, write_notebook
 
 SMALL, LARGE = {"width": 800, "height": 700}, {"width": 1600, "height": 1000}
 #: Holds its GPU and uses nothing of it until it is told to stop.
@@ -71,13 +71,6 @@ def settings(hub: DemoHub, line: str) -> Iterator[None]:
         yield
     finally:
         write_at_once(hub.config, before)
-
-
-def write_at_once(file: Path, text: str) -> None:
-    """Replace the file, so that the service never reads half of it."""
-    beside = file.with_suffix(".new")
-    beside.write_text(text)
-    beside.replace(file)
 
 
 async def says_that_no_gpu_is_used(lab: LabPage, cell: Locator, pictures: Path) -> None:

@@ -31,9 +31,7 @@ async def reload_rename_and_restart(hub: DemoHub, folder: Path) -> None:
     write_notebook(hub.folder / "homes/ann/ran.ipynb", "base = 20", "raise ValueError('here')", source)
     async with LabPage.opened(hub.url, "ann", "0.25", "ran.ipynb") as lab:
         for number in (0, 1):
-            await lab.select(lab.cells().nth(number))
-            await lab.page.keyboard.press("Control+Enter")
-            await lab.kernel_is_idle()
+            await lab.run(lab.cells().nth(number))
         await expect(lab.output(lab.cells().nth(1))).to_contain_text("here")
         await lab.page.keyboard.press("Control+S")
         await lab.page.reload()
@@ -89,7 +87,7 @@ async def knows_that_nothing_ran(lab: LabPage, cell: Locator, pictures: Path) ->
 async def opens_result_without_a_kernel(lab: LabPage, cell: Locator, pictures: Path) -> None:
     """The executed notebook has the outputs of the job, and no kernel."""
     await lab.output(cell).get_by_role("button", name="Details").click()
-    job = lab.page.locator("#jupyter-gq-panel").get_by_role("listitem").filter(has_text="ran")
+    job = lab.row_of("ran")
     await job.get_by_role("button", name="Open result").first.click()
     await expect(lab.page.locator(".jp-Toolbar-kernelName:visible")).to_have_text("No Kernel")
     await expect(lab.page.locator(".jp-Notebook:visible")).to_contain_text("after 21")
