@@ -459,7 +459,7 @@ async def test_a_missing_key_of_another_mapping_is_not_called_a_variable(tmp_pat
 async def test_a_section_that_is_set_as_a_whole_is_refused_without_its_values(tmp_path):
     path = tmp_path / "jupyterhub_config.py"
     path.write_text('c.Notifications = {"webhook": "https://chat.example.org/hidden-word"}\n')
-    told = r"line 1: a section is set as a whole\. Set each of its values by a line of its own, as in c\.IdlePolicy\.after"
+    told = r"line 1: a section is set as a whole\. Set each of its values by a line of its own, as in c\.IdlePolicy"
     with pytest.raises(ConfigFileError, match=told) as refused:
         load(path)
     assert "hidden-word" not in str(refused.value)
