@@ -318,9 +318,10 @@ def build_settings(
 ) -> Settings:
     """Return the settings of a config; without pools of nodes, quotas are checked against the devices of `nodes`.
 
-    With `nodes` None the devices are not known, and nothing is checked against them: what a check of a file then makes of
-    the machine on which it runs is in docs/decisions/0458-doubt-quotas-that-this-machine-cannot-keep.md. `also` names the
-    traits of further sections that other code reads. Raises `SettingsError` at the first fault.
+    With `nodes` None the devices are not known, and nothing is checked against them. `also` names the traits of further
+    sections that other code reads. Raises `SettingsError` at the first fault.
+
+    See docs/decisions/0458-doubt-quotas-that-this-machine-cannot-keep.md for a file that is only looked at.
     """
     _check_names(config, also or {})
     _check_urls(config)
