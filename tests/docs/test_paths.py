@@ -16,7 +16,6 @@ NOT_OURS = {
     "agent.py",
     "changes/NAME.TYPE.md",
     "checkpoints/",
-    "credentials-Copy1.json",
     "evict_reclaim.py",
     "gq.yaml",
     "jupyter_server_config.py",
