@@ -150,7 +150,8 @@ class JobFromFile:
             return []
         if self.file.folder is not None or here == there:
             return []
-        missed = [path for path in self._list_named_below(here) if not os.path.exists(there / path)]
+        named = dict.fromkeys(self._list_named_below(here))  # an argument and its default may be the same path
+        missed = [path for path in named if not os.path.exists(there / path)]
         if not missed:
             return []
         more = f" and {len(missed) - _MOST_MISSED:,} more" if len(missed) > _MOST_MISSED else ""

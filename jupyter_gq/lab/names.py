@@ -247,9 +247,7 @@ class _Uses(ast.NodeVisitor):
         made = node.name in self.made
         self._bind(node.name)
         self._visit_all(*node.body)
-        self._unbind(node.name)  # Python deletes it
-        if made:
-            self.made.setdefault(node.name)
+        self._unbind(node.name, stays_made=made)  # Python deletes it
 
     def visit_Match(self, node: ast.Match) -> None:
         self.visit(node.subject)
@@ -327,11 +325,12 @@ class _Uses(ast.NodeVisitor):
         if scope.kind in ("module", "class") and name not in scope.of_module:
             scope.bound.add(name)
 
-    def _unbind(self, name: str) -> None:
+    def _unbind(self, name: str, stays_made: bool = False) -> None:
+        """Note that a name is deleted in the innermost scope; it is not made any more unless it `stays_made`."""
         scope = self._scopes[-1]
         if scope.kind in ("module", "class"):
             scope.bound.discard(name)
-        if scope.kind == "module":
+        if scope.kind == "module" and not stays_made:
             self.made.pop(name, None)
 
     def _find_host(self) -> _Scope:

@@ -159,7 +159,7 @@ async def test_submit_says_which_paths_lead_only_from_the_present_folder(say, tm
     script = tmp_path / "src" / "train.py"
     script.write_text(
         "open('data/a.csv'), open('both.txt'), open('log.txt', 'w')\nword = 'runs'\n"
-        "net.to('cuda'), load(split='runs'), os.listdir('sets')\n"
+        "net.to('cuda'), load(split='runs'), os.listdir('sets'), open('conf.yaml')\n"
     )
     told = "does not find what is in the present folder: conf.yaml, data/a.csv, sets. Write full paths"
     arguments = ["submit", "src/train.py", *options, "--", "--config", "conf.yaml"]

@@ -320,6 +320,8 @@ def build_settings(
 
     With `nodes` None the devices are not known, and nothing is checked against them. `also` names the traits of further
     sections that other code reads. Raises `SettingsError` at the first fault.
+
+    See docs/decisions/0458-doubt-quotas-that-this-machine-cannot-keep.md for a file that is only looked at.
     """
     _check_names(config, also or {})
     _check_urls(config)

@@ -10,13 +10,14 @@ file is a problem of the whole file: it is not known what shall stay.
 import os
 import re
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 from jupyter_gq.client.user_files import read_file
 from jupyter_gq.domain.errors import UnusableFile
 
 from .patterns import MOST_FOLDERS, MOST_LINES, Patterns, explain_lines, take_affordable, widen
-from .secret_files import SECRET_FILES, SECRET_FOLDERS, name_original
+from .secret_files import SECRET_FILES, SECRET_FOLDERS, list_originals
 
 IGNORE_FILE = ".jupyter-gq-ignore"
 #: Folders that programs make beside code.
@@ -61,7 +62,8 @@ class Ignored:
             if content is None:
                 return cls(here, problem="it is a link to no file" if named.is_symlink() else "")
             text = content.decode("utf-8-sig")  # editors of Windows write a mark before it
-            return cls(here, [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")])
+            text = text.replace("\r\n", "\n").replace("\r", "\n")  # other ends of lines may be part of a name
+            return cls(here, text.removesuffix("\n").split("\n"))
         except UnusableFile as error:
             return cls(here, problem=error.problem)
         except UnicodeDecodeError:
@@ -71,9 +73,17 @@ class Ignored:
         """Return whether a file probably holds secrets, also as a copy; `path` is relative, with slashes."""
         lower = "/".join(path.lower().split("/")[-MOST_FOLDERS:])
         if lower not in self._judged:
-            judged = map(self._secrets.choose, (lower, name_original(lower)))
-            self._judged[lower] = next((each for each in judged if each is not None), self._is_in_secret_folder)
+            self._judged[lower] = self._judge(lower)
         return self._judged[lower]
+
+    def _judge(self, path: str) -> bool:
+        """Return whether a path in small letters is that of a secret or of its copy.
+
+        A line with `!` for a folder lets no secret in it go along, and so no copy of one.
+        """
+        paths = list_originals(path)
+        answers = chain(map(self._secrets.choose_by_name, paths), map(self._secrets.choose, paths))
+        return next((each for each in answers if each is not None), self._is_in_secret_folder)
 
     def covers(self, path: str) -> bool:
         """Return whether a file stays; `path` is relative, with slashes, and ends with one for a folder.

@@ -115,6 +115,14 @@ class Patterns:
         """
         return self._spec.check_file(path).include if self._literals.search(path) else None
 
+    def choose_by_name(self, path: str) -> bool | None:
+        """Return what `choose` returns; None also if what decides is about all of the folder in which the path lies."""
+        if not self._literals.search(path):
+            return None
+        folder, own = path.rstrip("/").rpartition("/")[0], self._spec.check_file(path)
+        is_of_folder = folder != "" and self._spec.check_file(f"{folder}/").index == own.index
+        return None if is_of_folder else own.include
+
     def names(self, path: str) -> bool:
         """Return whether the patterns name a path, which is relative, with slashes, and ends with one for a folder."""
         return self.choose(path) is True
@@ -144,9 +152,13 @@ def take_affordable(patterns: Sequence[str]) -> list[str]:
 
 
 def _estimate_cost(pattern: str) -> int:
-    """Return how many times as long as for a name alone the matching of a pattern takes; 0 if it is not matched."""
+    """Return how many times as long as for a name alone the matching of a pattern takes; 0 if it is not matched.
+
+    A `**` at the beginning or end costs nothing: "**/data/**" is found as "data" is.
+    """
     names = pattern.split("/")
-    return 0 if pattern.startswith("#") or _is_costly(names) else _TIMES ** _count_loose(names)
+    free = (names[0] == "**") + (names[1:][-1:] == ["**"])
+    return 0 if pattern.startswith("#") or _is_costly(names) else _TIMES ** (_count_loose(names) - free)
 
 
 def _anchor(line: str) -> str:

@@ -26,8 +26,8 @@ _NAMED = (
         "*secret*.toml",
         "*cookie_secret",
     ),
-    *("credentials", "!credentials/", "credentials.json", "credentials.toml", "credentials.y*ml", "credentials.ini"),
-    *(".*credentials*", "application_default_credentials.json", "service?account*.json", "hf_token", "kaggle.json"),
+    *("credentials", "!credentials/", "*credentials.json", "credentials.toml", "credentials.y*ml", "credentials.ini"),
+    *(".*credentials*", "credentials.csv", "*accesskeys.csv", "service?account*.json", "hf_token", "kaggle.json"),
     *("token.json", "token.pickle", ".*token", "*.tfstate", "*.tfstate.*", "*.tfvars", "*kubeconfig"),
 )
 #: What programs keep in the home of a user.
@@ -56,14 +56,26 @@ SECRET_FOLDERS: Final = (
     *(".snowflake/", ".mozilla/"),
 )
 SECRET_FILES: Final = (*_KEYS, *_NAMED, *_OF_PROGRAMS, *SECRET_FOLDERS)
-#: What programs and people add to the name of a file for its copy: `-Copy1` of JupyterLab, ` (1)` of browsers, `~` and
-#: `.name.swp` of editors, `.bak`.
-_OF_COPIES = re.compile(
-    r"(?:[-_ ]copy ?\d*| \(\d+\)|[-_. ](?:bak|backup|old|orig|save)\d*)(?=\.\w+$|$)"
-    r"|~$|(?:^|(?<=/))\.(?=[^/]*\.sw[a-p]$)|\.sw[a-p]$"
+#: What programs and people add to the end of a name for a copy, before its ending or after it.
+_MARKS = (
+    r"(?: -)?[-_ ]copy ?\d*",  # a-Copy1.csv of JupyterLab, "a - Copy.csv" of Windows, "a copy 2.csv" of macOS
+    r" ?\((?:(?:another |\d+\w\w )?copy ?)?\d*\)",  # a(1).csv and "a (1).csv" of browsers, "a (copy).csv" of GNOME
+    r"[-_. ](?:bak|backup|old|orig|save)[-_.]?\d*",
+    r"(?:\.~\d+)?~",
 )
+#: Where a name in a path begins, and where it ends.
+_BEGIN, _END = r"(?<![^/])", r"(?![^/])"
+_OF_COPIES = re.compile(
+    rf"(?:{'|'.join(_MARKS)})+(?=(?:\.\w+)?{_END})|{_BEGIN}(?:(?:copy of )+|#)|(?:#|\.sw[a-p]){_END}"
+)
+#: The dot that an editor puts before a name with its .swp, unless there is one.
+_DOT_OF_SWAP = re.compile(rf"{_BEGIN}\.(?=[^/]*\.sw[a-p]{_END})")
 
 
-def name_original(path: str) -> str:
-    """Return the path of the file whose copy has this path, by its name; the path itself if that is no copy's."""
-    return _OF_COPIES.sub("", path)
+def list_originals(path: str) -> list[str]:
+    """Return the paths of the files of which a file may be a copy, by its name; the first one is the path itself.
+
+    In a copied folder, they lie in the original one.
+    """
+    original = _OF_COPIES.sub("", path)
+    return [path] if original == path else [path, original, _OF_COPIES.sub("", _DOT_OF_SWAP.sub("", path))]

@@ -9,7 +9,7 @@ import { NEW_JOB } from '../send/opening';
 import { proposeValues } from '../send/values';
 import type { JobView, Plan } from '../wire';
 import { ENGLISH, aJob, aMe, aPlan, aQueue, captureNothing } from './builders';
-import { all, clearScreen, perform, press, words } from './screen';
+import { all, button, clearScreen, perform, press, words } from './screen';
 
 const AWAY = new RequestError(503, {
   code: 'service_unavailable',
@@ -118,8 +118,12 @@ it('the dialog names the first variables of a long cell, and the others on reque
   await open();
   const hint = (): string => words(document.querySelector('#jp-gq-send-returns-hint'));
   expect(hint()).toBe('variables of this cell: z, y, x, w, v, u and 1 more');
+  button('and 1 more').focus();
   await press('and 1 more');
-  expect(hint()).toBe('variables of this cell: z, y, x, w, v, u, model');
+  expect(hint()).toBe('variables of this cell: z, y, x, w, v, u, model show fewer');
+  expect(words(document.activeElement)).toBe('show fewer'); // the keys of the dialog need a focus inside of it
+  await press('show fewer');
+  expect(hint()).toBe('variables of this cell: z, y, x, w, v, u and 1 more');
 });
 
 describe('while the service does not answer, the dialog', () => {

@@ -218,16 +218,18 @@ function ReturnsField({ returns, proposed, problem, onReturns, trans }: IFormPro
   );
 }
 
-/** The variables that the cells make: the first ones, and a button that shows the others. */
+/** The variables that the cells make: the first ones, and a button that shows all or fewer, and so keeps the focus. */
 function MadeNames({ makes, trans }: Pick<Plan, 'makes'> & Pick<IFormProps, 'trans'>): React.JSX.Element {
   const [showsAll, setShowsAll] = React.useState(false);
-  const shown = showsAll ? makes : makes.slice(0, MOST_MADE);
-  const hidden = makes.length - shown.length;
+  const hidden = makes.length - MOST_MADE;
   return (
     <>
-      {describeMade(shown, trans)}{' '}
+      {describeMade(showsAll ? makes : makes.slice(0, MOST_MADE), trans)}{' '}
       {hidden > 0 && (
-        <Action label={trans._n('and %1 more', 'and %1 more', hidden)} onClick={() => setShowsAll(true)} />
+        <Action
+          label={showsAll ? trans.__('show fewer') : trans._n('and %1 more', 'and %1 more', hidden)}
+          onClick={() => setShowsAll(!showsAll)}
+        />
       )}
     </>
   );

@@ -31,6 +31,7 @@ from jupyter_gq.lab.names import (
         ("this is no python", []),
         ("model = fit()\naccuracy = 1\nmodel = best(model)", ["model", "accuracy"]),
         ("try:\n    z = 1\nexcept OSError as e:\n    a = 1", ["z", "a"]),
+        ("e = 2\ntry:\n    z = 1\nexcept OSError as e:\n    a = 1", ["e", "z", "a"]),
     ],
 )
 def test_made_names_are_what_the_cell_assigns_in_the_order_of_assignment(source, made):

@@ -194,7 +194,7 @@ def test_many_costly_patterns_are_not_all_matched(tmp_path):
     assert find(tmp_path, *costly[:2], "*.csv").unusable == []
     write(tmp_path, IGNORE_FILE, "\n".join(costly))
     assert Ignored.read(tmp_path).problem == "its lines together have too many *"
-    write(tmp_path, IGNORE_FILE, "**/a\n# *a*b*c*d*\n" * 1000)
+    write(tmp_path, IGNORE_FILE, "**/*a*/**\n# *a*b*c*d*\n" * 1000)
     assert Ignored.read(tmp_path).problem == ""
 
 
@@ -202,8 +202,11 @@ def test_many_costly_patterns_are_not_all_matched(tmp_path):
     "path",
     [
         *("credentials-Copy1.json", "server.key~", "server.key.bak", "id_rsa (1)", "old/credentials (2).json"),
+        *("gcp-credentials.json", "ann_accessKeys.csv", "credentials (1).csv"),
         *("token copy.json", ".server.pem.swp", ".hf_token", "terraform.tfstate", "terraform.tfstate.backup"),
-        *("prod.env~", ".env.py"),
+        *("prod.env~", ".env.py", "credentials - Copy (2).json", "kaggle(1).json", "credentials (another copy).json"),
+        *("Copy of token.json", "server.key.bak~", "server.key.~1~", "conf/#server.key#", ".pypirc.swp"),
+        *("kaggle-Copy1 (1).json", "server.key.bak.1", "copy of .netrc", ".token.json.swp"),
     ],
 )
 def test_a_copy_of_a_secret_stays_as_the_secret_does(tmp_path, path):
@@ -214,8 +217,19 @@ def test_a_copy_of_a_secret_stays_as_the_secret_does(tmp_path, path):
     assert list(find(tmp_path, path).going) == [path]
 
 
+def test_a_line_for_a_folder_lets_no_copy_of_a_secret_in_it_go_along(tmp_path):
+    paths = [*("conf/a.key", "conf/a.key~", "conf/a.key.bak"), ".aws/credentials~", "app/credentials/a.key~"]
+    for path in [*paths, "conf/a.yaml", "app/credentials/a.py", ".ssh-old/deploy"]:
+        write(tmp_path, path)
+    assert find(tmp_path, ".ssh-old/").secrets == [".ssh-old/"]
+    write(tmp_path, IGNORE_FILE, "!conf/\n!.aws/\n!conf/a.key.bak\n!.ssh-old/\n")
+    needed = find(tmp_path, "conf/", ".aws/", "app/", ".ssh-old/")
+    assert sorted(needed.going) == [".ssh-old/deploy", "app/credentials/a.py", "conf/a.key.bak", "conf/a.yaml"]
+    assert sorted(needed.secrets) == sorted(set(paths) - {"conf/a.key.bak"})
+
+
 def test_code_with_a_name_like_that_of_a_secret_goes_along(tmp_path):
-    names = ["my.env.ipynb", "my.env.py", "secrets_old.py", "tokenizer.json"]
+    names = [" (1)", "#", "data (2024).csv", "my.env.ipynb", "my.env.py", "secrets_old.py", "tokenizer.json", "~"]
     for name in names:
         write(tmp_path, name)
     assert sorted(find(tmp_path, "*").going) == names
@@ -231,8 +245,9 @@ def test_a_package_with_the_name_of_an_environment_goes_along(tmp_path):
     assert sorted(find(tmp_path, "*").going) == ["old/env/a.py", "old/env/pyvenv.cfg"]
 
 
-def test_lines_of_the_ignore_file_end_as_those_of_git(tmp_path):
-    write(tmp_path, IGNORE_FILE, "a\x0cb\nc\u2028d\r\n")
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_line_of_the_ignore_file_ends_with_a_line_feed_or_carriage_return_only(tmp_path, end):
+    (tmp_path / IGNORE_FILE).write_bytes(f"# mine{end}a\x0cb{end}c\u2028d{end}".encode())
     rules = Ignored.read(tmp_path)
     assert [rules.covers(name) for name in ("a\x0cb", "c\u2028d", "a", "b", "d")] == [True, True, False, False, False]
 
