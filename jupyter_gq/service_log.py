@@ -20,10 +20,10 @@ from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 #: The parts of a logging configuration that have names.
 _KINDS = ("formatters", "filters", "handlers", "loggers")
-#: Widths of fields with which a line would not fit into memory, by the style of a format.
+#: Widths of fields, and digits of numbers, with which a line would not fit into memory, by the style of a format.
 _WIDE: Mapping[object, re.Pattern[str]] = {
-    logging.PercentStyle: re.compile(r"%\([^)]*\)[-#0+ ]*(\d*\.)?\d{5,}"),
-    logging.StrFormatStyle: re.compile(r"\{[^{}]*:[^{}]*\d{5,}"),
+    logging.PercentStyle: re.compile(r"%\([^)]*\)[-#0+ ]*(\d{5,}|\d*\.\d{5,}[^sra\d])"),
+    logging.StrFormatStyle: re.compile(r"\{[^{}]*:[^{}]*((?<![.\d])\d{5,}|\.\d{5,}[eEfFgGn%])"),
 }
 
 
@@ -187,16 +187,20 @@ def _check_known(tried: DictConfigurator, kind: str, names: Iterable[str]) -> No
 
 
 def _list_own_handlers(config: JsonMapping) -> list[str]:
-    """Return the names of the handlers that write the records of the service, and of those that such handlers name."""
-    loggers = config.get("loggers", {})
-    own = [loggers[name] for name in loggers if name.partition(".")[0] in ("SchedulerService", "jupyter_gq")]
-    waiting = [name for entry in (config.get("root", {}), *own) for name in entry.get("handlers") or ()]
+    """Return the names of the handlers that write all records of the service, and of those that such handlers name.
+
+    Records that reach the handlers of other loggers, or of one with filters, may have more fields.
+    """
+    loggers = [config.get("loggers", {}).get(name, {}) for name in ("SchedulerService", "jupyter_gq")]
+    own = [config.get("root", {}), *(entry for entry in loggers if not entry.get("filters"))]
+    waiting = [name for entry in own for name in entry.get("handlers") or ()]
     found: dict[str, None] = {}
     while waiting:
         name = waiting.pop(0)
         if name not in found:
             found[name] = None
-            target = config["handlers"][name].get("target")
+            with _blamed("handlers", name):
+                target = config["handlers"][name].get("target")
             waiting += [target] if isinstance(target, str) and target in config["handlers"] else []
     return list(found)
 

@@ -198,6 +198,19 @@ def test_every_object_of_the_schema_is_closed_or_passed_on():
     assert {"global", "enabled"} <= set(schema()["properties"])
 
 
+#: Sections that may be without values: the service then has its defaults, and jobs have no home volume.
+MAY_BE_EMPTY = {
+    "fixedQuota",
+    "queueing",
+    "poolUse",
+    "fairness",
+    "longWaits",
+    "placement",
+    "auditLog",
+    "training.homeVolume",
+}
+
+
 def closed_sections(part, path=()):
     """The path of every section of the schema with values of its own; without `resources`, which null switches off."""
     for name, inner in part["properties"].items():
@@ -210,10 +223,15 @@ def test_a_section_without_values_is_refused_by_its_name():
     """Such as a heading whose lines are comments: Helm takes its default values away."""
     for *above, name in closed_sections(schema()):
         part = functools.reduce(lambda found, each: found["properties"][each], above, schema())
-        assert name == "homeVolume" or name in part["required"]  # that one may be unset: jobs without a home
+        assert (name in part.get("required", ())) != (".".join([*above, name]) in MAY_BE_EMPTY)
     done = template({"training": None})
     assert done.returncode != 0
     assert "training is required" in done.stderr
+
+
+def test_a_section_in_which_no_value_is_needed_may_be_a_heading_over_comments():
+    headings = functools.reduce(united, (placed(dotted.split("."), None) for dotted in MAY_BE_EMPTY))
+    assert rendered(json.dumps(headings)) == rendered("{}")
 
 
 def test_every_value_is_described_with_its_unit():

@@ -118,13 +118,17 @@ async def test_a_process_of_another_user_is_refused(servers):
 
 
 async def test_a_process_whose_program_has_not_begun_is_to_be_reported_again(servers):
-    """Its environment is empty then, as that of this program is to its end."""
+    """Its environment is empty then, as that of this program is to its end: after a minute it is refused."""
     workload = servers.workload()
     await servers.backend.launch(Launch(workload=workload))
     with subprocess.Popen(["/bin/sleep", "60"], env={}) as process:  # noqa: ASYNC220
         try:
             with pytest.raises(BackendError, match=f"process {process.pid} has not begun yet"):
                 servers.backend.attach(workload.id, 1, process.pid, started(process.pid))
+            servers.clock.ahead += 61
+            with pytest.raises(Conflict, match="is not a notebook server of ann"):
+                servers.backend.attach(workload.id, 1, process.pid, started(process.pid))
+            servers.clock.ahead -= 61
             servers.backend._hub_processes = set
             with pytest.raises(Conflict, match="is not a notebook server of ann"):
                 servers.backend.attach(workload.id, 1, process.pid, started(process.pid))

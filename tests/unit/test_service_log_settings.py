@@ -24,6 +24,16 @@ FAULTS = [
         "logging_config = {'formatters': {'console': {'format': '{message:>99999}', 'style': '{'}}}",
         "a width of more than 9999 characters",
     ),
+    ("log_format = '%(created).1000000000000f'", "a width of more than 9999 characters"),
+    (
+        "logging_config = {'formatters': {'console': {'format': '{message:.>99999}', 'style': '{'}}}",
+        "a width of more than 9999 characters",
+    ),
+    (
+        "logging_config = {'handlers': {'console': {'class': 'logging.handlers.MemoryHandler', 'capacity': 1, "
+        "'target': 'ext://no.target'}}}",
+        "logging_config['handlers']['console'] = '…': no log can have it (ValueError: Cannot resolve",
+    ),
     ("logging_config = {'formatters': {'console': {'format': '%(nope)s'}}}", "logging_config['formatters']['console']"),
     (
         "logging_config = {'formatters': {'console': {'()': 'logging.Formatter', 'fmt': '%(nope)s'}}}",
@@ -100,6 +110,14 @@ GOOD_LOGS = [
     "'handlers': {'console': {'filters': ['x']}}}",
     "logging_config = {'formatters': {'x': {'format': '%(client)s'}}, 'handlers': {'x': {'class': "
     "'logging.StreamHandler', 'formatter': 'x'}}, 'loggers': {'site.access': {'handlers': ['x']}}}",
+    "logging_config = {'formatters': {'x': {'format': '%(status)d'}}, 'handlers': {'x': {'class': "
+    "'logging.StreamHandler', 'formatter': 'x'}}, 'loggers': {'jupyter_gq.api.app': {'handlers': ['x']}}}",
+    "logging_config = {'formatters': {'x': {'format': '%(site)s'}}, 'handlers': {'x': {'class': "
+    "'logging.StreamHandler', 'formatter': 'x'}}, 'filters': {'x': {'()': '"
+    + __name__
+    + ".AddsSite'}}, 'loggers': {'SchedulerService': {'handlers': ['x'], 'filters': ['x']}}}",
+    "log_format = '%(message).16000s'",
+    "logging_config = {'formatters': {'console': {'format': '{message:.16000}', 'style': '{'}}}",
     "logging_config = {'handlers': {'console': {'class': 'logging.FileHandler', 'filename': '/dev/null'}}}",
     "logging_config = {'handlers': {'console': {'()': 'logging.StreamHandler'}}}",
     "logging_config = {'formatters': {'console': {'()': 'logging.Formatter', 'fmt': '%(message)s'}}}",

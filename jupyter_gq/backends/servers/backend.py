@@ -196,7 +196,7 @@ class ServerRuns:
         if process is None:
             raise Conflict(f"There is no process {pid} that was started at {started:.1f}.")
         if not may_belong_to(process, owner, hub):
-            if process.parent in hub and is_beginning(process):
+            if process.parent in hub and is_beginning(process, self._now()):
                 raise BackendError(f"The program of process {pid} has not begun yet. Try again in a moment.")
             raise Conflict(f"The process {pid} is not a notebook server of {owner}.")
         return process

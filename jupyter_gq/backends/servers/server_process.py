@@ -7,7 +7,7 @@ Rules
 - Parent: where servers share the service's account, the account tells no users apart. In that case the parent of a
   reported process must be the Hub, and the process must have the owner's name in its environment, which the Hub set.
 - Not yet: a process has no environment for a moment while its program is loaded. A child of the Hub is then neither
-  accepted nor refused.
+  accepted nor refused, in its first minute: a program can also empty its environment.
 - Nobody else: a process of any other account is never accepted, whatever its environment says.
 
 See docs/decisions/0093-believe-the-parent-of-a-server.md.
@@ -22,6 +22,8 @@ from jupyter_gq.devices.processes import Process, read_process
 
 #: Seconds by which two readings of a start time may differ, because of rounding or a correction of the clock.
 _START_TOLERANCE = 2.0
+#: Seconds after its start in which the program of a process may still be loaded, on a machine that is very busy.
+_LOADED_WITHIN = 60.0
 
 
 def find_process(pid: int, started: float) -> Process | None:
@@ -47,9 +49,13 @@ def may_belong_to(process: Process, user: str, parents: Collection[int] | None =
     return environment.get("JUPYTERHUB_USER") == user and (parents is None or process.parent in parents)
 
 
-def is_beginning(process: Process) -> bool:
-    """Return whether a process of the service's account has no environment yet, because its program is being loaded."""
-    return user_of(process.pid) == os.geteuid() and environment_of(process.pid) == {}
+def is_beginning(process: Process, now: float) -> bool:
+    """Return whether a process of the service's account has no environment yet, because its program is being loaded.
+
+    `now` is the time in seconds since the epoch.
+    """
+    is_young = now - process.started < _LOADED_WITHIN
+    return is_young and user_of(process.pid) == os.geteuid() and environment_of(process.pid) == {}
 
 
 def find_hub_processes() -> set[int]:

@@ -83,15 +83,17 @@ def has_run_out(workload: Workload, rule: IdleRule, now: Instant) -> bool:
     return activity is None or told is None or activity.sampled_at >= told
 
 
-def loss_free_from(workload: Workload, rule: IdleRule, since: Instant) -> Instant:
-    """Return from when the share may be lent without loss; `since` is when its idle time began.
+def may_be_lent(workload: Workload, rule: IdleRule, now: Instant) -> bool:
+    """Tell whether the share of a notebook may be lent without loss: it is idle, not kept, and its time is over.
 
     The time is the one that the owner was told or, without a warning, the end of the idle time `after`.
     """
-    activity = workload.activity
-    if activity is not None and activity.expire_at is not None:
-        return activity.expire_at
-    return Instant(max(since + rule.after, _promised(workload)))
+    since = idle_since(workload, rule, now)
+    if since is None or not may_be_warned(workload, rule, now):
+        return False
+    if workload.activity is not None and workload.activity.expire_at is not None:
+        return has_run_out(workload, rule, now)
+    return now >= max(since + rule.after, _promised(workload))
 
 
 def _promised(workload: Workload) -> float:

@@ -4,8 +4,8 @@ Rules
 -----
 1. Lending: an idle, suspendable notebook is suspended for preemptible work that is within its deserved quota and does
    not fit, before any running work is disturbed. The notebook must have been idle for `IdleRule.after`, its owner does
-   not keep it, and no later time was named to the owner. The longest idle goes first, and of equals the largest. A
-   suspended notebook keeps its quota.
+   not keep it, and a time that was named to the owner is over, also by the last report (see `idle_rule`). The longest
+   idle goes first, and of equals the largest. A suspended notebook keeps its quota.
 2. Borrowers: only preemptible training work starts on the share of a suspended notebook, and only if nothing else is
    free.
 3. Return: a suspended notebook gets its devices back as soon as it is used again (`is_wanted_back`), before any other
@@ -40,7 +40,7 @@ from jupyter_gq.scheduling.workloads.borrowers import borrowers_on, may_borrow
 from jupyter_gq.scheduling.workloads.disruption import by_disruption
 from jupyter_gq.scheduling.workloads.seniority import by_seniority
 
-from .idle_rule import idle_since, idle_time, loss_free_from, may_be_warned
+from .idle_rule import idle_since, idle_time, may_be_lent
 
 
 def is_wanted_back(workload: Workload) -> bool:
@@ -76,10 +76,11 @@ def resume_notebooks(
 
 def lend_idle_shares(inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> None:
     """Suspend idle notebooks so that pending work gets their devices, in the job order (see the rule on lending)."""
-    idle = [each for each in staying_notebooks(inputs.index, evictions) if _may_be_suspended(inputs, each)]
+    rule, now = inputs.policy.idle, inputs.now
+    staying = staying_notebooks(inputs.index, evictions)
+    idle = [notebook for notebook in staying if notebook.suspendable and may_be_lent(notebook, rule, now)]
     if not idle:
         return
-    rule, now = inputs.policy.idle, inputs.now
     idle.sort(key=lambda notebook: (idle_since(notebook, rule, now) or 0.0, -gang.held(notebook), notebook.id))
     order = job_order(inputs.index, allocations, evictions)
     while (workload := order.next()) is not None:
@@ -88,15 +89,6 @@ def lend_idle_shares(inputs: CycleInputs, allocations: Allocations, evictions: E
             order.done()
         else:
             order.skip_class()
-
-
-def _may_be_suspended(inputs: CycleInputs, notebook: Workload) -> bool:
-    """Tell whether a notebook is suspendable, not kept by its owner, and idle until the time that holds for it."""
-    rule, now = inputs.policy.idle, inputs.now
-    if not notebook.suspendable or not may_be_warned(notebook, rule, now):
-        return False
-    since = idle_since(notebook, rule, now)
-    return since is not None and now >= loss_free_from(notebook, rule, since)
 
 
 def _suspend_for(

@@ -403,3 +403,12 @@ def test_a_time_that_the_owner_was_told_holds_although_the_notebook_was_idle_for
 
     assert not [each for each in acts(told(1)) if isinstance(each, Suspend)]
     assert [type(each) for each in acts(told(0))] == [Suspend]
+
+
+@pytest.mark.parametrize(("sampled", "lent"), [(-5, False), (-4, True)])
+def test_a_warned_share_is_lent_only_on_a_report_from_after_the_time_named(sampled, lent):
+    """A cell that began in the last seconds of the countdown is in no earlier report, and keeps the share."""
+    notebook = idle(running(a_notebook("bob", 1), "n-0"), 9999, expire_at=NOW - 4, sampled_at=NOW + sampled)
+    cluster = Cluster().node("n", 1).fixed(bob=1).queue("q", 1)
+    cluster.add(replace(notebook, suspendable=True), a_job("train", "q", 1))
+    assert [type(each) for each in acts(decide(cluster.snapshot()))] == ([Suspend] if lent else [])
