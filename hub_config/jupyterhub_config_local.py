@@ -3,7 +3,7 @@
 
 from jupyter_gq.hub.config import configure
 
-# Administrators see and change everybody's jobs, take GPUs out of service, and administer the Hub.
+# Administrators see and change everybody's jobs, take GPUs out of service, and administer the Hub: name your own.
 configure(c, admins={"dana"})
 
 # --- Users: any password is accepted, so the Hub listens on this machine only --------------------------------------
