@@ -8,7 +8,7 @@ import asyncio
 import pytest
 import pytest_asyncio
 
-from jupyter_gq.demo.story import BUSY, get_notebook, run_alongside, wait_for_end_of_use
+from jupyter_gq.demo.story import get_notebook, run_alongside, wait_for_end_of_use
 from tests.kubernetes.story_world import Installation, cells, in_thread
 from tests.kubernetes.waiting import eventually
 
@@ -26,6 +26,13 @@ BORROWER = """
 import time, jupyter_gq
 jupyter_gq.simulate_memory(30_000)
 while not jupyter_gq.should_stop():
+    time.sleep(0.2)
+"""
+#: Keeps the share in use until there is a file.
+UNTIL_SEEN = """
+import pathlib, time
+print(answer + 1)
+while not pathlib.Path("seen.txt").exists():
     time.sleep(0.2)
 """
 
@@ -71,11 +78,11 @@ async def test_idle_notebook_lends_its_gpu_and_has_its_variables_when_the_next_c
         await installed.ready()
         assert (await get_notebook(ann))["phase"] == "suspended", "nobody brings it back by mistake"
 
-        async with run_alongside(ann.run_cell(kernel, f"print(answer + 1)\n{BUSY}")) as cell:
+        async with run_alongside(ann.run_cell(kernel, UNTIL_SEEN)) as cell:
             assert (await _comes_to(installed, ann, "running"))["suspension"] is None
             paused = await installed.job_is(bob, job, "paused")
             assert "ann" in paused["sentence"]
-            await ann.interrupt_kernel(kernel)
+            await ann._lab("PUT", "api/contents/seen.txt", {"type": "file", "format": "text", "content": ""})
             assert await cell == "42\n"
         await ann.stop_server()
         await installed.job_is(bob, job, "running", run=2)
