@@ -16,6 +16,8 @@ from tests.kept_logs import LOGS
 from tests.patience import PATIENCE, eventually, scaled
 
 WIDE = {"width": 1280, "height": 860}
+#: Beginning of the name of the line that opens what is seldom asked for; "and 9 more" is another button.
+MORE = re.compile("^More ")
 
 
 def patience() -> float:
@@ -281,7 +283,7 @@ class LabPage:
     async def ask_for_more(self, *, cpus: str = "", memory: str = "", expected: str = "") -> None:
         """Open the section of what is seldom asked for, if it is closed, and fill it in."""
         dialog = self.dialog()
-        more = dialog.get_by_role("button", name="More")
+        more = dialog.get_by_role("button", name=MORE)
         if await more.get_attribute("aria-expanded") == "false":
             await more.press("Enter")
         for label, text in {"CPU": cpus, "Memory": memory, "Expected duration": expected}.items():

@@ -10,7 +10,7 @@ from jupyter_gq.demo.person import Person
 from jupyter_gq.demo.story import keep_in_use, make_notebook, run_alongside, wait_for_end_of_use
 
 from .accessibility import assert_accessible
-from .page import WIDE, HubPage, LabPage, patience, running_browser
+from .page import MORE, WIDE, HubPage, LabPage, patience, running_browser
 from .world import LENT_SOON, ONE_GPU, WARNED_SOON, running_demo, write_notebook
 
 DIALOG = ".jp-gq-send-dialog .jp-Dialog-content"
@@ -95,7 +95,7 @@ async def remembers_what_was_asked_for(lab: LabPage, cell: Locator) -> None:
     await lab.select(cell)
     await cell.get_by_role("button", name="Send to training").click()
     await lab.dialog().get_by_role("button", name="Keep both").click()
-    await expect(lab.dialog().get_by_role("button", name="More")).to_contain_text("1 CPU core · 512 MiB · about 45 min")
+    await expect(lab.dialog().get_by_role("button", name=MORE)).to_contain_text("1 CPU core · 512 MiB · about 45 min")
     await lab.dialog().get_by_role("button", name="Cancel").click()
 
 

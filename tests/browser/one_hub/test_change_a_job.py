@@ -9,7 +9,7 @@ from playwright.async_api import Locator, expect
 from jupyter_gq.demo.processes import DemoHub
 from tests.browser.accessibility import assert_accessible
 from tests.browser.cut_text import assert_nothing_is_cut
-from tests.browser.page import WIDE, LabPage
+from tests.browser.page import MORE, WIDE, LabPage
 from tests.browser.world import write_notebook
 
 #: Uses a part of a simulated GPU until it is told to stop.
@@ -67,7 +67,7 @@ async def would_wait(lab: LabPage, pictures: Path) -> None:
     await expect(forecast).to_contain_text(
         re.compile(r"Would wait: .* your job runs \(1 GPU\) is in the way.*1st in line")
     )
-    await dialog.get_by_role("button", name="More").press("Enter")
+    await dialog.get_by_role("button", name=MORE).press("Enter")
     await dialog.get_by_label("Priority", exact=True).fill("-1")
     await dialog.get_by_label("Replay cell 1").uncheck()
     await expect(forecast).to_contain_text("1st in line")

@@ -7,7 +7,7 @@ from playwright.async_api import Locator, expect
 
 from jupyter_gq.demo.processes import DemoHub
 from tests.browser.accessibility import assert_accessible
-from tests.browser.page import LabPage
+from tests.browser.page import MORE, LabPage
 from tests.browser.world import write_notebook
 
 WRONG, RIGHT = "print('begins')\nprint(1 / 0)", "print('begins')\nprint(84 / 2)"
@@ -65,5 +65,5 @@ async def _has_settings(dialog: Locator) -> None:
     """The dialog has the settings of the job that failed, and says that the cell has changed."""
     await expect(dialog.get_by_label("GPUs", exact=True)).to_have_value("0.5")
     await expect(dialog.get_by_label("Tasks", exact=True)).to_have_value("2")
-    await expect(dialog.get_by_role("button", name="More")).to_contain_text("1 CPU core · 512 MiB · about 45 min")
+    await expect(dialog.get_by_role("button", name=MORE)).to_contain_text("1 CPU core · 512 MiB · about 45 min")
     await expect(dialog).to_contain_text("A cell has changed since “wrong” was sent.")

@@ -12,7 +12,7 @@ from playwright.async_api import Locator, expect
 
 from jupyter_gq.demo.processes import DemoHub
 from tests.browser.accessibility import assert_accessible
-from tests.browser.page import LabPage
+from tests.browser.page import MORE, LabPage
 from tests.browser.world import write_notebook
 
 CODE = """
@@ -69,7 +69,7 @@ def install_kernel(home: Path, name: str, title: str) -> None:
 
 async def open_choice(lab: LabPage) -> Locator:
     """Open the section of what is seldom asked for; return the field of the software."""
-    more = lab.dialog().get_by_role("button", name="More")
+    more = lab.dialog().get_by_role("button", name=MORE)
     if await more.get_attribute("aria-expanded") == "false":
         await more.press("Enter")
     return lab.dialog().get_by_label("Software", exact=True)

@@ -11,7 +11,7 @@ from playwright.async_api import Locator, expect
 from jupyter_gq.demo.processes import DemoHub
 from tests.browser.accessibility import assert_accessible
 from tests.browser.cut_text import assert_nothing_is_cut
-from tests.browser.page import WIDE, LabPage
+from tests.browser.page import MORE, WIDE, LabPage
 from tests.browser.world import write_at_once, write_notebook
 
 SMALL, LARGE = {"width": 800, "height": 700}, {"width": 1600, "height": 1000}
@@ -55,7 +55,7 @@ async def sends(lab: LabPage, cell: Locator, name: str, *, gpus: str, queue: str
             await box.click()
         await expect(box).not_to_be_checked()
     if tasks:
-        await dialog.get_by_role("button", name="More").press("Enter")
+        await dialog.get_by_role("button", name=MORE).press("Enter")
         await dialog.get_by_label("Tasks", exact=True).fill(str(tasks["tasks"]))
         await dialog.get_by_label("At least", exact=True).fill(str(tasks["least"]))
     await lab.confirm()

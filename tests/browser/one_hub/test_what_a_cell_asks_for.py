@@ -15,7 +15,7 @@ from playwright.async_api import Locator, expect
 from jupyter_gq.app import main
 from jupyter_gq.demo.processes import DemoHub
 from tests.browser.accessibility import assert_accessible
-from tests.browser.page import LabPage
+from tests.browser.page import MORE, LabPage
 from tests.browser.world import write_notebook
 
 DIALOG = ".jp-gq-send-dialog .jp-Dialog-content"
@@ -99,7 +99,7 @@ async def tasks_have_bars_and_logs(lab: LabPage, cell: Locator, folder: Path) ->
     await lab.select(cell)
     dialog = await lab.open_dialog(cell)
     await lab.fill_dialog(queue="vision", gpus="0.25", name="bars")
-    await dialog.get_by_role("button", name="More").press("Enter")
+    await dialog.get_by_role("button", name=MORE).press("Enter")
     await dialog.get_by_label("Tasks", exact=True).fill("2")
     await lab.confirm()
     await expect(lab.output(cell)).to_contain_text(re.compile(r"2 . 0\.25 GPU"))
