@@ -63,13 +63,14 @@ _MARKS = (
     r"[-_. ](?:bak|backup|old|orig|save)[-_.]?\d*",
     r"(?:\.~\d+)?~",
 )
-#: Where a name in a path begins, and where it ends.
-_BEGIN, _END = r"(?<![^/])", r"(?![^/])"
-_OF_COPIES = re.compile(
-    rf"(?:{'|'.join(_MARKS)})+(?=(?:\.\w+)?{_END})|{_BEGIN}(?:(?:copy of )+|#)|(?:#|\.sw[a-p]){_END}"
-)
+#: One of them at the end of a name. One at a time: a search for several of them could take exponentially long.
+_MARK = re.compile(rf"(?:{'|'.join(_MARKS)})\Z")
+#: Most of them that are taken off a name.
+_MOST_MARKS = 10
+#: What they put around a name, and the ending of a swap file.
+_AROUND = re.compile(r"\A(?:(?:copy of )+|#)|(?:#|\.sw[a-p])\Z")
 #: The dot that an editor puts before a name with its .swp, unless there is one.
-_DOT_OF_SWAP = re.compile(rf"{_BEGIN}\.(?=[^/]*\.sw[a-p]{_END})")
+_DOT_OF_SWAP = re.compile(r"\A\.(?=.*\.sw[a-p]\Z)")
 
 
 def list_originals(path: str) -> list[str]:
@@ -77,5 +78,22 @@ def list_originals(path: str) -> list[str]:
 
     In a copied folder, they lie in the original one.
     """
-    original = _OF_COPIES.sub("", path)
-    return [path] if original == path else [path, original, _OF_COPIES.sub("", _DOT_OF_SWAP.sub("", path))]
+    names = path.split("/")
+    original = "/".join(map(_find_original, names))
+    if original == path:
+        return [path]
+    return [path, original, "/".join(_find_original(_DOT_OF_SWAP.sub("", name)) for name in names)]
+
+
+def _find_original(name: str) -> str:
+    """Return a name of a file or folder without what it has as a copy, also before its ending such as `.json`."""
+    name = _AROUND.sub("", name)
+    for _ in range(_MOST_MARKS):
+        stem, dot, ending = name.rpartition(".")
+        shorter = _MARK.sub("", name)
+        if shorter == name and stem:
+            shorter = _MARK.sub("", stem) + dot + ending
+        if shorter in ("", name):
+            break
+        name = shorter
+    return name

@@ -12,6 +12,7 @@ from pathspec import GitIgnoreSpec
 from jupyter_gq.lab.project.ignored import IGNORE_FILE, Ignored
 from jupyter_gq.lab.project.needed import Caps, Code, Needed, find_needed
 from jupyter_gq.lab.project.patterns import Patterns, is_usable
+from jupyter_gq.lab.project.secret_files import list_originals
 
 CAPS = Caps(file=1000, job=20_000)
 TOKENS = (
@@ -215,6 +216,13 @@ def test_a_copy_of_a_secret_stays_as_the_secret_does(tmp_path, path):
     assert (list(needed.going), needed.secrets) == ([], [path])
     write(tmp_path, IGNORE_FILE, f"!{path}\n")
     assert list(find(tmp_path, path).going) == [path]
+
+
+def test_a_name_with_many_marks_of_copies_is_judged_at_once():
+    """A search for all of them together took exponentially long, on a name that a clone of a repository may bring."""
+    name = "-copy (copy)" * 20
+    assert list_originals(f"{name}(x") == [f"{name}(x"]
+    assert list_originals("~" * 250 + "/server.key.bak~")[1:] == ["~" * 240 + "/server.key"] * 2
 
 
 def test_a_line_for_a_folder_lets_no_copy_of_a_secret_in_it_go_along(tmp_path):
