@@ -17,7 +17,7 @@ from tests.patience import PATIENCE, eventually, scaled
 
 WIDE = {"width": 1280, "height": 860}
 #: Beginning of the name of the line that opens what is seldom asked for; "and 9 more" is another button.
-MORE = re.compile("^More ")
+MORE = re.compile(r"^More\b")
 
 
 def patience() -> float:
