@@ -8,7 +8,7 @@ import { CommandIDs, PANEL_ID } from '../tokens';
 import type { JobSummary } from '../wire';
 import { ENGLISH, aJob, aNotebook, aQueue } from './builders';
 import { FakeApp, FakeTraining, NOTHING_LOADED, settle, sumConnections } from './fakes';
-import { all, attach, button, clearScreen, draw, perform, press, show, words } from './screen';
+import { all, attach, button, clearScreen, draw, drawn, perform, press, show, words } from './screen';
 
 const NOW = Date.now() / 1000;
 
@@ -222,6 +222,7 @@ describe('a row of the panel', () => {
     panel.reveal(id);
     await draw(panel);
     await press(`Delete… ${jobs.find(job => job.id === id)?.name}`);
+    await drawn(panel);
     expect(row(id)).toBeNull();
     expect(document.activeElement?.getAttribute('aria-label')).toBe(focused);
     panel.dispose();
@@ -238,6 +239,7 @@ describe('a row of the panel', () => {
     panel.reveal('job-1');
     await draw(panel);
     await press('Delete… digits');
+    await drawn(panel);
     expect(document.activeElement).toBe(editor);
     editor.remove();
     panel.dispose();
@@ -252,9 +254,11 @@ describe('a row of the panel', () => {
     await draw(panel);
     button('Delete… digits').focus();
     await press('Delete… digits');
+    await drawn(panel);
     expect(document.activeElement).toBe(button('Delete… digits'));
     isDeleted = true;
     await press('Delete… digits');
+    await drawn(panel);
     expect(document.activeElement).toBe(button('Refresh'));
     panel.dispose();
   });

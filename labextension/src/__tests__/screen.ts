@@ -36,6 +36,11 @@ export async function draw(widget: Widget): Promise<void> {
   await perform(() => MessageLoop.sendMessage(widget, Widget.Msg.UpdateRequest));
 }
 
+/** Wait until a widget has been drawn, which it tells only when the page has time, and for what it does then. */
+export async function drawn(widget: ReactWidget): Promise<void> {
+  await perform(() => widget.renderPromise);
+}
+
 /** Return the elements that a selector finds. */
 export function all(selector: string, within: ParentNode = document): HTMLElement[] {
   return Array.from(within.querySelectorAll<HTMLElement>(selector));
