@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -107,12 +108,20 @@ def test_check_config_says_that_it_may_not_write_in_the_state_folder(check, tmp_
     assert "may not write" not in told
 
 
-def test_a_state_folder_into_which_this_account_may_not_look_is_not_refused(as_nobody):
-    if os.access("/root", os.X_OK, effective_ids=True):
-        pytest.skip("this account may look into every folder")
-    check_folder("/root/gq/state", "state_dir", "state folder")
-    SocketPlace.own("", "/root/gq/socket", Path("/")).check_folder()
-    assert "may not write in /root." in describe_unwritable("/root/gq/state", "state folder")
+@pytest.fixture
+def closed():
+    """A folder of root, into which no other account may look."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can take the rights of another account")
+    with tempfile.TemporaryDirectory(prefix="gq-closed-") as folder:
+        yield folder
+
+
+def test_a_state_folder_into_which_this_account_may_not_look_is_not_refused(closed, as_nobody):
+    state = f"{closed}/gq/state"
+    check_folder(state, "state_dir", "state folder")
+    SocketPlace.own("", f"{closed}/gq/socket", Path("/")).check_folder()
+    assert f"may not write in {closed}." in describe_unwritable(state, "state folder")
 
 
 def test_without_a_service_only_the_file_is_checked(check):
