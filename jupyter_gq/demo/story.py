@@ -262,7 +262,8 @@ async def look_for(
     """Look for a change of a user's jobs (`kind` "job") or notebooks ("notebook") from the beginning of the block.
 
     Yield the task that returns the first view that is as expected. The service tells each change, so that a state is
-    found even if it is over before the story looks. The task raises `StepFailed` after `STEP_TIMEOUT` seconds.
+    found even if it is over before the story looks. The task raises `StepFailed` after `STEP_TIMEOUT` seconds,
+    or if the service refuses or goes away.
     See docs/decisions/0467-hear-of-states-that-pass-by.md.
     """
     listens = asyncio.Event()

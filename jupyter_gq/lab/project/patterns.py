@@ -146,7 +146,10 @@ def is_usable(pattern: str) -> bool:
 
 
 def take_affordable(patterns: Sequence[str]) -> list[str]:
-    """Return the first of these patterns, up to the one with which all together are too costly to match."""
+    """Return the patterns before the one with which all together are too costly to match.
+
+    A pattern that is too costly alone is never matched: it costs nothing and stays.
+    """
     costs = accumulate(map(_estimate_cost, patterns))
     return [pattern for pattern, cost in zip(patterns, costs, strict=True) if cost <= _MOST_COST]
 

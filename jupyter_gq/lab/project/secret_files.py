@@ -76,7 +76,7 @@ _DOT_OF_SWAP = re.compile(r"\A\.(?=.*\.sw[a-p]\Z)")
 def list_originals(path: str) -> list[str]:
     """Return the paths of the files of which a file may be a copy, by its name; the first one is the path itself.
 
-    In a copied folder, they lie in the original one.
+    `path` is in small letters. In a copied folder, they lie in the original one.
     """
     names = path.split("/")
     original = "/".join(map(_find_original, names))

@@ -74,7 +74,8 @@ def expiry(workload: Workload, rule: IdleRule, now: Instant) -> Instant:
 def has_run_out(workload: Workload, rule: IdleRule, now: Instant) -> bool:
     """Tell whether the time of an idle notebook is over: by the clock, and by a report from after the time it was told.
 
-    A notebook that was told no time, since the policy has no time of a warning, needs no further report.
+    The caller checks that it is idle. A notebook that was told no time, since the policy has no time of a warning,
+    needs no further report; where the policy has one, it is False before the warning.
     """
     activity = workload.activity
     told = None if activity is None else activity.expire_at
@@ -86,7 +87,8 @@ def has_run_out(workload: Workload, rule: IdleRule, now: Instant) -> bool:
 def may_be_lent(workload: Workload, rule: IdleRule, now: Instant) -> bool:
     """Tell whether the share of a notebook may be lent without loss: it is idle, not kept, and its time is over.
 
-    The time is the one that the owner was told or, without a warning, the end of the idle time `after`.
+    After a warning, the time is over as `has_run_out` tells; otherwise at the end of the idle time `after`, and not
+    before a time that a withdrawn warning promised.
     """
     since = idle_since(workload, rule, now)
     if since is None or not may_be_warned(workload, rule, now):
