@@ -176,7 +176,7 @@ def _describe_missing_spawner(config: Config) -> str:
         return ""
     try:
         import_item(name)
-    except ImportError as error:
+    except (ImportError, ValueError) as error:  # ValueError: "" and "." name no module
         return (
             f"c.JupyterHub.spawner_class = {name!r}: the Hub cannot import it ({error}). Write the name as in the "
             "documentation, or leave the line out: `configure(c)` sets the spawner."

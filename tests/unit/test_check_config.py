@@ -175,6 +175,7 @@ def test_without_a_service_wrong_types_in_pools_are_still_found(check):
         (NOW + "c.SchedulerService.state_dir = 'a\\0b'\n", "the state folder cannot be there"),
         (NOW + "c.SchedulerService.socket_dir = '/dev/null/gq'\n", "/dev/null is not a folder"),
         (NOW + "c.JupyterHub.spawner_class = 'jupyter_gq.hub.local.None'\n", "the Hub cannot import it"),
+        (NOW + "c.JupyterHub.spawner_class = ''\n", "the Hub cannot import it"),
         (NOW + 'c.Pools.pools = {"build": {"devices": [0]}, "train": {"devices": [1, 0]}}', "0 is already in the pool"),
     ],
 )

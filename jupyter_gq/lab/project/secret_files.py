@@ -44,7 +44,7 @@ _OF_PROGRAMS = (
         "*.tfrc.json",
         ".renviron",
     ),
-    *(".*_history", ".histfile", "jpserver-*.json", "nbserver-*.json", "jupyter_gq_login.json"),
+    *(".*_history", ".rhistory", ".histfile", "jpserver-*.json", "nbserver-*.json", "jupyter_gq_login.json"),
     *("**/huggingface/token", "**/huggingface/stored_tokens", "**/.huggingface/token"),
     *("**/gh/hosts.yml", "**/pypoetry/auth.toml", "jupyter_server_config.json", "jupyter_notebook_config.json"),
 )
