@@ -17,13 +17,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from functools import partial
-from types import FrameType
 
 _PR_SET_PDEATHSIG = 1
 #: Seconds before the command is started again.
 _PAUSE = 0.5
+#: The signals that stop the command and this process.
+_STOPS = {signal.SIGTERM, signal.SIGINT}
+_AWAITED = _STOPS | {signal.SIGCHLD}
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -34,27 +35,26 @@ def main() -> int:
     Ends when the command ends by itself, or when this process gets SIGTERM or SIGINT, which stops the command too.
     """
     _end_with_parent(os.getppid())
-    child: subprocess.Popen[bytes] | None = None
-    is_stopping = False
+    # The signals stay blocked and are waited for. A handler would run too late for one that comes right before a wait.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
+    prepare = partial(_prepare_command, os.getpid())
+    while True:
+        child = subprocess.Popen([sys.executable, *sys.argv[1:]], preexec_fn=prepare)  # noqa: S603 - no shell
+        is_stopping = False
+        while child.poll() is None:
+            if signal.sigwait(_AWAITED) in _STOPS:
+                is_stopping = True
+                child.terminate()
+        if child.returncode >= 0 or is_stopping:
+            return max(child.returncode, 0)
+        if signal.sigtimedwait(_STOPS, _PAUSE) is not None:
+            return 0
 
-    def forward_stop(_number: int, _frame: FrameType | None) -> None:
-        nonlocal is_stopping
-        is_stopping = True
-        if child is not None and child.poll() is None:
-            child.terminate()
 
-    signal.signal(signal.SIGTERM, forward_stop)
-    signal.signal(signal.SIGINT, forward_stop)
-    end_with_this_process = partial(_end_with_parent, os.getpid())
-    while not is_stopping:
-        child = subprocess.Popen([sys.executable, *sys.argv[1:]], preexec_fn=end_with_this_process)  # noqa: S603 - no shell
-        if is_stopping:  # the signal came while the command was being started
-            child.terminate()
-        code = child.wait()
-        if code >= 0 or is_stopping:
-            return max(code, 0)
-        time.sleep(_PAUSE)
-    return 0
+def _prepare_command(parent: int) -> None:
+    """Let the process of the command end with the process `parent`, and get the signals that its parent waits for."""
+    _end_with_parent(parent)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _AWAITED)
 
 
 def _end_with_parent(parent: int) -> None:

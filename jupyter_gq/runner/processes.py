@@ -19,12 +19,13 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 from subprocess import Popen
-from types import FrameType
 
 from .clock import monotonic
 
 log = logging.getLogger(__name__)
 
+#: The signals that a supervisor waits for.
+_AWAITED = {signal.SIGTERM, signal.SIGCHLD}
 _SET_PARENT_DEATH_SIGNAL, _SET_DUMPABLE, _SET_CHILD_SUBREAPER = 1, 4, 36
 #: Seconds between two messages about descendants that cannot be killed.
 _KILL_TIMEOUT = 60.0
@@ -37,14 +38,14 @@ def supervise() -> None:
     """
     become_subreaper()
     supervisor = os.getpid()
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
     child = os.fork()
     if child:
         _exit_as(_await_end(child))
     _prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != supervisor:
         os._exit(1)  # the supervisor was killed before the signal was set
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _AWAITED)
 
 
 def _await_end(child: int) -> int:
@@ -52,20 +53,22 @@ def _await_end(child: int) -> int:
 
     Then all other descendants are killed, for as long as that takes.
     """
-
-    def hand_on(number: int, _frame: FrameType | None) -> None:
-        os.kill(child, number)
-
-    signal.signal(signal.SIGTERM, hand_on)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-    # The child stays a zombie until SIGTERM is ignored, so that its id cannot be that of another process.
-    while (dead := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)) is not None and dead.si_pid != child:
-        os.waitpid(dead.si_pid, 0)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    # The signals stay blocked and are waited for. A handler would run too late for one that comes right before a wait.
+    while (code := _reap(child)) is None:
+        if signal.sigwait(_AWAITED) == signal.SIGTERM:
+            os.kill(child, signal.SIGTERM)
     while not kill_descendants(_KILL_TIMEOUT):
         os.write(2, b"Some processes of this run cannot be killed; the run ends after them.\n")
     return code
+
+
+def _reap(child: int) -> int | None:
+    """Reap all children that have ended; return the exit code of this one, None while it runs."""
+    while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        _, status = os.waitpid(ended.si_pid, 0)
+        if ended.si_pid == child:
+            return os.waitstatus_to_exitcode(status)
+    return None
 
 
 def _exit_as(code: int) -> None:

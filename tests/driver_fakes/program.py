@@ -21,7 +21,7 @@ def call(name, *arguments):
 
 
 def main():
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored if the tests are a background job of a shell
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored if the tests are a background job of a shell
     device, context = ctypes.c_int(), ctypes.c_void_p()
     call("cuInit", 0)
     call("cuDeviceGet", ctypes.byref(device), 0)

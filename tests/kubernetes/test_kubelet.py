@@ -6,7 +6,7 @@ from jupyter_gq.agent.kubelet import KubeletSocket
 from tests.kubernetes.waiting import until
 
 _CHECK = """
-import os, pathlib, signal, subprocess, sys
+import os, pathlib, signal, subprocess, sys, time
 
 def asked(*_):
     pathlib.Path(os.environ["GQ_TERMINATION_LOG"]).write_text("I was asked")
@@ -18,7 +18,7 @@ print(open(sys.argv[1] + "/token").read().count("."))
 subprocess.Popen(["sleep", "1000"], start_new_session=True)
 print("ready", flush=True)
 while True:
-    signal.pause()
+    time.sleep(0.05)  # `signal.pause` would miss a signal that comes right before it
 """
 
 

@@ -63,7 +63,8 @@ def end(*_):
     sys.exit()
 signal.signal(signal.SIGTERM, end)
 print("ready", flush=True)
-time.sleep(600)
+while True:
+    time.sleep(0.05)  # one long wait would miss a signal that comes right before it
 """
 
 

@@ -71,10 +71,11 @@ def runs(pid):
     ("kind", "number"), [("interrupt", signal.SIGINT), ("terminate", signal.SIGTERM), ("kill", signal.SIGKILL)]
 )
 def test_program_gets_the_signal_of_the_order(tmp_path, kind, number):
+    # A signal ends the program by itself: a handler in Python does not run if the signal comes right before a read.
     code = (
-        "import signal, sys\n"
+        "import signal\n"
         "for each in (signal.SIGINT, signal.SIGTERM):\n"
-        "    signal.signal(each, lambda number, _: sys.exit(number))\n"
+        "    signal.signal(each, signal.SIG_DFL)\n"
         "print(1, flush=True)\n"
         "input()\n"
     )
@@ -87,7 +88,7 @@ def test_program_gets_the_signal_of_the_order(tmp_path, kind, number):
         proc.add(program.pid, pod=UID, parent=1000)
         seen = PodSignals(Processes(tmp_path, find_pod_by_environment), allowed=True, host_ids=lambda: True)
         assert seen.send(order(program.pid, kind=kind)) == ""
-        assert program.wait() in (number, -number)
+        assert program.wait() == -number
 
 
 def test_program_of_the_pod_is_killed_and_the_rest_of_the_pod_lives(pod):

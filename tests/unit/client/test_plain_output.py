@@ -38,9 +38,10 @@ def test_all_later_records_of_the_process_are_plain():
 
 @pytest.fixture
 def factory():
-    """The factory of records is put back in the end, and so is our log."""
+    """Each test begins with the factory of a new process; this process's own, and our log, are put back in the end."""
     before, log = logging.getLogRecordFactory(), logging.getLogger("jupyter_gq")
     parent, level = log.parent, log.level
+    logging.setLogRecordFactory(logging.LogRecord)
     yield
     logging.setLogRecordFactory(before)
     log.parent = parent

@@ -10,6 +10,7 @@ import pytest
 
 from jupyter_gq.devices.processes import read_process
 from tests.patience import scaled, until
+from tests.process_signals import blocked_signals, handled_signals
 
 ROOT = Path(__file__).parents[3]
 #: A task that leaves a process without its environment, its session and its parent, and then does `argv[3]`.
@@ -36,6 +37,9 @@ def start(tmp_path):
     yield start_task
     for process in started:
         process.kill()
+        process.wait()
+        if daemon_runs(tmp_path):  # it holds the other end of the pipe
+            os.kill(int((tmp_path / "daemon").read_text()), signal.SIGKILL)
         process.communicate()
 
 
@@ -58,11 +62,24 @@ def test_daemon_ends_with_its_task_however_that_ends(start, tmp_path, code, exit
 
 
 def test_sigterm_reaches_the_task(start):
-    code = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\nprint('ready', flush=True)\nsignal.pause()"
+    code = """
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+print('ready', flush=True)
+while True: time.sleep(0.05)  # one long wait would miss a signal that comes right before it
+"""
     supervisor = start(code)
     assert supervisor.stdout.readline() == "ready\n"
     supervisor.terminate()
     assert supervisor.wait(scaled(30)) == 7
+
+
+def test_no_stop_is_missed_because_it_comes_right_before_a_wait(start):
+    supervisor = start("print(os.getpid(), flush=True)\ntime.sleep(1000)")
+    task = int(supervisor.stdout.readline())
+    assert signal.SIGTERM not in handled_signals(supervisor.pid), "a handler would run after the wait"
+    assert blocked_signals(task) == set(), "the task gets each signal as usual"
+    os.kill(task, signal.SIGKILL)
+    assert supervisor.wait(scaled(30)) == -signal.SIGKILL
 
 
 def test_task_ends_with_a_killed_supervisor(start, tmp_path):

@@ -1,0 +1,64 @@
+"""The process that keeps the service running ends with it, starts it again, and hands a stop on."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jupyter_gq.hub import keep_running
+from tests.patience import scaled
+from tests.process_signals import blocked_signals, handled_signals
+
+#: A command that tells its id, and ends when its input does.
+WAITS = "import os; print(os.getpid(), flush=True); input()"
+
+
+@pytest.fixture
+def start():
+    """Keep a command of Python running; return the process that does, and the id of the command's process."""
+    started = []
+
+    def start_command(code):
+        program = subprocess.Popen(
+            [sys.executable, Path(keep_running.__file__), "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        started.append(program)
+        return program, int(program.stdout.readline())
+
+    yield start_command
+    for program in started:
+        program.terminate()
+        program.communicate()
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_reaches_the_command_and_ends_both(start, stop):
+    program, command = start(WAITS)
+    program.send_signal(stop)
+    assert program.wait(scaled(30)) == 0
+    assert not Path(f"/proc/{command}").exists()
+
+
+def test_a_command_that_ends_by_itself_is_not_started_again(start):
+    program, _ = start("import os, sys; print(os.getpid(), flush=True); sys.exit(3)")
+    assert program.wait(scaled(30)) == 3
+    assert program.stdout.read() == ""
+
+
+def test_a_killed_command_is_started_again(start):
+    program, command = start(WAITS)
+    os.kill(command, signal.SIGKILL)
+    assert int(program.stdout.readline()) != command
+    assert program.poll() is None
+
+
+def test_no_stop_is_missed_because_it_comes_right_before_a_wait(start):
+    program, command = start(WAITS)
+    assert signal.SIGTERM not in handled_signals(program.pid), "a handler would run after the wait"
+    assert blocked_signals(command) == set(), "the command gets each signal as usual"
