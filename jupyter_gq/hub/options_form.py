@@ -145,7 +145,7 @@ def _make_view_without_service(error: Exception) -> OptionsView:
         if isinstance(error, ValueError)
         else "The GPU service does not answer, so no GPU can be given out. Reload this page in a minute."
     )
-    return OptionsView(cards=[_make_cpu_card(selected=True, sentence="Starts now.")], trouble=trouble)
+    return OptionsView(cards=[_make_cpu_card(selected=True, sentence="")], trouble=trouble)
 
 
 def _make_view(spawner: AnySpawner, me: Me) -> OptionsView:
@@ -156,7 +156,7 @@ def _make_view(spawner: AnySpawner, me: Me) -> OptionsView:
     cards = [_make_card(choice, pool, choice.gpus == preselected) for choice in me.choices if choice.gpus != "0"]
     return OptionsView(
         cards=[
-            _make_cpu_card(selected=preselected == "0", sentence="Starts now. Cells can still be sent to training."),
+            _make_cpu_card(selected=preselected == "0", sentence="Cells can still be sent to training."),
             *cards,
         ],
         server=spawner.name,
@@ -224,7 +224,7 @@ def _make_card(choice: Choice, pool: PoolView | None, selected: bool) -> Card:
         gpus=choice.gpus,
         title=f"{choice.gpus} GPU" if parse_quota(choice.gpus) <= ONE_GPU else f"{choice.gpus} GPUs",
         detail=_describe_memory(choice.gpus, pool),
-        sentence=choice.sentence,
+        sentence="" if choice.sentence == "Starts now." else choice.sentence,  # the badge says so
         when=when,
         selected=selected and when != "no",
     )

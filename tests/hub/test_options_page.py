@@ -23,6 +23,7 @@ async def test_it_offers_what_is_possible_and_says_why_the_rest_is_not(person, s
         assert cards(page) == {"0": {"checked"}, "0.25": set(), "0.5": {"disabled"}}
         assert "Your quota has 0.25 left." in page
         assert "10 GB of GPU memory" in page
+        assert page.lower().count("starts now") == 2, "each card that starts now says so once"
         assert "0.75 of 1 GPU free" in page
         assert "Simulated: NVML is not installed." in page
         assert "Server <strong>" not in page
