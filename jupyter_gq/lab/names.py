@@ -342,15 +342,21 @@ class _Uses(ast.NodeVisitor):
             self.visit(node)
 
     def _visit_branches(self, *branches: Sequence[ast.AST]) -> None:
-        """Visit parts of which one runs: certainly bound afterwards is what each of them binds, unless it raises."""
+        """Visit parts of which one runs.
+
+        Certainly bound afterwards is what each of them binds, unless it raises; made is what one of them leaves made.
+        """
         scope = self._find_host()
         before, after = scope.bound, []
+        made_before, made_after = self.made, dict[str, None]()
         for branch in branches:
-            scope.bound = set(before)
+            scope.bound, self.made = set(before), dict(made_before)
             self._visit_all(*branch)
+            made_after |= self.made
             if not _ends_with_error(branch):
                 after.append(scope.bound)
         scope.bound = set.intersection(*after) if after else scope.bound
+        self.made = made_after
 
     def _visit_annotations(self, *annotations: ast.expr | None) -> None:
         """Visit annotations; what they read is optional."""

@@ -32,6 +32,10 @@ from jupyter_gq.lab.names import (
         ("model = fit()\naccuracy = 1\nmodel = best(model)", ["model", "accuracy"]),
         ("try:\n    z = 1\nexcept OSError as e:\n    a = 1", ["z", "a"]),
         ("e = 2\ntry:\n    z = 1\nexcept OSError as e:\n    a = 1", ["e", "z", "a"]),
+        ("x = 1\ndel x", []),
+        ("x = 1\nif small:\n    del x", ["x"]),
+        ("x = 1\nif small:\n    del x\nelse:\n    del x", []),
+        ("x = 1\nfor y in ys:\n    z = y\n    del z", ["x", "y"]),
     ],
 )
 def test_made_names_are_what_the_cell_assigns_in_the_order_of_assignment(source, made):
