@@ -36,6 +36,7 @@ def main() -> int:
     """
     _end_with_parent(os.getppid())
     # The signals stay blocked and are waited for. A handler would run too late for one that comes right before a wait.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, the kernel sends none
     signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
     prepare = partial(_prepare_command, os.getpid())
     while True:

@@ -29,6 +29,8 @@ _AWAITED = {signal.SIGTERM, signal.SIGCHLD}
 _SET_PARENT_DEATH_SIGNAL, _SET_DUMPABLE, _SET_CHILD_SUBREAPER = 1, 4, 36
 #: Seconds between two messages about descendants that cannot be killed.
 _KILL_TIMEOUT = 60.0
+#: Looks at the own children after each look at all processes: a program that forks and ends for ever is met there only.
+_QUICK_LOOKS = 100
 
 
 def supervise() -> None:
@@ -38,6 +40,7 @@ def supervise() -> None:
     """
     become_subreaper()
     supervisor = os.getpid()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, the kernel sends none and reaps by itself
     signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
     child = os.fork()
     if child:
@@ -97,8 +100,8 @@ def protect_memory() -> None:
     _prctl(_SET_DUMPABLE, 0)
 
 
-def reap_children(known: Iterable["Popen[bytes]"]) -> None:
-    """Reap the children that have ended, without waiting for others.
+def reap_children(known: Iterable["Popen[bytes]"]) -> bool:
+    """Reap the children that have ended, without waiting for others; return whether any child is left.
 
     The `known` ones keep their exit code for the code that started them.
     """
@@ -107,9 +110,9 @@ def reap_children(known: Iterable["Popen[bytes]"]) -> None:
         try:
             dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
-            return
+            return False
         if dead is None:
-            return
+            return True
         if dead.si_pid in known_by_pid:
             known_by_pid[dead.si_pid].poll()
         else:
@@ -119,18 +122,32 @@ def reap_children(known: Iterable["Popen[bytes]"]) -> None:
 def kill_descendants(seconds: float) -> bool:
     """Kill all descendants of this process, also new ones, for up to `seconds`; return whether none is left."""
     until = monotonic() + seconds
-    while descendants := _descendants(os.getpid()):
-        for pid in descendants:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                continue  # a program of another user, such as sudo, is waited for
-        reap_children(())
+    # A reading of /proc misses a process that comes during it. The kernel does not miss a child, and orphans are ours.
+    while reap_children(()):
         if monotonic() >= until:
             return False
+        _kill(_descendants(os.getpid()))
+        for _ in range(_QUICK_LOOKS):
+            _kill(_read_children())
+            reap_children(())
         time.sleep(0.01)
-    reap_children(())
     return True
+
+
+def _kill(pids: Iterable[int]) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            continue  # a program of another user, such as sudo, is waited for
+
+
+def _read_children() -> list[int]:
+    """Return the ids of this process's own children; none if this kernel does not list them."""
+    try:
+        return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+    except OSError:
+        return []
 
 
 def _descendants(root: int) -> list[int]:

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,19 +22,20 @@ def start():
     """Keep a command of Python running; return the process that does, and the id of the command's process."""
     started = []
 
-    def start_command(code):
+    def start_command(code, **how):
         program = subprocess.Popen(
             [sys.executable, Path(keep_running.__file__), "-c", code],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            **how,
         )
         started.append(program)
         return program, int(program.stdout.readline())
 
     yield start_command
     for program in started:
-        program.terminate()
+        program.kill()  # the command ends with it
         program.communicate()
 
 
@@ -49,6 +51,12 @@ def test_a_command_that_ends_by_itself_is_not_started_again(start):
     program, _ = start("import os, sys; print(os.getpid(), flush=True); sys.exit(3)")
     assert program.wait(scaled(30)) == 3
     assert program.stdout.read() == ""
+
+
+def test_a_command_ends_also_where_the_signal_of_that_was_ignored(start):
+    ignore = partial(signal.signal, signal.SIGCHLD, signal.SIG_IGN)
+    program, _ = start("import os, sys; print(os.getpid(), flush=True); sys.exit(3)", preexec_fn=ignore)
+    assert program.wait(scaled(30)) == 3
 
 
 def test_a_killed_command_is_started_again(start):

@@ -1,6 +1,7 @@
 """The supervisor of a task ends after every process that the task has started."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -59,6 +60,35 @@ def daemon_runs(tmp_path):
 def test_daemon_ends_with_its_task_however_that_ends(start, tmp_path, code, exit_code):
     assert start(code).wait(scaled(30)) == exit_code
     assert not daemon_runs(tmp_path)
+
+
+def test_supervisor_ends_after_a_program_that_forks_and_ends_for_ever(start):
+    code = """
+until = time.monotonic() + 60  # so that it ends also where the supervisor does not see to that
+if os.fork() == 0:
+    os.setsid()
+    while time.monotonic() < until:
+        if os.fork():
+            os._exit(0)
+    os._exit(0)
+sys.exit(3)
+"""
+    supervisor = start(code)
+    assert supervisor.wait(scaled(60)) == 3
+    ended, _, _ = select.select([supervisor.stdout], [], [], 0)
+    assert ended, "a process of the task still holds the other end"
+
+
+def test_supervisor_sees_the_end_of_its_task_where_the_signal_of_that_was_ignored(tmp_path):
+    code = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+from jupyter_gq.runner.processes import supervise
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+supervise()
+sys.exit(3)
+"""
+    assert subprocess.run([sys.executable, "-c", code, str(ROOT)], timeout=scaled(30), check=False).returncode == 3
 
 
 def test_sigterm_reaches_the_task(start):
