@@ -1,5 +1,6 @@
 """The HTTP status and the `Problem` of each error. Statuses are chosen here and in no room below."""
 
+import errno
 from collections.abc import Iterable, Mapping
 
 from jupyter_gq.client.models import Problem
@@ -54,6 +55,10 @@ FIELDS: Mapping[errors.Resource, str] = {
 }
 
 
+#: What the system says when it has no thread or process, no open file or no memory left.
+_EXHAUSTED = frozenset({errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+
+
 class ApiRefusal(HttpRefusal):
     """A request that is not granted, for a reason of the domain, or because of its token or its form."""
 
@@ -99,6 +104,25 @@ def internal(incident: str) -> ApiRefusal:
         500,
         "internal",
         f"Something went wrong in the scheduler service. Tell your administrator this number: {incident}.",
+    )
+
+
+def exhausted(error: BaseException | None) -> ApiRefusal | None:
+    """Return the refusal of 503 for an error of a machine that has no thread, open file or memory left.
+
+    Returns None for every other error, and for no error.
+    """
+    # Python has no class for a thread that cannot be started.
+    is_thread = isinstance(error, RuntimeError) and "start new thread" in str(error)
+    is_resource = isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _EXHAUSTED)
+    if not is_thread and not is_resource:
+        return None
+    return refusal(
+        503,
+        "exhausted",
+        "The machine of the scheduler service has no processes, open files or memory left for this request. Try again "
+        "in a minute. If this stays, tell your administrator.",
+        Retry_After="30",
     )
 
 

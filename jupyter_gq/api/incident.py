@@ -30,6 +30,7 @@ class LogsIncidents(RequestHandler):
     def refusal_for(self, error: BaseException | None) -> ApiRefusal:
         """Return the refusal of a request that ended with `error`; for an unexpected error, 500 with the logged id.
 
+        A machine without free threads, open files or memory is expected: 503. It is logged as well.
         A refusal of tornado itself, for instance of a method that it does not know, keeps its status.
         """
         if isinstance(error, HTTPError) and error.status_code == 405:
@@ -37,7 +38,7 @@ class LogsIncidents(RequestHandler):
         if isinstance(error, HTTPError) and error.status_code < 500:
             message = f"The request cannot be understood: {self._reason}."
             return errors.refusal(error.status_code, "bad_request", message)
-        return refusal_of(error) or errors.internal(self._incident)
+        return refusal_of(error) or errors.exhausted(error) or errors.internal(self._incident)
 
     def refuse_method(self) -> ApiRefusal:
         """Return the refusal of 405 for a method that a page does not have."""

@@ -31,13 +31,18 @@ class UserThreads:
     async def run(self, user: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function in one of the threads, and return its result.
 
-        Waits without a time limit until `user` has a turn and a thread is free. Raises what the function raises. If
-        the caller is cancelled during the call, the function goes on and keeps the turn until its end.
+        Waits without a time limit until `user` has a turn and a thread is free. Raises what the function raises, and
+        `RuntimeError` if the machine has no thread left. If the caller is cancelled during the call, the function goes
+        on and keeps the turn until its end.
         """
         turn = self._turns.get(user)
         if turn is None:
             turn = self._turns[user] = asyncio.Semaphore(self._most_of_user)
         await turn.acquire()
-        call = asyncio.get_running_loop().run_in_executor(self._threads, partial(function, *args, **kwargs))
+        try:
+            call = asyncio.get_running_loop().run_in_executor(self._threads, partial(function, *args, **kwargs))
+        except RuntimeError:  # the machine has no thread left
+            turn.release()
+            raise
         call.add_done_callback(lambda _: turn.release())
         return await asyncio.shield(call)

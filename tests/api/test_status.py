@@ -1,5 +1,6 @@
 """Every kind of failure has its own status, one form, and tells no secrets."""
 
+import errno
 import gzip
 import json
 import logging
@@ -54,6 +55,20 @@ async def test_an_unforeseen_error_is_500_with_an_id_that_stands_in_the_log(serv
     incident = problem["message"].rstrip(".").rpartition(" ")[2]
     assert f"id={incident}" in caplog.text
     assert "ZeroDivisionError" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "error",
+    [RuntimeError("can't start new thread"), MemoryError(), OSError(errno.EMFILE, "Too many open files", "/x")],
+    ids=lambda error: type(error).__name__,
+)
+async def test_a_machine_without_free_threads_files_or_memory_is_503_and_in_the_log(serve, caplog, error):
+    served = await serve(Raises(error))
+    with caplog.at_level(logging.ERROR, logger="jupyter_gq.api.endpoint"):
+        status, problem = await served.problem("GET", "api/v1/me")
+    assert (status, problem["code"]) == (503, "exhausted")
+    assert "Try again in a minute" in problem["message"]
+    assert str(error) in caplog.text
 
 
 @pytest.mark.parametrize(
