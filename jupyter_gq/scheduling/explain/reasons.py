@@ -118,11 +118,12 @@ def explain_idle_notebooks(numbers: Numbers, notebooks: Sequence[Workload], left
     """Explain that the workload waits for the shares of warned notebooks, which have `left` seconds left."""
     names = enumerate_names([describe_with_amount(n, gang.held(n)) for n in notebooks])
     verb = "are" if len(notebooks) > 1 else "is"
+    # After that time, the next report on the notebook decides.
+    when = f"in {describe_duration(left)}" if left > 0 else "now"
     return Explanation(
         reason=PendingReason.WAITS_FOR_IDLE,
         # Whether the share is suspended or its server stopped is decided when the time is over.
-        sentence=f"Waiting: {names} {verb} idle and must give the GPU up in {describe_duration(max(0.0, left))} "
-        "unless used again.",
+        sentence=f"Waiting: {names} {verb} idle and must give the GPU up {when} unless used again.",
         numbers={**numbers, "seconds_left": max(0, int(left))},
         blockers=tuple(n.id for n in notebooks),
         remedy=_stop_remedy(notebooks),

@@ -10,14 +10,18 @@ Grace: no notebook is idle before `grace` has passed since its start. A notebook
 Warning: the owner is warned once only `warning` of the time `after` is left. The warning names an absolute time, which
 is at least `warning` from now and not before the notebook has been idle for `after`.
 
+For one idle time: a warning ends when the notebook is used again, also if that is heard of only after its time. The
+owner is then warned anew.
+
 Asked again: the share of a warned notebook is not taken before a report from after the time that the warning named. A
 cell that began in the last seconds of the countdown is in no earlier report.
 
 Held: the share is not taken before a time that the owner was told, by a warning or after "Keep it". That holds also if
 the warning was withdrawn, or the notebook used, since then.
 
-See docs/decisions/0395-hold-each-time-that-the-owner-was-told.md and
-docs/decisions/0468-take-a-share-only-on-a-report-from-after-the-countdown.md.
+See docs/decisions/0395-hold-each-time-that-the-owner-was-told.md,
+docs/decisions/0468-take-a-share-only-on-a-report-from-after-the-countdown.md and
+docs/decisions/0469-end-a-warning-with-the-idle-time-that-it-was-for.md.
 
 What happens to idle notebooks is decided in `lending` and `reclaim_idle`.
 """
@@ -26,6 +30,9 @@ from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.scheduling.policy import IdleRule
+
+#: Seconds by which two sums of the same times may differ.
+_ROUNDING = 0.001
 
 
 def idle_since(workload: Workload, rule: IdleRule, now: Instant) -> Instant | None:
@@ -62,11 +69,24 @@ def may_be_warned(workload: Workload, rule: IdleRule, now: Instant) -> bool:
     return kept is None or now >= kept
 
 
+def warned_until(workload: Workload, rule: IdleRule, now: Instant) -> Instant | None:
+    """Return the time that the warning of a notebook names; None without a warning.
+
+    None also for a warning from before the notebook was last used. The warning of a notebook that is in use, or of
+    which nothing is known, still counts.
+    """
+    told = None if workload.activity is None else workload.activity.expire_at
+    since = idle_since(workload, rule, now)
+    if told is None or (since is not None and told < since + rule.after - _ROUNDING):
+        return None
+    return told
+
+
 def expiry(workload: Workload, rule: IdleRule, now: Instant) -> Instant:
     """Return when the share will be taken: as the owner was told or, before any warning, would be told now."""
-    activity = workload.activity
-    if activity is not None and activity.expire_at is not None:
-        return activity.expire_at
+    told = warned_until(workload, rule, now)
+    if told is not None:
+        return told
     since = idle_since(workload, rule, now)
     return Instant(max(now + rule.warning, (now if since is None else since) + rule.after, _promised(workload)))
 
@@ -77,11 +97,10 @@ def has_run_out(workload: Workload, rule: IdleRule, now: Instant) -> bool:
     The caller checks that it is idle. A notebook that was told no time, since the policy has no time of a warning,
     needs no further report; where the policy has one, it is False before the warning.
     """
-    activity = workload.activity
-    told = None if activity is None else activity.expire_at
+    told = warned_until(workload, rule, now)
     if expiry(workload, rule, now) > now:
         return False
-    return activity is None or told is None or activity.sampled_at >= told
+    return told is None or (workload.activity is not None and workload.activity.sampled_at >= told)
 
 
 def may_be_lent(workload: Workload, rule: IdleRule, now: Instant) -> bool:
@@ -93,7 +112,7 @@ def may_be_lent(workload: Workload, rule: IdleRule, now: Instant) -> bool:
     since = idle_since(workload, rule, now)
     if since is None or not may_be_warned(workload, rule, now):
         return False
-    if workload.activity is not None and workload.activity.expire_at is not None:
+    if warned_until(workload, rule, now) is not None:
         return has_run_out(workload, rule, now)
     return now >= max(since + rule.after, _promised(workload))
 

@@ -46,7 +46,7 @@ from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.state.findings import Findings
 from jupyter_gq.scheduling.workloads import gang
 
-from .idle_rule import expiry, has_run_out, idle_since, idle_time, is_heard, may_be_warned
+from .idle_rule import expiry, has_run_out, idle_since, idle_time, is_heard, may_be_warned, warned_until
 
 
 def reclaim_idle_shares(
@@ -66,7 +66,7 @@ def reclaim_idle_shares(
         for notebook in idle:
             if notebook.id not in wanted:
                 wanted[notebook.id] = None
-                if has_run_out(notebook, rule, now) and not _is_misled(notebook, None):
+                if has_run_out(notebook, rule, now) and not _is_misled(notebook, None, rule, now):
                     allocations.release(notebook)
                     _take(inputs, allocations, evictions, notebook, None)
     _tell(inputs, evictions, wanted)
@@ -78,11 +78,13 @@ def _reclaim_order(notebook: Workload, rule: IdleRule, now: Instant) -> tuple[bo
     Of equals, the longest idle comes first, then the largest.
     """
     since = idle_since(notebook, rule, now)
-    return (not _is_warned(notebook), expiry(notebook, rule, now), since or 0.0, -gang.held(notebook), notebook.id)
-
-
-def _is_warned(notebook: Workload) -> bool:
-    return notebook.activity is not None and notebook.activity.expire_at is not None
+    return (
+        warned_until(notebook, rule, now) is None,
+        expiry(notebook, rule, now),
+        since or 0.0,
+        -gang.held(notebook),
+        notebook.id,
+    )
 
 
 def _match(
@@ -108,7 +110,9 @@ def _match(
         wanted.update(dict.fromkeys(taken, workload.id))
         place = allocations.nominated[workload.id]
         waits_for = [n for n in idle if n.id in taken or (n.id in wanted and _overlap(n, place))]
-        if any(not has_run_out(notebook, rule, now) or _is_misled(notebook, workload) for notebook in waits_for):
+        if any(
+            not has_run_out(notebook, rule, now) or _is_misled(notebook, workload, rule, now) for notebook in waits_for
+        ):
             findings.awaited_notebooks[workload.id] = tuple(waits_for)
             continue
         for notebook in waits_for:
@@ -163,10 +167,10 @@ def _lends(notebook: Workload, by: Workload | None) -> bool:
     return notebook.suspendable and (by is None or by.preemptible)
 
 
-def _is_misled(notebook: Workload, by: Workload | None) -> bool:
+def _is_misled(notebook: Workload, by: Workload | None, rule: IdleRule, now: Instant) -> bool:
     """Tell whether the owner was warned of a loan without loss, while the server is to be stopped for `by`."""
     return (
-        _is_warned(notebook)
+        warned_until(notebook, rule, now) is not None
         and notebook.activity is not None
         and notebook.activity.told_lent
         and not _lends(notebook, by)
@@ -177,13 +181,14 @@ def _tell(inputs: CycleInputs, evictions: Evictions, wanted: dict[str, str | Non
     """Warn owners of notebooks in `wanted` that were not warned yet or must be told worse; withdraw other warnings."""
     index, rule, now = inputs.index, inputs.policy.idle, inputs.now
     for notebook in sorted(staying_notebooks(index, evictions), key=lambda each: each.id):
-        warned = _is_warned(notebook)
-        if warned and notebook.id not in wanted and not _may_still_hold(notebook, rule, now):
-            evictions.warnings.append(Unwarn(workload=notebook.id))
-        elif notebook.id in wanted:
+        if notebook.id not in wanted:
+            has_warning = notebook.activity is not None and notebook.activity.expire_at is not None
+            if has_warning and not _may_still_hold(notebook, rule, now):
+                evictions.warnings.append(Unwarn(workload=notebook.id))
+        else:
             by = wanted[notebook.id]
             preemptor = None if by is None else index.workloads[by]
-            if not warned or _is_misled(notebook, preemptor):
+            if warned_until(notebook, rule, now) is None or _is_misled(notebook, preemptor, rule, now):
                 at = Instant(max(expiry(notebook, rule, now), now + rule.warning))
                 evictions.warnings.append(_warn(notebook, preemptor, rule, now, at))
 

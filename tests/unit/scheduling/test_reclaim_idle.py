@@ -8,7 +8,7 @@ from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict, Suspend, Unwarn, Warn
-from jupyter_gq.scheduling.idle.idle_rule import expiry, idle_since, may_be_warned
+from jupyter_gq.scheduling.idle.idle_rule import expiry, idle_since, may_be_lent, may_be_warned
 from jupyter_gq.scheduling.policy import IdleRule, Policy
 from tests.builders import NOW, Cluster, a_job, a_notebook, acts, admitted, apply, idle, running, stopped, why
 
@@ -125,7 +125,7 @@ def test_of_two_that_are_idle_for_as_long_the_larger_is_warned():
 
 def test_one_who_was_warned_stays_the_one():
     eves = idle(running(a_notebook("eve", "0.5"), "n-0"), 1700)
-    assert waiting_for(bobs(expire_at=NOW + 60), eves, waiting=("0.5",)).instructions == ()
+    assert waiting_for(bobs(1740, expire_at=NOW + 60), eves, waiting=("0.5",)).instructions == ()
 
 
 def test_at_the_time_named_the_share_is_taken_for_the_one_who_waits():
@@ -170,6 +170,35 @@ def test_a_share_is_taken_only_on_a_report_from_after_the_time_named(always):
     assert decision.instructions == ()
     assert always or why(decision, "nb-carol0").why.reason is PendingReason.WAITS_FOR_IDLE
     assert [each.workload for each in acts(waiting_for(after, always=always, waiting=waiting))] == ["nb-bob"]
+
+
+@pytest.mark.parametrize("always", [False, True])
+@pytest.mark.parametrize(("idle_for", "warning"), [(1200, 600), (1799, 600), (5, 1800)])
+def test_a_warning_from_before_the_last_use_takes_nothing_and_the_owner_is_warned_anew(idle_for, warning, always):
+    """The use was heard of after the time named, as after an outage, or was too short to be seen as busy."""
+    bob = bobs(idle_for, expire_at=NOW - 3600 if idle_for > 5 else NOW - 1)
+    cluster = Cluster().node("n", 1, pool="build").fixed(bob="0.5", carol="1").add(bob)
+    if not always:
+        cluster.add(a_notebook("carol", "0.75"))
+    rule = replace(RULE, warning=warning, always=always)
+    decision = run_cycle(cluster.snapshot(), Policy(idle=rule), NOW)
+    (warning_anew,) = acts(decision)
+    assert (type(warning_anew), warning_anew.expire_at) == (Warn, max(NOW + warning, NOW - idle_for + rule.after))
+
+
+def test_a_warning_from_before_the_last_use_is_taken_back_when_nobody_waits():
+    assert waiting_for(bobs(1200, expire_at=NOW - 3600), waiting=()).instructions == (Unwarn(workload="nb-bob"),)
+
+
+def test_a_share_is_not_lent_by_a_warning_from_before_the_last_use():
+    bob = replace(bobs(1200, expire_at=NOW - 3600), suspendable=True)
+    assert not may_be_lent(bob, RULE, NOW)
+    assert may_be_lent(replace(bob, activity=replace(bob.activity, last_active=NOW - 1800)), RULE, NOW)
+
+
+def test_the_one_who_waits_is_told_when_the_time_is_over():
+    before = bobs(1860, expire_at=NOW - 4, sampled_at=NOW - 5)
+    assert "must give the GPU up now unless used again" in reveal(why(waiting_for(before), "nb-carol0").why.sentence)
 
 
 def test_not_a_second_earlier():
