@@ -45,7 +45,7 @@ class Ignored:
         # In a folder for secrets, only the user's own lines let a file go along.
         usual = [each for each in SECRET_FILES if not (self._is_in_secret_folder and str(each).startswith("!"))]
         named = (line.lower() for line in own if line.startswith("!") and _names_something(line))
-        self._secrets = Patterns([*usual, *named])
+        self._usual, self._secrets = Patterns(usual), Patterns([*usual, *named])
         #: Why a secret stays, as a clause.
         self.why_secret = f"it {'is in a folder that ' if self._is_in_secret_folder else ''}may hold secrets"
         self._folder = folder
@@ -84,14 +84,17 @@ class Ignored:
     def _judge(self, path: str) -> bool:
         """Return whether a path in small letters is that of a secret or of its copy.
 
-        A line with `!` for a folder lets no secret in it go along, and so no copy of one. Of a copy, only such lines
-        name the path itself: `my.env.py~` looks like a secret, but is a copy of code.
+        A line with `!` for a folder lets no secret in it go along, and so no copy of one. A path that looks like a
+        secret but is a copy of something else, as `my.env.py~` of code, is none.
         """
         originals = list_originals(path)
-        for choose in (self._secrets.choose_by_name, self._secrets.choose):
-            own = choose(path)
-            answers = [own] if own is False or not originals else list(map(choose, originals))
-            known = next((each for each in answers if each is not None), None)
+        for own, usual in (
+            (self._secrets.choose_by_name, self._usual.choose_by_name),
+            (self._secrets.choose, self._usual.choose),
+        ):
+            known = own(path)
+            if originals and known is not False:  # `!kaggle.json` lets no kaggle.json.bak go along
+                known = next((each for each in map(usual, originals) if each is not None), None)
             if known is not None:
                 return known
         return self._is_in_secret_folder

@@ -290,6 +290,15 @@ def test_a_copy_of_a_secret_stays_as_the_secret_does(tmp_path, path):
     assert list(find(tmp_path, path).going) == [path]
 
 
+def test_a_line_for_a_secret_lets_no_copy_go_along(tmp_path):
+    going, staying = [".env", "data/.env", "kaggle.json"], [".env.bak", "data 2/.env", "kaggle.json.part"]
+    for path in (*going, *staying):
+        write(tmp_path, path)
+    write(tmp_path, IGNORE_FILE, "!/.env\n!/data/.env\n!kaggle.json\n")
+    needed = find(tmp_path, ".env*", "data/.env", "data 2/.env", "kaggle*")
+    assert (sorted(needed.going), sorted(needed.secrets)) == (going, staying)
+
+
 def test_a_name_with_many_marks_of_copies_is_judged_at_once():
     """A search for all of them together took exponentially long, on a name that a clone of a repository may bring."""
     name = "-copy (copy)" * 20
