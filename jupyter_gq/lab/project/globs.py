@@ -35,7 +35,7 @@ class InvalidLine(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Glob:
-    """What a line of `.gitignore` means."""
+    """The meaning of a line of `.gitignore`."""
 
     #: False if the line begins with `!`.
     include: bool

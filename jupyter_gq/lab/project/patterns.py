@@ -185,9 +185,9 @@ def explain_pattern(pattern: str, folder: str) -> str:
     """
     if is_comment(pattern):
         return ""
-    if len(pattern) > LONGEST:  # the searches below take long for a long one
+    path = pattern.removeprefix("!").rstrip()
+    if len(path) > LONGEST:  # the searches below take long for a long one
         return _explain_invalid(pattern)
-    path = pattern.removeprefix("!")
     names = _anchor(path).split("/")
     if path[:1].isspace():
         return "begins with a space: leave it out"

@@ -127,6 +127,7 @@ def test_a_path_from_the_present_folder_on_is_a_pattern(tmp_path):
         ("./", "names nothing: write the name of a file or folder, such as data"),
         ("x" * 1001, "has more than 1,000 letters"),
         ("{{" * 30_000, "has more than 1,000 letters"),
+        ("../data" + " " * 2000, "leads out of the folder: write a path from this folder on"),
     ],
 )
 def test_a_line_of_the_ignore_file_that_can_name_nothing_is_told(tmp_path, line, why):
