@@ -11,15 +11,21 @@ from .pages import PAGES, ROOT, prose, relative
 BASES = ("", "jupyter_gq", "helm/jupyter-gq", "tests", "labextension/src")
 #: Names that look like paths of the repository and are files of a reader, or of an alternative that was not taken.
 NOT_OURS = {
+    ".env.d/x.env.py",
     ".hydra/config.yaml",
     "SNAPSHOT.json",
     "agent.py",
+    "atari.env/",
     "changes/NAME.TYPE.md",
     "checkpoints/",
     "evict_reclaim.py",
     "gq.yaml",
+    "gym.env.yaml",
+    "id_rsa_study.csv",
     "jupyter_server_config.py",
+    "my.env.py",
     "outputs/",
+    "prod.env.json",
     "queues/",
 }
 _PATH = re.compile(r"`([\w.][\w./-]*(?:/|\.(?:csv|Dockerfile|ipynb|json|md|py|sh|toml|ts|tsx|yaml)))`")

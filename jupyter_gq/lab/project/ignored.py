@@ -10,13 +10,12 @@ file is a problem of the whole file: it is not known what shall stay.
 import os
 import re
 from collections.abc import Iterable
-from itertools import chain
 from pathlib import Path
 
 from jupyter_gq.client.user_files import read_file
 from jupyter_gq.domain.errors import UnusableFile
 
-from .patterns import MOST_FOLDERS, MOST_LINES, Patterns, explain_lines, take_affordable, widen
+from .patterns import MOST_FOLDERS, MOST_LINES, Patterns, explain_lines, is_usable
 from .secret_files import SECRET_FILES, SECRET_FOLDERS, list_originals
 
 IGNORE_FILE = ".jupyter-gq-ignore"
@@ -26,9 +25,10 @@ _MADE = (
     *(".ruff_cache/", ".tox/", ".venv/", "node_modules/", "*.egg-info/", ".gq/", "gq-results/"),
     IGNORE_FILE,
 )
-#: Names of folders that are environments of Python, if one of these is in them; a package may be called `env`.
-_ENVIRONMENTS = frozenset({"env", "venv"})
-_IN_ENVIRONMENTS = ("pyvenv.cfg", "conda-meta", "bin/python", "Scripts/python.exe")
+#: What is in each folder with an environment of Python.
+_IN_ENVIRONMENTS = ("pyvenv.cfg", "conda-meta")
+#: Usual names of such folders, and what is in damaged or old ones too; a package may be called `env`.
+_USUAL, _IN_USUAL = frozenset({"env", "venv"}), ("bin/python", "Scripts/python.exe")
 _LARGEST = 64 * 1024
 
 
@@ -37,15 +37,15 @@ class Ignored:
 
     def __init__(self, folder: str, lines: Iterable[str] = (), problem: str = "") -> None:
         lines = list(lines)
-        own = take_affordable(list(map(widen, lines[:MOST_LINES])))
+        own = list(filter(is_usable, lines[:MOST_LINES]))
         #: Why the user's own file of patterns is not followed, as a clause; "" if it is, or if there is none.
         self.problem = problem or explain_lines(lines, folder)
         self._all = Patterns([*_MADE, *own])
         self._is_in_secret_folder = Patterns(SECRET_FOLDERS).names(f"{folder.lower().strip('/')}/")
         # In a folder for secrets, only the user's own lines let a file go along.
-        usual = [each for each in SECRET_FILES if not (each.startswith("!") and self._is_in_secret_folder)]
+        usual = [each for each in SECRET_FILES if not (self._is_in_secret_folder and str(each).startswith("!"))]
         named = (line.lower() for line in own if line.startswith("!") and _names_something(line))
-        self._secrets = Patterns([*usual, *named])
+        self._usual, self._secrets = Patterns(usual), Patterns([*usual, *named])
         #: Why a secret stays, as a clause.
         self.why_secret = f"it {'is in a folder that ' if self._is_in_secret_folder else ''}may hold secrets"
         self._folder = folder
@@ -70,7 +70,12 @@ class Ignored:
             return cls(here, problem="it is not UTF-8 text")
 
     def is_secret(self, path: str) -> bool:
-        """Return whether a file probably holds secrets, also as a copy; `path` is relative, with slashes."""
+        """Return whether a file or folder probably holds secrets and no line with `!` of the user lets it go along.
+
+        `path` is relative, with slashes, and ends with one for a folder. Only names count, and no content is read, so
+        False is no proof. A copy is judged as the file that was copied. Of a path with more than `MOST_FOLDERS` names,
+        the last ones count.
+        """
         lower = "/".join(path.lower().split("/")[-MOST_FOLDERS:])
         if lower not in self._judged:
             self._judged[lower] = self._judge(lower)
@@ -79,11 +84,20 @@ class Ignored:
     def _judge(self, path: str) -> bool:
         """Return whether a path in small letters is that of a secret or of its copy.
 
-        A line with `!` for a folder lets no secret in it go along, and so no copy of one.
+        A line with `!` for a folder lets no secret in it go along, and so no copy of one. A path that looks like a
+        secret but is a copy of something else, as `my.env.py~` of code, is none.
         """
-        paths = list_originals(path)
-        answers = chain(map(self._secrets.choose_by_name, paths), map(self._secrets.choose, paths))
-        return next((each for each in answers if each is not None), self._is_in_secret_folder)
+        originals = list_originals(path)
+        for own, usual in (
+            (self._secrets.choose_by_name, self._usual.choose_by_name),
+            (self._secrets.choose, self._usual.choose),
+        ):
+            known = own(path)
+            if originals and known is not False:  # `!kaggle.json` lets no kaggle.json.bak go along
+                known = next((each for each in map(usual, originals) if each is not None), None)
+            if known is not None:
+                return known
+        return self._is_in_secret_folder
 
     def covers(self, path: str) -> bool:
         """Return whether a file stays; `path` is relative, with slashes, and ends with one for a folder.
@@ -97,15 +111,16 @@ class Ignored:
 
     def _is_in_environment(self, path: str) -> bool:
         """Return whether a path is, or lies in, a folder with an environment of Python."""
-        names = path.split("/")[:-1]
-        above = ("/".join(names[: at + 1]) for at, name in enumerate(names) if name in _ENVIRONMENTS)
-        return any(map(self._is_environment, above))
+        folder = path.rpartition("/")[0]
+        if not folder:
+            return False
+        if folder not in self._environments:
+            self._environments[folder] = self._is_in_environment(folder) or self._is_environment(folder)
+        return self._environments[folder]
 
-    def _is_environment(self, path: str) -> bool:
-        if path not in self._environments:
-            parts = (os.path.join(self._folder, path, part) for part in _IN_ENVIRONMENTS)
-            self._environments[path] = any(map(os.path.lexists, parts))
-        return self._environments[path]
+    def _is_environment(self, folder: str) -> bool:
+        more = _IN_USUAL if folder.rpartition("/")[2] in _USUAL else ()
+        return any(os.path.lexists(os.path.join(self._folder, folder, part)) for part in (*_IN_ENVIRONMENTS, *more))
 
 
 def _names_something(line: str) -> bool:

@@ -96,7 +96,7 @@ class Project:
             notes=self._describe_folder(),
             own_folder=self.has_own_folder,
             pattern_notes=[
-                *map(_describe_unusable, self.needed.unusable),
+                *(_describe_unusable(pattern, self.folder) for pattern in self.needed.unusable),
                 *(_describe_unmatched(pattern, self.folder) for pattern in self.needed.unmatched),
                 *_describe_left(self.needed),
             ],
@@ -184,12 +184,9 @@ def _show(path: str) -> str:
     return path if path == strip_controls(path) else quoted(path)
 
 
-def _describe_unusable(pattern: str) -> str:
+def _describe_unusable(pattern: str, folder: Path) -> str:
     effect = "keeps no file here" if pattern.startswith("!") else "takes no file along"
-    return (
-        f"{quoted(pattern)} {effect}: it is no valid pattern, or has too many * or letters, also together with the "
-        "patterns before it. Use shorter patterns, such as data/*.csv."
-    )
+    return f"{quoted(pattern)} {effect}: it {explain_pattern(pattern, os.path.realpath(folder))}."
 
 
 def _describe_unmatched(pattern: str, folder: Path) -> str:

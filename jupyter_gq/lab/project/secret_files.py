@@ -3,31 +3,44 @@
 The patterns are those of `.gitignore`, and are compared with names in small letters. A folder ends with a slash: all
 that is in it counts, also if the notebook's folder is below it. `!` leaves out what the patterns before it name: a
 folder of code may be called `credentials`.
+
+See docs/decisions/0460-let-the-ending-tell-an-environment-file.md.
 """
 
 import re
+from functools import lru_cache
 from typing import Final
 
-#: Keys and certificates.
-_KEYS = (
-    *("*.pem", "*.key", "*.p12", "*.pfx", "*.ppk", "*.jks", "*.keystore", "*.kdbx"),
-    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*"),
+from .globs import Glob, glob_of_names
+
+#: Endings of code, settings and data, as a regular expression. Plain text is none: it often holds a secret itself.
+_CODE_OR_DATA = (
+    r"\.(?:py[iwx]?|ipynb|r|rmd|qmd|jl|m|c|cc|cpp|cu|cuh|h|hpp|rs|go|java|js|ts|sql|md|rst|tex|bib|html?|xml|ya?ml"
+    r"|jsonl?|toml|[ct]sv|parquet|feather|arrow|orc|np[yz]|pt|pth|ckpt|safetensors|onnx|h5|hdf5|nc|zarr|mat|rds|rda"
+    r"|rdata|pkl|pickle|joblib|png|jpe?g|gif|svg|pdf|mp4|wav)"
 )
-#: Files that name what they hold.
-_NAMED = (
+#: Endings of files that show others what to write, and hold no secrets.
+_EXAMPLE = r"\.(?:example|sample|template|dist)"
+#: Files with the variables of an environment. A folder such as `atari.env` has code.
+_OF_ENVIRONMENTS = (
+    glob_of_names(rf"\.env(?![^/]*{_EXAMPLE}\Z)[^/]*+", ".env"),
+    glob_of_names(rf"(?![^/]*(?:{_EXAMPLE}|{_CODE_OR_DATA})\Z)[^/]+\.env(?:\.[^/]*+)?+", ".env", is_file=True),
+)
+#: Keys and certificates.
+_KEYS: Final[tuple[str | Glob, ...]] = (
+    *("*.pem", "*.key", "*.p12", "*.pfx", "*.ppk", "*.jks", "*.keystore", "*.kdbx"),
     *(
-        "*.env.*",
-        "!*.env.py",
-        "!*.env.ipynb",
-        ".env*",
-        "*.env",
-        "*secret*.json",
-        "*secret*.y*ml",
-        "*secret*.toml",
-        "*cookie_secret",
+        glob_of_names(rf"{name}(?![^/]*(?:\.pub|{_CODE_OR_DATA})\Z)[^/]*+", name, is_file=True)
+        for name in ("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
     ),
+)
+#: Files that name what they hold. `secretary.json` and `secretion.json` hold no secret.
+_NAMED: Final[tuple[str | Glob, ...]] = (
+    glob_of_names(r"[^/]*secret(?!ar[iy]|ion|ed|ing|ive|ome|ory)[^/]*\.(?:json|ya?ml|toml)", "secret"),
+    "*cookie_secret",
     *("credentials", "!credentials/", "*credentials.json", "credentials.toml", "credentials.y*ml", "credentials.ini"),
-    *(".*credentials*", "credentials.csv", "*accesskeys.csv", "service?account*.json", "hf_token", "kaggle.json"),
+    *(".*credentials*", "credentials.csv", "*accesskeys.csv", "service?account*.json", "kaggle.json"),
+    *("hf_token", "hf?token.txt", "hf_token.json", "token.txt", "*api?key.txt", "*apikey.txt"),
     *("token.json", "token.pickle", ".*token", "*.tfstate", "*.tfstate.*", "*.tfvars", "*kubeconfig"),
 )
 #: What programs keep in the home of a user.
@@ -49,45 +62,65 @@ _OF_PROGRAMS = (
     *("**/gh/hosts.yml", "**/pypoetry/auth.toml", "jupyter_server_config.json", "jupyter_notebook_config.json"),
 )
 #: Folders of programs that keep little else.
-SECRET_FOLDERS: Final = (
+SECRET_FOLDERS: Final[tuple[str, ...]] = (
     *(".ssh/", ".aws/", ".azure/", ".gnupg/", ".kube/", ".docker/", ".oci/", ".kaggle/", ".password-store/"),
     *("**/.config/gcloud/", "**/.config/jupyter-gq/", "**/jupyter/runtime/", "**/share/keyrings/"),
     *("**/.config/github-copilot/", "**/.config/doctl/", "**/.config/chromium/", "**/.config/google-chrome/"),
     *(".snowflake/", ".mozilla/"),
 )
-SECRET_FILES: Final = (*_KEYS, *_NAMED, *_OF_PROGRAMS, *SECRET_FOLDERS)
-#: What programs and people add to the end of a name for a copy, before its ending or after it.
+SECRET_FILES: Final[tuple[str | Glob, ...]] = (*_OF_ENVIRONMENTS, *_KEYS, *_NAMED, *_OF_PROGRAMS, *SECRET_FOLDERS)
+#: The ending of an archive, which may also be one of a folder.
+_ARCHIVE = r"\.(?:gz|tgz|bz2|xz|zst|lz4|z|zip|7z|rar|tar)"
+#: What programs and people add to a name for a copy, before its ending or after it, and what is left over of a file.
 _MARKS = (
-    r"(?: -)?[-_ ]copy ?\d*",  # a-Copy1.csv of JupyterLab, "a - Copy.csv" of Windows, "a copy 2.csv" of macOS
+    # a-Copy1.csv of JupyterLab, "a - Copy.csv" of Windows, "a copy 2.csv" of macOS, also in other languages
+    r"(?: -)?[-_ ](?:copy|kopie|copie|copia|kopia) ?\d*",
     r" ?\((?:(?:another |\d+\w\w )?copy ?)?\d*\)",  # a(1).csv and "a (1).csv" of browsers, "a (copy).csv" of GNOME
-    r"[-_. ](?:bak|backup|old|orig|save)[-_.]?\d*",
-    r"(?:\.~\d+)?~",
+    r" \d{1,3}",  # "a 2.csv" of macOS
+    r"[-_. ](?:bak|bkp?|backup|old|orig|save)[-_.]?\d*",
+    r"(?:\.un|\.~\d+)?~",
+    r"\.\d{1,3}",  # a.csv.1 of wget and of rotated logs
+    r"-checkpoint",  # of Jupyter
+    r"\.(?:part\d*|partial|filepart|crdownload|crswap|download|tmp|temp|new)",  # of downloads and of writing
+    r"[-_. ]\d{4}-?\d\d-?\d\d",  # a.csv.2026-11-30 of rotated files
+    r"(?<=\.json)\.txt",  # of browsers
+    r"\.(?:rpm|dpkg|ucf|pac)-?(?:save|new|old|orig|dist|tmp|bak)",  # of packages of Linux
+    # "a (Ann's conflicted copy 2026-11-30 (1)).csv" of Dropbox and Nextcloud, also in other languages
+    r" \([^()]*[ck]onfli[ck]?t[^()]*(?:\(\d+\))?\)",
+    r"\.sync-conflict-[-0-9a-z]*",  # of Syncthing
+    _ARCHIVE,
 )
-#: One of them at the end of a name. One at a time: a search for several of them could take exponentially long.
-_MARK = re.compile(rf"(?:{'|'.join(_MARKS)})\Z")
+#: One of them at the end of a name. One at a time: a search for several of them could take exponentially long. The
+#: letters with which they begin are looked for first, which is quick.
+_MARK = re.compile(rf"(?=[-_. (~])(?:{'|'.join(_MARKS)})\Z")
+_IS_ARCHIVE = re.compile(rf"{_ARCHIVE}\Z")
 #: Most of them that are taken off a name.
 _MOST_MARKS = 10
 #: What they put around a name, and the ending of a swap file.
 _AROUND = re.compile(r"\A(?:(?:copy of )+|#)|(?:#|\.sw[a-p])\Z")
-#: The dot that an editor puts before a name with its .swp, unless there is one.
-_DOT_OF_SWAP = re.compile(r"\A\.(?=.*\.sw[a-p]\Z)")
+#: The dot that an editor puts before a name with its .swp or .un~, unless there is one.
+_DOT_OF_SWAP = re.compile(r"\A\.(?=.*\.(?:sw[a-p]|un~)\Z)")
 
 
 def list_originals(path: str) -> list[str]:
-    """Return the paths of the files of which a file may be a copy, by its name; the first one is the path itself.
+    """Return the paths of the files and folders of which a file may be a copy or an archive, by its name.
 
-    `path` is in small letters. In a copied folder, they lie in the original one.
+    `path` is in small letters. The list is empty if the name has no mark of a copy, and no name above it either: in a
+    copied folder, the originals lie in the original folder.
     """
     names = path.split("/")
     original = "/".join(map(_find_original, names))
     if original == path:
-        return [path]
-    return [path, original, "/".join(_find_original(_DOT_OF_SWAP.sub("", name)) for name in names)]
+        return []
+    undotted = "/".join(_find_original(_DOT_OF_SWAP.sub("", name)) for name in names)
+    folder = [f"{original}/"] if _IS_ARCHIVE.search(path) else []
+    return [original, undotted, *folder]
 
 
+@lru_cache(maxsize=10_000)
 def _find_original(name: str) -> str:
     """Return a name of a file or folder without what it has as a copy, also before its ending such as `.json`."""
-    name = _AROUND.sub("", name)
+    name = _AROUND.sub("", name.strip().rstrip(". ")) or name
     for _ in range(_MOST_MARKS):
         stem, dot, ending = name.rpartition(".")
         shorter = _MARK.sub("", name)

@@ -225,10 +225,10 @@ def test_a_notebook_in_the_root_folder_takes_nothing_of_the_machine_along():
 def test_patterns_that_name_no_file_or_cannot_be_used_are_told(folder):
     for path in ("conf/a.yaml", "venv/e.csv", "venv/pyvenv.cfg"):
         write(folder, path)
-    patterns = ("*.yaml", "conf/", "*.csv", "../../*.ipynb", "!b.yaml", "[", "!**/a*b*c/**/*/**/d", "x" * 1001)
+    patterns = ("*.yaml", "conf/", "*.csv", "../../*.ipynb", "!b.yaml", "[", "!a[]", "x" * 1001)
     needed = find(folder, patterns=patterns)
-    assert needed.unmatched == ["*.csv", "../../*.ipynb", "["]
-    assert needed.unusable == ["!**/a*b*c/**/*/**/d", "x" * 1001]
+    assert needed.unmatched == ["*.csv", "../../*.ipynb"]
+    assert needed.unusable == ["[", "!a[]", "x" * 1001]
 
 
 def test_patterns_add_files_and_the_ignore_file_takes_imports_and_folders_away(folder):
@@ -371,8 +371,8 @@ def test_a_pattern_of_many_costly_names_does_no_harm(folder, pattern):
     write(folder, ".jupyter-gq-ignore", f"!{pattern}\n")
     assert going(folder, f"open({name!r})", patterns=(pattern,)) == [name]
     write(folder, ".jupyter-gq-ignore", f"{pattern}\n")
-    write(folder, "a/" * 13 + "b", "named by each of the patterns")
-    assert going(folder, f"load({'a/' * 13!r})") == []
+    write(folder, "a/" * 12 + "b", "named by each of the patterns")
+    assert going(folder, f"load({'a/' * 12!r})") == []
 
 
 def test_what_lies_too_deep_to_be_matched_stays(folder):
