@@ -2,12 +2,15 @@
 
 import keyword
 import unicodedata
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Literal
 
 from jupyter_gq.domain.errors import UserError
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject, JsonValue
+from jupyter_gq.domain.plain_text import quoted, shorten
 
 Role = Literal["prefix", "target"]
 
@@ -99,12 +102,12 @@ def explain_invalid_names(names: Sequence[str]) -> str:
     """Return as a sentence which of these names cannot be those of variables to bring back; "" if all can."""
     for name in names:
         if not name.isidentifier() or keyword.iskeyword(name):
-            return f"{name!r} is not the name of a variable. Write names such as model, separated by commas"
+            return f"{quoted(name)} is not the name of a variable. Write names such as model, separated by commas"
         plain = unicodedata.normalize("NFKC", name)
         if plain != name:  # Python stores the variable under the plain name only
-            return f"{name!a} is not how Python keeps the name of a variable. Write {plain}"
-    repeated = next((name for name in names if names.count(name) > 1), None)
-    return "" if repeated is None else f"the name {repeated} is there twice"
+            return f"{shorten(ascii(name))} is not how Python keeps the name of a variable. Write {shorten(plain)}"
+    repeated = next((name for name, times in Counter(names).items() if times > 1), None)
+    return "" if repeated is None else f"the name {shorten(repeated)} is there twice"
 
 
 def pair_cells(manifest: JsonMapping, notebook: JsonMapping) -> tuple[CellToRun, ...]:
@@ -113,14 +116,14 @@ def pair_cells(manifest: JsonMapping, notebook: JsonMapping) -> tuple[CellToRun,
     A found cell gets a unique id, also in `notebook` itself, which is changed. Raises `CellsMissing` for named cells
     that the notebook lacks, and `KeyError`, `TypeError` or `AttributeError` for a damaged document.
     """
-    waiting: list[tuple[str, Role]] = [(ref["cell_id"], "prefix") for ref in manifest["prefix"]]
+    waiting: deque[tuple[str, Role]] = deque((ref["cell_id"], "prefix") for ref in manifest["prefix"])
     waiting += [(ref["cell_id"], "target") for ref in manifest["targets"]]
+    ids = _FreeIds(ref for ref, _ in waiting)
     found: list[CellToRun] = []
     for index, cell in enumerate(notebook["cells"]):
         if waiting and cell["cell_type"] == "code" and cell.get("id", waiting[0][0]) == waiting[0][0]:
-            wanted, role = waiting.pop(0)
-            later = {ref for ref, _ in waiting}
-            cell["id"] = _free_id(wanted, {c.id for c in found} | later)
+            wanted, role = waiting.popleft()
+            cell["id"] = ids.take(wanted)
             source = cell["source"]
             text = source if isinstance(source, str) else "".join(source)
             found.append(CellToRun(index=index, id=cell["id"], role=role, source=text))
@@ -129,11 +132,26 @@ def pair_cells(manifest: JsonMapping, notebook: JsonMapping) -> tuple[CellToRun,
     return tuple(found)
 
 
-def _free_id(wanted: str, taken: set[str]) -> str:
-    """Return the id `wanted`, or if it is taken, the first of `wanted-1`, `wanted-2`, ... that is not."""
-    if wanted not in taken:
-        return wanted
-    number = 1
-    while (candidate := f"{wanted[:58]}-{number}") in taken:
-        number += 1
-    return candidate
+class _FreeIds:
+    """The ids of the cells of a job, each taken once. The last cell that wants an id gets it, such as a target."""
+
+    def __init__(self, wanted: Iterable[str]) -> None:
+        """Keep each of the `wanted` ids, one for each cell in their order, for the last cell that wants it."""
+        self._wanted = Counter(wanted)
+        self._taken: set[str] = set()
+        #: The numbers that were not tried yet, by the beginning of the ids.
+        self._numbers: dict[str, count[int]] = {}
+
+    def take(self, wanted: str) -> str:
+        """Take the id `wanted` for the next cell, or the first free one of `wanted-1`, `wanted-2`, ...; return it."""
+        self._wanted[wanted] -= 1
+        found = wanted if self._is_free(wanted) else self._number(wanted[:58])
+        self._taken.add(found)
+        return found
+
+    def _is_free(self, name: str) -> bool:
+        return name not in self._taken and self._wanted[name] <= 0
+
+    def _number(self, beginning: str) -> str:
+        numbers = self._numbers.setdefault(beginning, count(1))
+        return next(each for number in numbers if self._is_free(each := f"{beginning}-{number}"))

@@ -27,6 +27,8 @@ Result = TypeVar("Result")
 _MOST_NAMES = 100
 #: Most bytes of the name of a file.
 _LONGEST_NAME = 255
+#: Most characters of an ending, such as ".parquet"; what is longer belongs to the name.
+_LONGEST_ENDING = 20
 #: Most names in a sentence.
 _MOST_NAMED = 5
 
@@ -238,10 +240,12 @@ class FileCopier:
 
 
 def name_beside(path: str, mark: str) -> str:
-    """Return the path with a mark in the name, such as "model (job 4f1c).pt"."""
+    """Return the path with a mark in the name, such as "model (job 4f1c).pt"; a name too long for Linux is cut."""
     pure = PurePosixPath(path)
-    end = f" ({mark}){pure.suffix}"
-    stem = pure.stem.encode()[: max(1, _LONGEST_NAME - len(end.encode()))].decode("utf-8", "ignore")
+    ending = pure.suffix if len(pure.suffix) <= _LONGEST_ENDING else ""
+    end = f" ({mark}){ending}"
+    most = max(1, _LONGEST_NAME - len(end.encode()))
+    stem = pure.name.removesuffix(ending).encode()[:most].decode("utf-8", "ignore")
     return pure.with_name(stem + end).as_posix()
 
 

@@ -33,8 +33,11 @@ class Answer:
     body: bytes
 
     def json(self) -> JsonValue:
-        """Return the body parsed as JSON; raise `ValueError` if the body is not JSON."""
-        return json.loads(self.body)
+        """Return the body parsed as JSON; raise `ValueError` if the body is not JSON, or nested too deep."""
+        try:
+            return json.loads(self.body)
+        except RecursionError as error:
+            raise ValueError("the answer is nested too deep") from error
 
 
 class Transport:

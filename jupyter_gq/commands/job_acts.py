@@ -61,5 +61,6 @@ async def _try(command: str, text: str, asked: Awaitable[JobView]) -> JobView | 
         if isinstance(error, ServiceUnavailable) or getattr(error, "status", None) == 401:
             raise
         said = error.problem.message if isinstance(error, ServiceError) else error
-        print(f"jupyter-gq {command}: {strip_controls(shorten(text))}: {said}", file=sys.stderr)
+        named = f"{strip_controls(shorten(text))}: " if text else ""
+        print(f"jupyter-gq {command}: {named}{said}", file=sys.stderr)
         return None

@@ -16,7 +16,8 @@ from typing import Literal
 
 from jupyter_gq.client.secret_names import explain_secret, holds_secret, is_secret_name
 from jupyter_gq.client.user_secrets import list_secrets
-from jupyter_gq.client.variables import CAP_VARIABLES, RESERVED, matches
+from jupyter_gq.client.variables import CAP_VARIABLES, NO_VARIABLE, RESERVED, matches
+from jupyter_gq.domain.plain_text import quoted, shorten
 
 from .kernelspec import can_send, select_environment
 from .refusal import RefusedRequest
@@ -137,19 +138,21 @@ class ServerEnvironment:
         """
         warnings = []
         for name, needed in found.read.items():
-            value = self.environ.get(name)
+            value, shown = self.environ.get(name), shorten(name)
             if name in of_kernel or matches(name, RESERVED):
                 continue
             if holds_secret(name, value or ""):
-                said = f"The cells read {name}, a secret. The job has it only if it is ticked under Environment."
+                said = f"The cells read {shown}, a secret. The job has it only if it is ticked under Environment."
                 warnings.append(CellWarning(code="reads_secret", message=said))
             elif value is None and needed:
-                said = f"The cells read {name}, which this server does not have; the job will not have it either."
+                said = f"The cells read {shown}, which this server does not have; the job will not have it either."
                 warnings.append(CellWarning(code="reads_missing", message=said))
         return warnings
 
     def _explain_refusal(self, name: str) -> str:
         """Return as a sentence why a variable cannot be sent; "" if it can."""
+        if NO_VARIABLE.search(name):
+            return f"{quoted(name)} is no name of a variable: letters, digits and _ were expected."
         if matches(name, RESERVED):
             return f"{name} is set by the Hub or the scheduler and is never sent. Leave it out."
         if name in self._of_share:

@@ -48,7 +48,7 @@ async def test_the_beginning_of_all_ids_names_no_job(say, people, bundle, text):
 async def test_an_empty_text_keeps_no_other_job_from_being_deleted_and_told(say, people, bundle):
     first, second = await an_ended_job(people, bundle), await an_ended_job(people, bundle)
     code, out, err = await say("delete", first, "", second)
-    assert (code, "An empty text is no id of a job" in err) == (3, True)
+    assert (code, "jupyter-gq delete: An empty text is no id of a job" in err) == (3, True)
     assert [line.split(":")[0] for line in out.splitlines()] == [f"digits ({first})", f"digits ({second})"]
 
 

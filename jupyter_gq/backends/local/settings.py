@@ -154,6 +154,18 @@ class LocalBackend(LoggingConfigurable):
                 )
         return list(proposal["value"])
 
+    @validate("command")
+    def _check_command(self, proposal: Bunch) -> list[str]:
+        """Refuse a command without a program, or with a character that no command can have."""
+        words = list(proposal["value"])
+        if not words or not words[0] or any("\0" in word for word in words):
+            what = "has a NUL character" if any("\0" in word for word in words) else "names no program"
+            raise TraitError(
+                f"c.LocalBackend.command = {quoted(words)} {what}; write a program and its arguments, or leave the "
+                "line out for the service's own Python."
+            )
+        return words
+
     @default("command")
     def _default_command(self) -> list[str]:
         # -P: the runner must not import modules from the user's folder, such as a random.py.

@@ -68,6 +68,15 @@ def test_device_of_mps_that_is_no_id_of_a_gpu_is_refused(value):
         LocalBackend(mps_devices=value)
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [([], "names no program"), ([""], "names no program"), (["python", "a\0"], "has a NUL character")],
+)
+def test_a_command_that_can_run_nothing_is_refused(command, said):
+    with pytest.raises(TraitError, match=f"{said}; write a program and its arguments"):
+        LocalBackend(command=command)
+
+
 def test_only_present_devices_are_shared_by_mps(tmp_path, caplog):
     probe = FakeDriver(devices=2)
     backend = LocalBackend(mps_devices=["GPU-1", "GPU-7", "GPU-1"], mps_dir="")

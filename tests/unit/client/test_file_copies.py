@@ -178,6 +178,8 @@ def test_names_of_copies_beside_others_keep_their_ending_and_fit_the_disk():
     long = name_beside("a/" + "ü" * 125 + ".csv", "job 12")
     assert len(long.removeprefix("a/").encode()) <= 255
     assert long.endswith(" (job 12).csv")
+    ending = name_beside("a." + "b" * 253, "job 12")
+    assert (len(ending), ending[:4], ending[-9:]) == (255, "a.bb", " (job 12)")
 
 
 @pytest.mark.asyncio

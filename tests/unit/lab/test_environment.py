@@ -91,6 +91,7 @@ def test_into_another_image_goes_nothing_that_says_where_this_machine_has_its_so
         ("JUPYTERHUB_API_TOKEN", "is set by the Hub"),
         ("CUDA_VISIBLE_DEVICES", "is set by the Hub"),
         ("GONE", "has no variable GONE"),
+        ("A B", "'A B' is no name of a variable"),
     ],
 )
 def test_what_cannot_be_sent_is_refused_with_what_to_do(name, said):
@@ -106,5 +107,7 @@ def test_read_variables_that_do_not_go_along_are_told():
         ("reads_secret", "The cells read HF_TOKEN, a secret"),
         ("reads_missing", "The cells read GONE, which this server does not have; the job will not have it either"),
     ]
+    (long,) = HERE.list_warnings(find_read_variables([f"os.environ['{'A' * 9000}']"]), of_kernel=[])
+    assert len(long.message) < 500
     assert HERE.list_warnings(find_read_variables(['os.environ["GONE"]']), of_kernel=["GONE"]) == []
     assert HERE.list_warnings(find_read_variables(['os.environ.get("GONE")']), of_kernel=[]) == []

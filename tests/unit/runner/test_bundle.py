@@ -50,6 +50,13 @@ def test_only_the_last_run_of_a_repeated_cell_has_its_own_id(tmp_path: Path) -> 
     assert [cell["id"] for cell in bundle.notebook["cells"]] == ["a-1", "a-2", "a"]
 
 
+def test_many_cells_are_paired_in_time_that_grows_with_their_number(tmp_path: Path) -> None:
+    ids = [f"c{number}" for number in range(10_000)] + ["again"] * 10_000
+    bundle = bundle_of(tmp_path, [a_cell(each) for each in ids], ids[:-1], ids[-1:])
+    assert len({cell.id for cell in bundle.cells}) == len(ids)
+    assert bundle.cells[-1].id == "again"
+
+
 def test_missing_cells_are_named(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match="lacks cells that its manifest names: c"):
         bundle_of(tmp_path, [a_cell("a"), a_cell("b")], ["a"], ["c"])
