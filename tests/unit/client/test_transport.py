@@ -10,7 +10,7 @@ import pytest
 from jupyter_gq.client.delivery import MOST_BYTES, MOST_PIECES, _batches
 from jupyter_gq.client.problems import PlainProblem, ServiceError, ServiceUnavailable
 from jupyter_gq.client.sse import SseConnection
-from jupyter_gq.client.transport import Transport, join_path, read_error
+from jupyter_gq.client.transport import Answer, Transport, join_path, read_error
 from jupyter_gq.domain.errors import AdminError
 
 PROBLEM = b'{"code": "unknown_queue", "message": "There is no queue.", "field": "queue"}'
@@ -31,6 +31,11 @@ def test_a_segment_never_becomes_two():
 
 def test_the_token_is_not_shown():
     assert "secret" not in repr(Transport("http://box", "secret"))
+
+
+def test_an_answer_that_is_nested_too_deep_is_no_json():
+    with pytest.raises(ValueError, match="nested too deep"):
+        Answer(status=200, body=b"[" * 200_000).json()
 
 
 def test_a_problem_is_passed_on():
