@@ -39,8 +39,9 @@ _NAMED: Final[tuple[str | Glob, ...]] = (
     glob_of_names(r"[^/]*secret(?!ar[iy]|ion|ed|ing|ive|ome|ory)[^/]*\.(?:json|ya?ml|toml)", "secret"),
     "*cookie_secret",
     *("credentials", "!credentials/", "*credentials.json", "credentials.toml", "credentials.y*ml", "credentials.ini"),
-    *(".*credentials*", "credentials.csv", "*accesskeys.csv", "service?account*.json", "kaggle.json"),
+    *(".*credentials*", "credentials.csv", "*accesskeys.csv", "rootkey.csv", "service?account*.json", "kaggle.json"),
     *("hf_token", "hf?token.txt", "hf_token.json", "token.txt", "*api?key.txt", "*apikey.txt"),
+    *("vault?token", "private?key"),
     *("token.json", "token.pickle", ".*token", "*.tfstate", "*.tfstate.*", "*.tfvars", "*kubeconfig"),
 )
 #: What programs keep in the home of a user.

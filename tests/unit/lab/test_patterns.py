@@ -357,7 +357,17 @@ def test_code_with_a_name_like_that_of_a_secret_goes_along(tmp_path):
         *(".env", ".env.local", ".env.production", "prod.env", "prod.env.eu", "prod.env.txt", ".env.json", ".envrc"),
         *(".aws 2/config", ".ssh (1)/deploy", "token.json "),
         *(".env.d/x.env.py", ".env.d/id_rsa.pub", ".aws/gym.env.csv", ".ssh/id_rsa.pub", "id_rsa_github", "id_rsa.txt"),
-        *("hf_token.txt", "token.txt", "wandb_api_key.txt", "client_secret_1.json", "secretkey.json", "x/mysecret.yml"),
+        *(
+            "hf_token.txt",
+            "rootkey.csv",
+            "vault-token",
+            "private_key",
+            "token.txt",
+            "wandb_api_key.txt",
+            "client_secret_1.json",
+            "secretkey.json",
+            "x/mysecret.yml",
+        ),
         *("secretary-secret.json", "secretary.env", "secretary.key", "credentials.env", "Secret.ENV.yaml"),
     ],
 )
