@@ -32,6 +32,7 @@ from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.lab.carrying.freezing import freeze_pickles
 from jupyter_gq.lab.project.freezing import freeze
 from jupyter_gq.lab.project.needed import NeededFile
+from jupyter_gq.lab.project.plan import CUT_SHORT
 
 from . import table
 from .hub import running_hub
@@ -191,9 +192,9 @@ async def measure_plan(runs: int) -> list[table.Row]:
 
 def _check_plan(plan: JsonObject) -> None:
     """Raise `RuntimeError` if the plan is not whole, which would make its time worthless."""
-    going = len(plan["files"]["going"])
-    if going < 2 * _PARTS * _MODULES or len(plan["prefix"]) != 199:
-        raise RuntimeError(f"the plan has {going} files and {len(plan['prefix'])} cells: {plan['files']['notes']}")
+    going, notes = len(plan["files"]["going"]), plan["files"]["notes"]
+    if CUT_SHORT in notes or going < 2 * _PARTS * _MODULES or len(plan["prefix"]) != 199:
+        raise RuntimeError(f"the plan has {going} files and {len(plan['prefix'])} cells: {notes}")
 
 
 def _parse_once(modules: list[str]) -> float:

@@ -25,7 +25,7 @@ from .needed import Caps, Code, Needed, NeededFile, StayingFile, find_needed
 from .patterns import explain_pattern, leads_out, names_hidden
 
 COMPUTED = "Paths that the code computes are not seen: add a pattern for such files."
-_CUT_SHORT = (
+CUT_SHORT = (
     "The search for files took too long and ended early. Name a missing file by its path in the cell, or move the "
     "notebook to a folder with fewer files."
 )
@@ -151,7 +151,7 @@ class Project:
         if self.needed.ignore_problem:
             told.append(self._describe_ignore_problem())
         if self.needed.cut_short:
-            told.append(_CUT_SHORT)
+            told.append(CUT_SHORT)
         if not self.is_live:
             told.append(COMPUTED)
         return told
