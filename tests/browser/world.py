@@ -77,13 +77,6 @@ def show_extension_of_checkout(home: Path) -> None:
     page.write_text(json.dumps({"buildCheck": False}))
 
 
-def write_at_once(file: Path, text: str) -> None:
-    """Replace the file, so that the service never reads half of it."""
-    beside = file.with_suffix(".new")
-    beside.write_text(text)
-    beside.replace(file)
-
-
 def read_cells(notebook: Path) -> list[JsonObject]:
     """Return the cells of a notebook that a server saves; none while the server writes the file."""
     try:

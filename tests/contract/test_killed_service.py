@@ -22,6 +22,7 @@ from tests.api.hubs import Hub
 from tests.cells import KEEPS
 from tests.kept_logs import LOGS
 from tests.patience import PATIENCE, eventually, scaled
+from tests.replaced_files import write_at_once
 
 CONFIG = """
 c.SchedulerService.check_invariants = True
@@ -200,7 +201,7 @@ async def test_a_bad_config_file_keeps_the_service_going_and_says_where(service,
     await until(client.health, "the service", service)
     assert (await client.me()).quota == "0.25"
     file = tmp_path / "jupyterhub_config.py"
-    file.write_text(CONFIG + "c.FixedQuota.default = 1.5\n")
+    write_at_once(file, CONFIG + "c.FixedQuota.default = 1.5\n")
 
     admin = ServiceClient(f"{service.url}/services/jupyter-gq/", "root")
 
@@ -215,7 +216,7 @@ async def test_a_bad_config_file_keeps_the_service_going_and_says_where(service,
     assert "line 6: c.FixedQuota.default = 1.5" in await until(refused, "the message after a restart", service)
     assert (await client.me()).quota == "0.25"
     admin.close()
-    file.write_text(CONFIG + 'c.FixedQuota.default = "0.5"\n')
+    write_at_once(file, CONFIG + 'c.FixedQuota.default = "0.5"\n')
 
     async def raised():
         return (await client.me()).quota == "0.5"
@@ -232,7 +233,7 @@ async def test_a_config_file_that_hangs_is_said_and_neither_a_later_one_nor_the_
     await until(client.health, "the service", service)
     file, begun = tmp_path / "jupyterhub_config.py", tmp_path / "begun"
     hangs = f"open({str(begun)!r}, 'w').close(); import threading; threading.Event().wait()\n"
-    file.write_text(CONFIG + hangs)
+    write_at_once(file, CONFIG + hangs)
 
     async def refused():
         health = await client.health()
@@ -240,7 +241,7 @@ async def test_a_config_file_that_hangs_is_said_and_neither_a_later_one_nor_the_
 
     said = await until(refused, "the message", service)
     assert said.startswith(f"{file}, line 6: the file has not been read within 20 s")
-    file.write_text(CONFIG + 'c.FixedQuota.default = "0.5"\n')
+    write_at_once(file, CONFIG + 'c.FixedQuota.default = "0.5"\n')
 
     async def raised():
         return (await client.me()).quota == "0.5"
@@ -248,7 +249,7 @@ async def test_a_config_file_that_hangs_is_said_and_neither_a_later_one_nor_the_
     await until(raised, "the new quota", service)
     assert (await client.health()).policy == "ok"
     begun.unlink()
-    file.write_text(CONFIG + hangs)
+    write_at_once(file, CONFIG + hangs)
     await eventually(begun.exists, service.log)
     client.close()
     service.process.send_signal(signal.SIGTERM)

@@ -13,9 +13,9 @@ import pytest
 
 from jupyter_gq.demo.person import Person
 from jupyter_gq.demo.processes import DemoHub, find_packaged_folder, free_port
-from tests.browser.world import write_at_once
 from tests.kept_logs import LOGS
 from tests.patience import eventually
+from tests.replaced_files import write_at_once
 
 pytestmark = pytest.mark.asyncio
 
