@@ -67,8 +67,15 @@ class PlayedAgents:
 
     def report(self, node, **fields):
         """Tell the backend what is true on that node now."""
+        return self._hand_over(node, {**self._content(node), **fields})
+
+    async def tell(self, node):
+        """The same, without holding up the loop; the backend gets the report in its loop, as from the service."""
+        return self._hand_over(node, await asyncio.to_thread(self._content, node))
+
+    def _hand_over(self, node, content):
         reports = self.world.backend.capabilities.agent_reports
-        return reports.accept_report(node, AgentReport(probe="OK", **{**self._content(node), **fields}))
+        return reports.accept_report(node, AgentReport(probe="OK", **content))
 
     def _content(self, node):
         pods = [pod for pod in self.world.pods() if pod.spec.node_name == node and pod.status.phase == "Running"]
@@ -208,7 +215,7 @@ class World:
 
         async def told():
             await self.backend.observe()
-            await asyncio.to_thread(self.agents.report, node)
+            await self.agents.tell(node)
             return self.backend.reservation_pods.reserved_device(slot)
 
         return await eventually(told, f"{slot} held: {self.backend.reservation_pods.describe(slot)}", every=0.1)

@@ -112,13 +112,15 @@ class Wire:
     """The way of one service to the database, which can be cut."""
 
     def __init__(self, address):
-        self.address, self.ways, self.server, self.port = address, set(), None, 0
+        self.address, self.ways, self.server, self.port, self.is_cut = address, set(), None, 0, False
 
     async def mend(self):
+        self.is_cut = False
         self.server = await asyncio.start_server(self._carry, "127.0.0.1", self.port)
         self.port = self.server.sockets[0].getsockname()[1]
 
     async def cut(self):
+        self.is_cut = True
         self.server.close()
         for writer in self.ways:
             writer.transport.abort()
@@ -126,6 +128,10 @@ class Wire:
 
     async def _carry(self, reader, writer):
         there, back = await asyncio.open_connection(*self.address)
+        if self.is_cut:  # meanwhile
+            for each in (writer, back):
+                each.transport.abort()
+            return
         mine = {writer, back}
         self.ways |= mine
         try:
