@@ -11,10 +11,11 @@ from pathlib import Path
 
 import jupyter_gq
 from jupyter_gq.demo.command import USERS
-from jupyter_gq.demo.processes import DemoHub, find_packaged_folder, free_port
+from jupyter_gq.demo.processes import DemoHub, find_packaged_folder
 from jupyter_gq.demo.story import make_notebook, set_epochs, write_story_config
 from jupyter_gq.domain.json_types import JsonObject
 from tests.kept_logs import LOGS
+from tests.ports import claim_port
 
 #: Warned after ten seconds; the countdown is long enough for a picture and a click on a machine that is busy.
 WARNED_SOON = {"after": 130, "warning": 120, "grace": 4}
@@ -44,7 +45,7 @@ async def running_demo(
     if idle_rule is not None or settings:
         config = write_story_config(config, folder, idle_rule or {})
         config.write_text(config.read_text() + settings)
-    hub = DemoHub(folder=folder, port=free_port(), config=config, users=USERS, python=python)
+    hub = DemoHub(folder=folder, port=claim_port(), config=config, users=USERS, python=python)
     LOGS.add("hub", folder, "jupyterhub.log", "state/jobs/*/runs/*/*/log")
     hub.start()
     try:

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from tests.api.hubs import Hub
 from tests.cells import KEEPS
 from tests.kept_logs import LOGS
 from tests.patience import PATIENCE, eventually, scaled
+from tests.ports import claim_port
 from tests.replaced_files import write_at_once
 
 CONFIG = """
@@ -48,9 +48,7 @@ class RealService:
 
     def __init__(self, folder: Path, hub: Hub) -> None:
         self._folder, self._hub = folder, hub
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        self.url = f"http://127.0.0.1:{claim_port()}"
         (folder / "jupyterhub_config.py").write_text(CONFIG)
         self.process: subprocess.Popen | None = None
 

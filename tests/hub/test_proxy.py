@@ -19,8 +19,9 @@ from tornado.web import Application, RequestHandler
 from tornado.websocket import WebSocketClosedError, WebSocketHandler, websocket_connect
 
 from jupyter_gq.hub.config import build_proxy_command
-from tests.hub.real_hub import ROOT, eventually, free_port
+from tests.hub.real_hub import ROOT, eventually
 from tests.patience import scaled
+from tests.ports import claim_port
 
 pytestmark = pytest.mark.asyncio
 
@@ -154,7 +155,7 @@ async def http_proxied(files=None):
     ]
     server = HTTPServer(Application(handlers, websocket_max_message_size=2 * LARGE, log_function=lambda _: None))
     server.add_sockets(sockets)
-    target, port, api = f"http://127.0.0.1:{sockets[0].getsockname()[1]}", free_port(), free_port()
+    target, port, api = f"http://127.0.0.1:{sockets[0].getsockname()[1]}", claim_port(), claim_port()
     command = [*build_proxy_command("python"), "--ip=127.0.0.1", f"--port={port}", f"--default-target={target}"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     limit = None if files is None else partial(resource.setrlimit, resource.RLIMIT_NOFILE, (files, files))

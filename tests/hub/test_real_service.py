@@ -20,8 +20,9 @@ from jupyter_gq.client.http import ServiceClient, ServiceUnavailable
 from jupyter_gq.client.models import ActivityReport
 from jupyter_gq.client.service_address import ServiceAddress
 from tests.api.crowd import a_crowd
-from tests.hub.real_hub import ADMIN_TOKEN, PATIENCE, ROOT, Person, RealHub, eventually, free_port
+from tests.hub.real_hub import ADMIN_TOKEN, PATIENCE, ROOT, Person, RealHub, eventually
 from tests.patience import scaled
+from tests.ports import claim_port
 
 pytestmark = pytest.mark.asyncio
 
@@ -61,7 +62,7 @@ def hub(tmp_path_factory):
     hub.arguments = [
         f"--JupyterHub.bind_url={hub.url}",
         f"--JupyterHub.hub_port={hub.hub_port}",
-        f"--ConfigurableHTTPProxy.api_url=http://127.0.0.1:{free_port()}",
+        f"--ConfigurableHTTPProxy.api_url=http://127.0.0.1:{claim_port()}",
     ]
     try:
         hub.start()
