@@ -15,6 +15,7 @@ from jupyter_gq.demo.processes import DemoHub, find_packaged_folder
 from jupyter_gq.demo.story import make_notebook, set_epochs, write_story_config
 from jupyter_gq.domain.json_types import JsonObject
 from tests.kept_logs import LOGS
+from tests.patience import eventually
 from tests.ports import claim_port
 
 #: Warned after ten seconds; the countdown is long enough for a picture and a click on a machine that is busy.
@@ -85,6 +86,11 @@ def read_cells(notebook: Path) -> list[JsonObject]:
     except (ValueError, FileNotFoundError):  # a server moves the file away for a moment
         return []
     return cells
+
+
+async def read_saved_cells(notebook: Path) -> list[JsonObject]:
+    """Return the cells of a notebook, once a server that may be saving it has done so."""
+    return list(await eventually(lambda: read_cells(notebook), f"the cells of {notebook.name}"))
 
 
 def write_notebook(file: Path, *sources: str, kind: str = "code") -> None:
