@@ -240,6 +240,7 @@ async def test_a_service_that_begins_anew_makes_none_twice(growing):
 async def test_a_cancelled_job_needs_no_node_and_the_pool_waits_before_it_asks_again(growing):
     job = growing.send()
     await growing.refused(1)
+    growing.world.clock.stand()
     growing.controller.jobs.cancel(ANN, job)
     await growing.none_left()
     again = growing.send()
