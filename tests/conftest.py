@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.kept_logs import KeepsLogs
+from tests.process_state import kept_process_state
 
 # Deadline and health check judge the machine: an example takes longer where others work too. Each run has the same
 # examples; soaks have others.
@@ -17,6 +18,13 @@ settings.load_profile("any run")
 
 #: The name of this process's temporary folder in the state of pytest.
 _OWN_FOLDER = pytest.StashKey[str]()
+
+
+@pytest.fixture(autouse=True)
+def _process_state():
+    """Keep what a test, or the code that it calls, changes in this process from the tests that come after it."""
+    with kept_process_state():
+        yield
 
 
 def pytest_configure(config):

@@ -18,6 +18,9 @@ from jupyter_gq.client.models import ServiceEvent
 from jupyter_gq.domain.errors import HttpRefusal, MachineError
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
+#: Seconds within which each request is answered, also one for a connection to a kernel that is still starting.
+_LONGEST_REQUEST = 120.0
+
 
 class ProductRefused(HttpRefusal):
     """A refusal of the product; `status` is that of HTTP, and `message` is what the user reads."""
@@ -36,7 +39,7 @@ class Person:
 
     def __init__(self, url: str, name: str) -> None:
         self.url, self.name = url.rstrip("/"), name
-        self._http = httpx.AsyncClient(base_url=self.url, timeout=120, follow_redirects=True)
+        self._http = httpx.AsyncClient(base_url=self.url, timeout=_LONGEST_REQUEST, follow_redirects=True)
         self._token = ""
 
     async def __aenter__(self) -> Self:
@@ -116,7 +119,12 @@ class Person:
         """Execute code in a kernel; return the text that it printed. Raise `DemoCellFailed` if the code fails."""
         session = uuid.uuid4().hex
         address = f"{self.url}/user/{self.name}/api/kernels/{kernel}/channels?session_id={session}"
-        request = HTTPRequest(address.replace("http", "ws", 1), headers=self._authorisation())
+        request = HTTPRequest(
+            address.replace("http", "ws", 1),
+            headers=self._authorisation(),
+            connect_timeout=_LONGEST_REQUEST,
+            request_timeout=_LONGEST_REQUEST,
+        )
         connection = await websocket_connect(request)
         message = _execute_request(session, code)
         try:

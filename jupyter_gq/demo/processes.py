@@ -19,6 +19,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Container
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,12 +58,15 @@ def find_packaged_folder(name: str) -> Path:
     raise DemoError(f"The folder {name} is missing from this installation: reinstall jupyter-gq.")
 
 
-def free_port() -> int:
+def free_port(taken: Container[int] = ()) -> int:
     """Return a TCP port of the loopback interface on which nothing listens now; raise `DemoError` if there is none.
 
-    Ports for outgoing connections are not used: another program could get the port before the caller listens on it.
+    Ports in `taken` are not returned: those that the caller has chosen before and does not listen on yet. Ports for
+    outgoing connections are not used: another program could get the port before the caller listens on it.
     """
     for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
+        if port in taken:
+            continue
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
@@ -134,6 +138,8 @@ class DemoHub:
         self.folder.mkdir(parents=True, exist_ok=True)
         for user in self.users:
             self._prepare_home(user)
+        hub_port = free_port({self.port})
+        proxy_port = free_port({self.port, hub_port})
         bin_folder = str(Path(self.python).parent)
         environment = {
             **os.environ,
@@ -146,9 +152,9 @@ class DemoHub:
                 [
                     *(self.python, "-m", "jupyterhub", "--config", str(self.config)),
                     f"--JupyterHub.bind_url={self.url}",
-                    f"--JupyterHub.hub_port={free_port()}",
+                    f"--JupyterHub.hub_port={hub_port}",
                     f"--Spawner.default_url=/lab/tree/{FIRST_NOTEBOOK}",
-                    f"--ConfigurableHTTPProxy.api_url=http://127.0.0.1:{free_port()}",
+                    f"--ConfigurableHTTPProxy.api_url=http://127.0.0.1:{proxy_port}",
                 ],
                 cwd=self.folder,
                 env=environment,

@@ -12,6 +12,7 @@ from jupyter_gq.api.app import make_server
 from jupyter_gq.app import main
 from jupyter_gq.client.delivery import Delivery
 from tests.patience import eventually
+from tests.ports import claim_port
 from tests.serving import application_of
 
 from .conftest import PREFIX
@@ -22,14 +23,13 @@ pytestmark = pytest.mark.asyncio
 
 @pytest_asyncio.fixture
 async def listen(serve, world, people):
-    """Start a service at a port, 0 for any; return its server and the port."""
+    """Start a service at a port; return its server."""
     authenticator = (await serve(world.controller)).authenticator
 
     def start(port):
         server = make_server(application_of(world.controller, authenticator, PREFIX))
-        sockets = bind_sockets(port, "127.0.0.1")
-        server.add_sockets(sockets)
-        return server, sockets[0].getsockname()[1]
+        server.add_sockets(bind_sockets(port, "127.0.0.1"))
+        return server
 
     return start
 
@@ -51,14 +51,13 @@ def has_printed(capsys, told, name, text):
 @pytest.mark.usefixtures("say")
 async def test_a_command_that_begins_while_the_service_restarts_waits_and_says_so(people, bundle, listen, capsys):
     job, _ = await people["ann"].submit(submission(bundle))
-    server, port = listen(0)
-    await stop(server)
+    port = claim_port()
     told = {"out": "", "err": ""}
     address = ["--url", f"http://127.0.0.1:{port}{PREFIX}"]
     listing = asyncio.create_task(asyncio.to_thread(main, ["jobs", *address]))
     says = "The service cannot answer now; this command tries again for 15 s.\n"
     await eventually(lambda: has_printed(capsys, told, "err", says), lambda: told)
-    server, _ = listen(port)
+    server = listen(port)
     assert await listing == 0
     assert has_printed(capsys, told, "out", job.id)
     assert told["err"] == f"{says}The service answers again.\n"
@@ -103,7 +102,8 @@ async def test_following_survives_a_restart_of_the_service_without_a_gap(
     await world.steps()
     delivery = Delivery(people["ann"].url, job.id, world.job_token(job.id))
     await delivery.send([piece(1, "before\n")])
-    server, port = listen(0)
+    port = claim_port()
+    server = listen(port)
     told = {"out": "", "err": ""}
 
     address = ["--url", f"http://127.0.0.1:{port}{PREFIX}"]
@@ -115,7 +115,7 @@ async def test_following_survives_a_restart_of_the_service_without_a_gap(
     )
     await delivery.send([piece(2, "meanwhile\n")])
     delivery.close()
-    server, _ = listen(port)
+    server = listen(port)
     world.machine.end(job.id)
     await world.steps()
     assert await following == 0

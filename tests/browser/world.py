@@ -11,10 +11,12 @@ from pathlib import Path
 
 import jupyter_gq
 from jupyter_gq.demo.command import USERS
-from jupyter_gq.demo.processes import DemoHub, find_packaged_folder, free_port
+from jupyter_gq.demo.processes import DemoHub, find_packaged_folder
 from jupyter_gq.demo.story import make_notebook, set_epochs, write_story_config
 from jupyter_gq.domain.json_types import JsonObject
 from tests.kept_logs import LOGS
+from tests.patience import eventually
+from tests.ports import claim_port
 
 #: Warned after ten seconds; the countdown is long enough for a picture and a click on a machine that is busy.
 WARNED_SOON = {"after": 130, "warning": 120, "grace": 4}
@@ -44,7 +46,7 @@ async def running_demo(
     if idle_rule is not None or settings:
         config = write_story_config(config, folder, idle_rule or {})
         config.write_text(config.read_text() + settings)
-    hub = DemoHub(folder=folder, port=free_port(), config=config, users=USERS, python=python)
+    hub = DemoHub(folder=folder, port=claim_port(), config=config, users=USERS, python=python)
     LOGS.add("hub", folder, "jupyterhub.log", "state/jobs/*/runs/*/*/log")
     hub.start()
     try:
@@ -77,13 +79,6 @@ def show_extension_of_checkout(home: Path) -> None:
     page.write_text(json.dumps({"buildCheck": False}))
 
 
-def write_at_once(file: Path, text: str) -> None:
-    """Replace the file, so that the service never reads half of it."""
-    beside = file.with_suffix(".new")
-    beside.write_text(text)
-    beside.replace(file)
-
-
 def read_cells(notebook: Path) -> list[JsonObject]:
     """Return the cells of a notebook that a server saves; none while the server writes the file."""
     try:
@@ -91,6 +86,11 @@ def read_cells(notebook: Path) -> list[JsonObject]:
     except (ValueError, FileNotFoundError):  # a server moves the file away for a moment
         return []
     return cells
+
+
+async def read_saved_cells(notebook: Path) -> list[JsonObject]:
+    """Return the cells of a notebook, once a server that may be saving it has done so."""
+    return list(await eventually(lambda: read_cells(notebook), f"the cells of {notebook.name}"))
 
 
 def write_notebook(file: Path, *sources: str, kind: str = "code") -> None:

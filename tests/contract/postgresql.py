@@ -9,7 +9,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from pathlib import Path
@@ -20,6 +19,7 @@ import pytest
 
 from tests.kept_logs import LOGS
 from tests.patience import scaled, until
+from tests.ports import claim_port
 
 #: Where Debian puts the programs, which are not on the path there.
 DEBIAN = Path("/usr/lib/postgresql")
@@ -71,7 +71,7 @@ class PostgresServer:
         self._programs, self._process = programs, None
         self._numbers = itertools.count(1)
         self.folder = Path(tempfile.mkdtemp(prefix="gq-pg-"))
-        self.port = _free_port()
+        self.port = claim_port()
         self.own(self.folder)
         password = self.folder / "password"
         password.write_text(PASSWORD)
@@ -191,9 +191,3 @@ class PostgresServer:
         if os.geteuid() != 0:
             return command
         return ["setpriv", f"--reuid={SYSTEM_USER}", f"--regid={SYSTEM_USER}", "--init-groups", *command]
-
-
-def _free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]

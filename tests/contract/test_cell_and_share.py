@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +17,7 @@ from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.models import ProcessReport, TicketRequest
 from tests.api.hubs import Hub
 from tests.patience import PATIENCE, eventually, scaled
+from tests.ports import claim_port
 
 from .test_killed_service import RealService, a_job, until
 from .test_suspended_share import CONFIG, LENT_AT_ONCE, phase_of
@@ -33,9 +33,7 @@ class JupyterServer:
     def __init__(self, folder: Path, service: RealService) -> None:
         self.folder, self.service = folder, service
         self.client = ServiceClient(f"{service.url}/services/jupyter-gq/", "bob")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = claim_port()
         self.process: subprocess.Popen | None = None
         self.kernel: AsyncKernelClient | None = None
 

@@ -10,6 +10,7 @@ from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.outputs import fold
 from tests.api.hubs import Hub
 from tests.cells import TRAINS
+from tests.replaced_files import write_at_once
 
 from .test_killed_service import CONFIG, RealService, a_job, until
 
@@ -95,7 +96,7 @@ async def test_a_job_leaves_a_drained_device_and_the_drain_outlives_the_service(
 async def test_a_job_leaves_a_device_that_is_taken_out_of_its_pool(machine):
     job, index = await machine.train()
     pools = f'c.Pools.pools = {{"default": {{"devices": [{1 - index}]}}}}\n'
-    (machine.folder / "jupyterhub_config.py").write_text(CONFIG + pools)
+    write_at_once(machine.folder / "jupyterhub_config.py", CONFIG + pools)
     await machine.goes_on(job)
 
     async def hidden():

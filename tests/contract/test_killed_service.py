@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -22,6 +21,8 @@ from tests.api.hubs import Hub
 from tests.cells import KEEPS
 from tests.kept_logs import LOGS
 from tests.patience import PATIENCE, eventually, scaled
+from tests.ports import claim_port
+from tests.replaced_files import write_at_once
 
 CONFIG = """
 c.SchedulerService.check_invariants = True
@@ -47,9 +48,7 @@ class RealService:
 
     def __init__(self, folder: Path, hub: Hub) -> None:
         self._folder, self._hub = folder, hub
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        self.url = f"http://127.0.0.1:{claim_port()}"
         (folder / "jupyterhub_config.py").write_text(CONFIG)
         self.process: subprocess.Popen | None = None
 
@@ -200,7 +199,7 @@ async def test_a_bad_config_file_keeps_the_service_going_and_says_where(service,
     await until(client.health, "the service", service)
     assert (await client.me()).quota == "0.25"
     file = tmp_path / "jupyterhub_config.py"
-    file.write_text(CONFIG + "c.FixedQuota.default = 1.5\n")
+    write_at_once(file, CONFIG + "c.FixedQuota.default = 1.5\n")
 
     admin = ServiceClient(f"{service.url}/services/jupyter-gq/", "root")
 
@@ -215,7 +214,7 @@ async def test_a_bad_config_file_keeps_the_service_going_and_says_where(service,
     assert "line 6: c.FixedQuota.default = 1.5" in await until(refused, "the message after a restart", service)
     assert (await client.me()).quota == "0.25"
     admin.close()
-    file.write_text(CONFIG + 'c.FixedQuota.default = "0.5"\n')
+    write_at_once(file, CONFIG + 'c.FixedQuota.default = "0.5"\n')
 
     async def raised():
         return (await client.me()).quota == "0.5"
@@ -232,7 +231,7 @@ async def test_a_config_file_that_hangs_is_said_and_neither_a_later_one_nor_the_
     await until(client.health, "the service", service)
     file, begun = tmp_path / "jupyterhub_config.py", tmp_path / "begun"
     hangs = f"open({str(begun)!r}, 'w').close(); import threading; threading.Event().wait()\n"
-    file.write_text(CONFIG + hangs)
+    write_at_once(file, CONFIG + hangs)
 
     async def refused():
         health = await client.health()
@@ -240,7 +239,7 @@ async def test_a_config_file_that_hangs_is_said_and_neither_a_later_one_nor_the_
 
     said = await until(refused, "the message", service)
     assert said.startswith(f"{file}, line 6: the file has not been read within 20 s")
-    file.write_text(CONFIG + 'c.FixedQuota.default = "0.5"\n')
+    write_at_once(file, CONFIG + 'c.FixedQuota.default = "0.5"\n')
 
     async def raised():
         return (await client.me()).quota == "0.5"
@@ -248,7 +247,7 @@ async def test_a_config_file_that_hangs_is_said_and_neither_a_later_one_nor_the_
     await until(raised, "the new quota", service)
     assert (await client.health()).policy == "ok"
     begun.unlink()
-    file.write_text(CONFIG + hangs)
+    write_at_once(file, CONFIG + hangs)
     await eventually(begun.exists, service.log)
     client.close()
     service.process.send_signal(signal.SIGTERM)

@@ -90,18 +90,15 @@ async def test_runner_cannot_declare_its_run_lost(local):
     assert (await local.end(workload)).sentence == "The process ended without a result (exit code 0)."
 
 
-async def test_environment_and_files_of_a_job(local):
+async def test_environment_and_files_of_a_job(local, monkeypatch):
     workload = placed(local.workload(gpus="0.25"), ("GPU-sim-2",))
     cwd = local.folder / "work"
     cwd.mkdir()
     given = {"COLOUR": "blue", "JUPYTERHUB_API_TOKEN": "stolen", "JUPYTER_GQ_GPUS": "4", "BAD": 3, "A=B": "c"}
     given |= {"XLA_CLIENT_MEM_FRACTION": "0.1", "CUPY_GPU_MEMORY_LIMIT": "90%"}
     local.prepare(workload, {}, {"cwd": str(cwd), "environment": given})
-    os.environ["JUPYTERHUB_API_TOKEN"] = "the service's own"
-    try:
-        await local.launch(workload, environment={"FROM_LAUNCH": "1", "XLA_CLIENT_MEM_FRACTION": "0.2353"})
-    finally:
-        del os.environ["JUPYTERHUB_API_TOKEN"]
+    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "the service's own")
+    await local.launch(workload, environment={"FROM_LAUNCH": "1", "XLA_CLIENT_MEM_FRACTION": "0.2353"})
     seen = environment(local, workload)
     assert (local.task(workload) / "cwd").read_text() == str(cwd)
     assert seen["COLOUR"] == "blue"

@@ -13,10 +13,10 @@ from pathlib import Path
 import httpx
 import psutil
 
-from jupyter_gq.demo.processes import free_port
 from tests import patience
 from tests.kept_logs import LOGS
 from tests.patience import PATIENCE, scaled
+from tests.ports import claim_port
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = os.environ.get("JUPYTER_GQ_TEST_PYTHON", sys.executable)
@@ -66,7 +66,7 @@ def no_cluster(folder):
     kubeconfig = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "none", "cluster": {"server": f"http://127.0.0.1:{free_port()}"}}],
+        "clusters": [{"name": "none", "cluster": {"server": f"http://127.0.0.1:{claim_port()}"}}],
         "users": [{"name": "hub", "user": {"token": "x"}}],
         "contexts": [{"name": "none", "context": {"cluster": "none", "user": "hub"}}],
         "current-context": "none",
@@ -79,7 +79,7 @@ class RealHub:
     """Start it, use it, end it; after a `with` it has ended."""
 
     def __init__(self, folder: Path, service=None, *, more: str = "", config: str = "", arguments=()) -> None:
-        self.folder, self.port, self.hub_port = folder, free_port(), free_port()
+        self.folder, self.port, self.hub_port = folder, claim_port(), claim_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = folder / "hub.log"
         #: Seconds: no start on a busy machine may count as failed.
@@ -95,7 +95,7 @@ class RealHub:
                 token=ADMIN_TOKEN,
                 port=self.port,
                 hub_port=self.hub_port,
-                proxy_api=free_port(),
+                proxy_api=claim_port(),
                 tiny=str(Path(__file__).with_name("tiny_server.py")),
                 more=more,
                 start_timeout=self.start_timeout,

@@ -16,6 +16,7 @@ from tornado.httpserver import HTTPServer
 from tornado.web import Application, RequestHandler
 
 from tests.patience import scaled
+from tests.ports import claim_port
 
 PREFIX = "/services/jupyter-gq/"
 
@@ -113,7 +114,7 @@ class ScriptedService:
         self.calls: list[Call] = []
         self._loop = asyncio.new_event_loop()
         self._server: HTTPServer | None = None
-        self.port = 0
+        self.port = claim_port()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         self.start()
@@ -150,8 +151,6 @@ class ScriptedService:
     async def _listen(self) -> None:
         application = Application([(f"{PREFIX}api/v1/(.*)", _Handler)], service=self)
         self._server = application.listen(self.port, "127.0.0.1")
-        if not self.port:
-            self.port = next(iter(self._server._sockets.values())).getsockname()[1]
 
     async def _deafen(self) -> None:
         if self._server is not None:

@@ -15,10 +15,11 @@ import pytest
 
 from jupyter_gq.backends.control_groups import add_process, find_own_group
 from jupyter_gq.demo.person import Person
-from jupyter_gq.demo.processes import DemoHub, find_packaged_folder, free_port
+from jupyter_gq.demo.processes import DemoHub, find_packaged_folder
 from tests.driver_fakes import HERE, build, compiler
 from tests.kept_logs import LOGS
 from tests.patience import eventually
+from tests.ports import claim_port
 
 pytestmark = [
     pytest.mark.asyncio,
@@ -61,7 +62,7 @@ async def running_hub(*lines, users=("ann",), memory=40960):
     base = find_packaged_folder("hub_config") / "jupyterhub_config_local.py"
     config = folder / "jupyterhub_config.py"
     config.write_text(CONFIG.format(base=str(base), environment=environment) + "\n".join(lines).format(folder=folder))
-    hub = DemoHub(folder=folder, port=free_port(), config=config, users=users)
+    hub = DemoHub(folder=folder, port=claim_port(), config=config, users=users)
     LOGS.add("hub", folder, "jupyterhub.log")
     hub.start()
     try:

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from jupyter_gq.demo.person import Person
-from jupyter_gq.demo.processes import DemoHub, find_packaged_folder, free_port
+from jupyter_gq.demo.processes import DemoHub, find_packaged_folder
 from jupyter_gq.demo.story import run_alongside
 from tests.kept_logs import LOGS
 from tests.patience import eventually
+from tests.ports import claim_port
 
 pytestmark = pytest.mark.asyncio
 
@@ -63,7 +64,7 @@ async def running_hub():
     config = folder / "jupyterhub_config.py"
     base = find_packaged_folder("hub_config") / "jupyterhub_config_local.py"
     config.write_text(CONFIG.format(base=str(base)))
-    hub = DemoHub(folder=folder, port=free_port(), config=config, users=("ann", "bob"))
+    hub = DemoHub(folder=folder, port=claim_port(), config=config, users=("ann", "bob"))
     LOGS.add("hub", folder, "jupyterhub.log", "state/jobs/*/runs/*/*/log")
     hub.start()
     try:

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from jupyter_gq.demo.person import Person
-from jupyter_gq.demo.processes import DemoHub, find_packaged_folder, free_port
-from tests.browser.world import write_at_once
+from jupyter_gq.demo.processes import DemoHub, find_packaged_folder
 from tests.kept_logs import LOGS
 from tests.patience import eventually
+from tests.ports import claim_port
+from tests.replaced_files import write_at_once
 
 pytestmark = pytest.mark.asyncio
 
@@ -49,7 +50,7 @@ async def running_hub():
     folder = Path(tempfile.mkdtemp(prefix="gq-memory-"))
     config = folder / "jupyterhub_config.py"
     config.write_text(CONFIG.format(base=str(find_packaged_folder("hub_config") / "jupyterhub_config_local.py")))
-    hub = DemoHub(folder=folder, port=free_port(), config=config, users=("ann", "bob"))
+    hub = DemoHub(folder=folder, port=claim_port(), config=config, users=("ann", "bob"))
     LOGS.add("hub", folder, "jupyterhub.log")
     hub.start()
     try:

@@ -15,6 +15,7 @@ from tests.api.world import CONFIG
 from tests.chart.render import CHART, named, objects
 from tests.fakes import FixedClock, FixedSettings, RunsPods, SharedBundles, a_node
 from tests.kubernetes.waiting import eventually
+from tests.ports import claim_port
 from tests.serving import application_of
 
 PREFIX = "/services/jupyter-gq/"
@@ -74,9 +75,7 @@ class Service:
         review = self.cluster.review_token
         pods = PodAuthenticator(review, nodes_namespace=namespaces.nodes, training_namespace=namespaces.train)
         self._application = application_of(self.controller, None, PREFIX, pods=pods)
-        (held,) = bind_sockets(0, "127.0.0.1")
-        self._port = held.getsockname()[1]
-        held.close()
+        self._port = claim_port()
         self.url = f"http://127.0.0.1:{self._port}{PREFIX}"
 
     def start(self):

@@ -27,12 +27,19 @@ class Clock:
 
     def __init__(self):
         self.ahead = 0.0
+        #: Times of day and of the machine at which this clock stands; None = it goes.
+        self._stands_at = None
+
+    def stand(self):
+        """Let time go by only as the test says from now on: a slow machine adds none."""
+        self._stands_at = (time.time(), time.monotonic())  # noqa: TID251 - what is observed is a real cluster
 
     def now(self):
-        return time.time() + self.ahead  # noqa: TID251 - what is observed is a real cluster
+        return (time.time() if self._stands_at is None else self._stands_at[0]) + self.ahead  # noqa: TID251 - as above
 
     def elapsed(self):
-        return time.monotonic() + self.ahead  # noqa: TID251 - as above
+        at = time.monotonic() if self._stands_at is None else self._stands_at[1]  # noqa: TID251 - as above
+        return at + self.ahead
 
     awake = elapsed
 
@@ -67,8 +74,15 @@ class PlayedAgents:
 
     def report(self, node, **fields):
         """Tell the backend what is true on that node now."""
+        return self._hand_over(node, {**self._content(node), **fields})
+
+    async def tell(self, node):
+        """The same, without holding up the loop; the backend gets the report in its loop, as from the service."""
+        return self._hand_over(node, await asyncio.to_thread(self._content, node))
+
+    def _hand_over(self, node, content):
         reports = self.world.backend.capabilities.agent_reports
-        return reports.accept_report(node, AgentReport(probe="OK", **{**self._content(node), **fields}))
+        return reports.accept_report(node, AgentReport(probe="OK", **content))
 
     def _content(self, node):
         pods = [pod for pod in self.world.pods() if pod.spec.node_name == node and pod.status.phase == "Running"]
@@ -208,7 +222,7 @@ class World:
 
         async def told():
             await self.backend.observe()
-            await asyncio.to_thread(self.agents.report, node)
+            await self.agents.tell(node)
             return self.backend.reservation_pods.reserved_device(slot)
 
         return await eventually(told, f"{slot} held: {self.backend.reservation_pods.describe(slot)}", every=0.1)

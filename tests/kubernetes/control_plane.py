@@ -17,11 +17,11 @@ import kubernetes.client as k8s
 import urllib3
 import yaml
 
-from jupyter_gq.demo.processes import free_port
 from tests.kubernetes.certificates import Authority, write_service_account_keys
 from tests.kubernetes.programs import Programs
 from tests.kubernetes.waiting import until
 from tests.patience import scaled
+from tests.ports import claim_port
 
 PROGRAMS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager")
 ADMIN = "admin"
@@ -77,7 +77,7 @@ class ControlPlane:
         self.tools, self.folder = tools, folder
         self.node_silent_after = node_silent_after or round(scaled(NODE_SILENT_AFTER))
         self.programs = Programs(folder)
-        self.port = free_port()
+        self.port = claim_port()
         self.url = f"https://127.0.0.1:{self.port}"
         self.ca_file = folder / "certificates" / "apiserver.crt"
         self.audit_log = folder / "audit.log"
@@ -85,7 +85,7 @@ class ControlPlane:
         self.api_starts = 0
         #: The number of the start since which scheduler and controllers have seen it.
         self._followed = 1
-        self._etcd = f"http://127.0.0.1:{free_port()}"
+        self._etcd = f"http://127.0.0.1:{claim_port()}"
         self._tokens = {user: secrets.token_hex(16) for user in _KNOWN}
         self._authority = Authority(folder)
         self._clients: dict[tuple, k8s.ApiClient] = {}
@@ -108,7 +108,7 @@ class ControlPlane:
         self.programs.end()
 
     def _start_etcd(self) -> None:
-        peers = f"http://127.0.0.1:{free_port()}"
+        peers = f"http://127.0.0.1:{claim_port()}"
         data = self.folder / "etcd"
         data.mkdir(mode=0o700, exist_ok=True)
         addresses = ["--listen-client-urls", self._etcd, "--advertise-client-urls", self._etcd]

@@ -20,6 +20,7 @@ from jupyter_gq.store.sql import SqlStore
 from tests.fakes import FixedSettings
 from tests.kubernetes.backend_world import World
 from tests.kubernetes.waiting import eventually
+from tests.ports import claim_port
 from tests.runner.conftest import PYTHON_KERNEL
 from tests.serving import application_of
 
@@ -60,9 +61,7 @@ class Installed:
     def __init__(self, world, folder, devices=2, config=CONFIG):
         self.world, self._folder, self._devices, self.config = world, folder, devices, config
         self.store = SqlStore(f"sqlite:///{folder / 'service.sqlite'}")
-        (held,) = bind_sockets(0, "127.0.0.1")
-        self._port = held.getsockname()[1]
-        held.close()
+        self._port = claim_port()
         self.url = f"http://127.0.0.1:{self._port}/services/jupyter-gq/"
 
     async def start(self):

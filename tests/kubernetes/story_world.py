@@ -15,7 +15,6 @@ from kubernetes import client as k8s
 
 from jupyter_gq.client.outputs import fold
 from jupyter_gq.demo.person import Person
-from jupyter_gq.demo.processes import free_port
 from tests.hub.real_hub import ROOT, RealHub
 from tests.kept_logs import LOGS
 from tests.kubernetes.agent_world import AS_PROCESSES
@@ -23,6 +22,7 @@ from tests.kubernetes.backend_world import give_rights, make_runtime_class
 from tests.kubernetes.namespaces import make_claim
 from tests.kubernetes.waiting import eventually
 from tests.patience import scaled
+from tests.ports import claim_port
 
 SHIPPED = ROOT / "hub_config" / "jupyterhub_config_kubernetes.py"
 WORKLOAD = "jupyter-gq.org/workload"
@@ -99,7 +99,7 @@ class Installation:
     def __init__(self, plane, spaces, make_kubelet, folder: Path, *, config: str = "", agent=()) -> None:
         """`config` is added to the hub's configuration, and `agent` to the agents' command line."""
         self.plane, self.spaces, self.folder, self._agent = plane, spaces, folder, agent
-        self._service_port = free_port()
+        self._service_port = claim_port()
         self._service_root = f"http://127.0.0.1:{self._service_port}"
         self._service: subprocess.Popen | None = None
         build, train = ({"jupyter-gq.org/pool": pool} for pool in ("build", "train"))
@@ -108,7 +108,7 @@ class Installation:
             "train-a": make_kubelet("story-train-a", gpus=1, labels=train),
             "train-b": make_kubelet("story-train-b", gpus=1, labels=train),
         }
-        ports = {"port": free_port(), "hub_port": free_port(), "proxy_api": free_port()}
+        ports = {"port": claim_port(), "hub_port": claim_port(), "proxy_api": claim_port()}
         configuration = _CONFIG.format(
             service=self._service_root,
             token=_SERVICE_TOKEN,

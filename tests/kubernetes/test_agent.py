@@ -22,9 +22,9 @@ pytestmark = pytest.mark.asyncio
 
 #: Holds more than half of a device, and says so.
 GREEDY = "import time, jupyter_gq\njupyter_gq.simulate_memory(22528)\nprint('holds', flush=True)\ntime.sleep(1000)"
-#: Short times between the steps of the watchdog.
+#: A short time between the first steps of the watchdog; an interrupted program has time to end, also on a slow machine.
 IMPATIENT = copy.deepcopy(CONFIG)
-IMPATIENT.Pools.interrupt_after = IMPATIENT.Pools.end_after = 5
+IMPATIENT.Pools.interrupt_after, IMPATIENT.Pools.end_after = 5, 3600
 
 
 @pytest.fixture(scope="module")

@@ -159,7 +159,7 @@ async def test_a_reservation_that_vanishes_under_its_shares_is_found_again_on_th
 
     async def back():
         await world.backend.observe()
-        await asyncio.to_thread(world.agents.report, node)
+        await world.agents.tell(node)
         held = world.backend.reservation_pods.reserved_device(f"{node}/0")
         left = [pod for pod in await asyncio.to_thread(world.pods) if pod.metadata.namespace == world.namespaces.nodes]
         return held is not None and held.id == device.id and len(left) == 1
@@ -177,13 +177,13 @@ async def test_a_reservation_that_vanishes_under_its_shares_is_found_again_on_th
             "containers": [{"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}}],
         },
     }
-    await asyncio.to_thread(world.agents.report, node)
+    await world.agents.tell(node)
     core.delete_namespaced_pod(reservation.metadata.name, reservation.metadata.namespace, grace_period_seconds=0)
     core.create_namespaced_pod(world.namespaces.hub, thief)
 
     async def told():
         seen = await world.observed(job)
-        await asyncio.to_thread(world.agents.report, node)
+        await world.agents.tell(node)
         world.clock.ahead += 0.5
         return seen if seen.phase is Phase.ENDED else None
 

@@ -48,7 +48,7 @@ async def looked(world, node, seconds=0.0):
     """Time passes, and nothing happens but that everybody looks."""
     for _ in range(4):
         world.clock.ahead += seconds / 4
-        await asyncio.to_thread(world.agents.report, node)
+        await world.agents.tell(node)
         await world.backend.observe()
 
 
@@ -125,7 +125,7 @@ async def test_the_device_of_running_shares_is_not_told_to_others_when_the_devic
         return [pod.metadata.name for pod in pods if pod.status.phase == "Running" and pod.metadata.name != name]
 
     await eventually(another_runs, "the reservation of the other slot runs, and that of the first is not there")
-    await asyncio.to_thread(world.agents.report, node)
+    await world.agents.tell(node)
     assert [device.id] in world.agents.given[node].values(), "it was given the device of the shares"
     await world.held(f"{node}/1", node)
     await world.running(late)

@@ -170,7 +170,11 @@ async def test_a_job_is_changed_while_it_waits_and_while_it_runs(installed, tmp_
     assert installed.job(waits).node != node
     change(first, held=True)
     await eventually(lambda: installed.job(first).phase == "paused", lambda: f"it is paused: {installed.job(first)}")
-    assert 0 not in await pods_of(installed, first)
+
+    async def is_gone():
+        return 0 not in await pods_of(installed, first)
+
+    await eventually(is_gone, "its pod is gone")  # a moment after its end was seen
     change(first, held=False)
     await eventually(lambda: installed.job(first).phase == "running", lambda: f"it goes on: {installed.job(first)}")
     assert installed.job(first).run == 2

@@ -132,7 +132,8 @@ def test_a_pod_outlives_its_kubelet_and_the_api_server(node, pods, control_plane
     node.restart()
     control_plane.stop_api()
     control_plane.start_api()
-    # Bound by us: for some seconds the scheduler does not try to reach the server again.
+    # The scheduler sees all again only after up to a minute, and the next tests need it.
+    control_plane.settle()
     pods.create("later", ["sh", "-c", "exit 0"], nodeName="gpu-a")
     pods.reach("later", "Succeeded")
     assert pods.reach("steady", "Running").status.container_statuses[0].restart_count == 0

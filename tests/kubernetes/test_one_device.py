@@ -58,7 +58,7 @@ async def test_of_two_services_that_give_one_device_away_at_the_same_moment_one_
     (node,) = kwok.add_nodes(1, gpus=1)
 
     async def agent_reports():
-        await asyncio.to_thread(world.agents.report, node)
+        await world.agents.tell(node)
 
     async def begins(service):
         world.backend = service.backend

@@ -125,7 +125,7 @@ class Growing:
     async def add_node(self):
         """The autoscaler adds one, and its agent begins to speak."""
         (node,) = await asyncio.to_thread(self.kwok.add_nodes, 1, 2, name="new", labels=LABELS)
-        await asyncio.to_thread(self.world.agents.report, node)
+        await self.world.agents.tell(node)
         return node
 
     async def runs(self, job):
@@ -240,6 +240,7 @@ async def test_a_service_that_begins_anew_makes_none_twice(growing):
 async def test_a_cancelled_job_needs_no_node_and_the_pool_waits_before_it_asks_again(growing):
     job = growing.send()
     await growing.refused(1)
+    growing.world.clock.stand()
     growing.controller.jobs.cancel(ANN, job)
     await growing.none_left()
     again = growing.send()
@@ -270,7 +271,7 @@ async def test_while_a_node_gets_ready_for_shares_its_placeholder_keeps_it(growi
     assert pod.spec.node_name == node
 
     async def runs():
-        await asyncio.to_thread(growing.world.agents.report, node)
+        await growing.world.agents.tell(node)
         return growing.job(job).phase == "running"
 
     await growing.until(runs, lambda: growing.job(job))
@@ -289,7 +290,7 @@ async def test_a_pool_that_keeps_its_devices_takes_those_of_a_new_node_when_it_i
     assert not growing.backend.cluster_nodes.back_off.until(node)
 
     async def runs():
-        await asyncio.to_thread(growing.world.agents.report, node)
+        await growing.world.agents.tell(node)
         return growing.job(job).phase == "running"
 
     await growing.until(runs, lambda: growing.job(job))

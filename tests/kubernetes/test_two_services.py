@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -21,6 +20,7 @@ from tests.contract.postgresql import PostgresServer, programs_or_skip
 from tests.kept_logs import LOGS
 from tests.kubernetes.waiting import eventually
 from tests.patience import scaled
+from tests.ports import claim_port
 
 pytestmark = pytest.mark.asyncio
 
@@ -44,9 +44,7 @@ class Service:
     """One process, as a pod of the Deployment would run it."""
 
     def __init__(self, folder, hub, name, database):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        self.url = f"http://127.0.0.1:{claim_port()}"
         environment = {key: value for key, value in os.environ.items() if not key.startswith("JUPYTERHUB_")}
         environment |= {
             "JUPYTERHUB_SERVICE_URL": self.url,
@@ -112,13 +110,14 @@ class Wire:
     """The way of one service to the database, which can be cut."""
 
     def __init__(self, address):
-        self.address, self.ways, self.server, self.port = address, set(), None, 0
+        self.address, self.ways, self.server, self.port, self.is_cut = address, set(), None, claim_port(), False
 
     async def mend(self):
+        self.is_cut = False
         self.server = await asyncio.start_server(self._carry, "127.0.0.1", self.port)
-        self.port = self.server.sockets[0].getsockname()[1]
 
     async def cut(self):
+        self.is_cut = True
         self.server.close()
         for writer in self.ways:
             writer.transport.abort()
@@ -126,6 +125,10 @@ class Wire:
 
     async def _carry(self, reader, writer):
         there, back = await asyncio.open_connection(*self.address)
+        if self.is_cut:  # meanwhile
+            for each in (writer, back):
+                each.transport.abort()
+            return
         mine = {writer, back}
         self.ways |= mine
         try:

@@ -12,6 +12,7 @@ import tornado.netutil
 import tornado.web
 
 from jupyter_gq.client.older_service import list_known_fields
+from tests.ports import claim_port
 
 PREFIX = "/services/jupyter-gq/"
 QUEUE = {
@@ -125,22 +126,21 @@ class Service:
         self.answers_late: set[tuple[str, str]] = set()
         #: Content of results by the path of the request and that of the result.
         self.contents: dict[tuple[str, str], bytes] = {}
-        self.port = 0
+        self.port = claim_port()
         self._server: tornado.httpserver.HTTPServer | None = None
 
     @property
     def url(self) -> str:
-        """The URL of the service, once started."""
+        """The URL of the service."""
         return f"http://127.0.0.1:{self.port}{PREFIX}"
 
     async def start(self) -> None:
-        """Listen: at any free port the first time, at the same port afterwards."""
+        """Listen, at the same port each time."""
         routes = [
             (f"{PREFIX}api/v1/events", _Events, {"service": self}),
             (f"{PREFIX}api/v1/(.*)", _Anything, {"service": self}),
         ]
         sockets = tornado.netutil.bind_sockets(self.port, "127.0.0.1", reuse_port=False)
-        self.port = sockets[0].getsockname()[1]
         self._server = tornado.httpserver.HTTPServer(tornado.web.Application(routes))
         self._server.add_sockets(sockets)
 

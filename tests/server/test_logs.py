@@ -73,16 +73,15 @@ async def test_a_download_that_the_user_cancels_ends_and_is_no_error(
     logged = []
     handler = logging.Handler()
     handler.emit = logged.append
-    for logger in (extension.log, jp_serverapp.log):
+    for logger in (extension.log, jp_serverapp.log, logging.getLogger("tornado")):
         logger.addHandler(handler)
+    for logger in (extension.log, jp_serverapp.log):
         logger.setLevel(logging.DEBUG)  # the end of a request without an error is logged so
-    logging.getLogger("tornado").addHandler(handler)
     assert await leave_early("GET", "jobs", "job-7f3", "log", "file") == 200
     await until(
         lambda: any("GET" in record.getMessage() and "log/file" in record.getMessage() for record in logged),
         lambda: (logged, len(service.asked)),
     )
-    logging.getLogger("tornado").removeHandler(handler)
     assert [record.getMessage() for record in logged if record.levelno >= logging.WARNING] == []
     assert len(service.asked) < 10**4, "it did not fetch the whole log"
 

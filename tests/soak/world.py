@@ -12,8 +12,9 @@ import psutil
 from jupyter_gq.backends.local.environment import KEPT_VARIABLES
 from jupyter_gq.client.http import ServiceClient
 from tests.contract.postgresql import PostgresServer, programs
-from tests.hub.real_hub import ADMIN_TOKEN, RealHub, free_port
+from tests.hub.real_hub import ADMIN_TOKEN, RealHub
 from tests.patience import eventually, scaled
+from tests.ports import claim_port
 
 from .disk import OwnDisk
 from .plan import Plan
@@ -86,7 +87,7 @@ class World:
         self.hub.arguments = [
             f"--JupyterHub.bind_url={self.hub.url}",
             f"--JupyterHub.hub_port={self.hub.hub_port}",
-            f"--ConfigurableHTTPProxy.api_url=http://127.0.0.1:{free_port()}",
+            f"--ConfigurableHTTPProxy.api_url=http://127.0.0.1:{claim_port()}",
         ]
         await asyncio.to_thread(self.hub.start)
 

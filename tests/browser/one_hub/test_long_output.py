@@ -9,7 +9,7 @@ from playwright.async_api import Request, expect
 from jupyter_gq.demo.processes import DemoHub
 from jupyter_gq.domain.json_types import JsonObject
 from tests.browser.page import LabPage, patience
-from tests.browser.world import read_cells, write_notebook
+from tests.browser.world import read_cells, read_saved_cells, write_notebook
 from tests.patience import eventually
 
 LINES, STEPS, PICTURES = 15_000, 1500, 15
@@ -55,7 +55,7 @@ async def long_output(hub: DemoHub, pictures: Path) -> None:
         await eventually(lambda: _is_over(file), "all output in the saved notebook", seconds=120, every=0.5)
         await expect(lab.output(lab.cells().first)).to_contain_text("Trained in vision")
         await lab.picture(pictures / "long.png")
-    outputs, size = _read_outputs(file), len(await asyncio.to_thread(file.read_bytes))
+    outputs, size = _list_outputs(await read_saved_cells(file)), len(await asyncio.to_thread(file.read_bytes))
     text = "".join("".join(output["text"]) for output in outputs if output["output_type"] == "stream")
     lines = [
         f"step {step}, line {line}: loss {1 / (1 + step):.9f}"
@@ -81,10 +81,10 @@ def _count_requests(lab: LabPage) -> list[float]:
     return times
 
 
-def _read_outputs(file: Path) -> list[JsonObject]:
-    return [output for cell in read_cells(file) for output in cell["outputs"]]
+def _list_outputs(cells: list[JsonObject]) -> list[JsonObject]:
+    return [output for cell in cells for output in cell["outputs"]]
 
 
 def _is_over(file: Path) -> bool:
     """Return whether the saved notebook has the end of the output."""
-    return f"step {STEPS - 1}, line {LINES // STEPS - 1}:" in json.dumps(_read_outputs(file))
+    return f"step {STEPS - 1}, line {LINES // STEPS - 1}:" in json.dumps(_list_outputs(read_cells(file)))

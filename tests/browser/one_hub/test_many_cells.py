@@ -7,7 +7,7 @@ from jupyter_gq.demo.person import Person
 from jupyter_gq.demo.processes import DemoHub
 from jupyter_gq.domain.json_types import JsonObject
 from tests.browser.page import LabPage
-from tests.browser.world import read_cells, write_notebook
+from tests.browser.world import read_cells, read_saved_cells, write_notebook
 from tests.patience import eventually
 
 #: The cells, and what each of them alone prints.
@@ -43,20 +43,25 @@ async def many_cells(hub: DemoHub, pictures: Path) -> None:
         await eventually(lambda: _count_ended(ann), "the first results", seconds=120, every=0.5)
         await lab.kernel_is_idle()
         await lab.page.keyboard.press("Control+S")
-        await eventually(lambda: len(_list_jobs(file)) == CELLS, "a job for each cell in the saved notebook")
+        await eventually(
+            lambda: len(_list_jobs(read_cells(file))) == CELLS, "a job for each cell in the saved notebook"
+        )
         assert await _count_ended(ann) < CELLS, "the page is reloaded in the middle"
         await lab.page.reload()
         await lab.notebook_is_open()
         reloaded.touch()
         await eventually(lambda: _is_complete(file), "results in the saved notebook", seconds=120, every=0.5)
-        shown = await lab.cells().evaluate_all(_READ_SHOWN)
+        await eventually(lambda: _are_shown(lab), "results under the cells in sight", every=0.5)
         await lab.picture(pictures / "many.png")
-    results, jobs = [_read_results(cell) for cell in read_cells(file)], _list_jobs(file)
-    assert len(shown) >= 3, "cells out of sight are not in the page"
-    for source, output in shown:
-        assert f"result {int(source) * 1001}" in output.splitlines()
-    assert results == [[f"result {number * 1001}"] for number in range(CELLS)]
-    assert len(jobs) == CELLS
+    saved = await read_saved_cells(file)
+    assert [_read_results(cell) for cell in saved] == [[f"result {number * 1001}"] for number in range(CELLS)]
+    assert len(_list_jobs(saved)) == CELLS
+
+
+async def _are_shown(lab: LabPage) -> bool:
+    """Return whether the page shows its result under each cell in sight; cells out of sight are not in the page."""
+    shown = await lab.cells().evaluate_all(_READ_SHOWN)
+    return len(shown) >= 3 and all(f"result {int(source) * 1001}" in output.splitlines() for source, output in shown)
 
 
 async def _count_ended(person: Person) -> int:
@@ -66,9 +71,9 @@ async def _count_ended(person: Person) -> int:
     return sum(job["phase"] == "done" and job["name"].startswith("cell-") for job in page["jobs"])
 
 
-def _list_jobs(file: Path) -> set[str]:
-    """Return the jobs to which the cells of the saved notebook are bound."""
-    bound = [cell["metadata"].get("jupyter_gq") for cell in read_cells(file)]
+def _list_jobs(cells: list[JsonObject]) -> set[str]:
+    """Return the jobs to which the cells are bound."""
+    bound = [cell["metadata"].get("jupyter_gq") for cell in cells]
     return {binding["job"] for binding in bound if binding is not None}
 
 

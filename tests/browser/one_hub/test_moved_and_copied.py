@@ -9,7 +9,7 @@ from playwright.async_api import Locator, expect
 from jupyter_gq.demo.processes import DemoHub
 from tests.browser.cut_text import assert_nothing_is_cut
 from tests.browser.page import WIDE, LabPage, patience
-from tests.browser.world import read_cells, write_notebook
+from tests.browser.world import read_cells, read_saved_cells, write_notebook
 from tests.patience import eventually
 
 #: A bar, an Output widget, a function with a slider, and a button, as they are in many notebooks.
@@ -180,7 +180,7 @@ async def has_late_output_once(lab: LabPage, file: Path, pictures: Path) -> None
     await expect(lab.output(lab.cells().nth(1))).to_contain_text("Trained in vision")
     await lab.picture(pictures / "moved.png")
     await eventually(lambda: LATE in str(read_cells(file)), "the output in the file at its new place")
-    assert [LATE in str(cell["outputs"]) for cell in read_cells(file)] == [False, True, False]
+    assert [LATE in str(cell["outputs"]) for cell in await read_saved_cells(file)] == [False, True, False]
     await expect(lab.output(lab.cells().nth(2))).not_to_contain_text(LATE)
     assert not file.parents[1].joinpath("walk.ipynb").exists()
 
@@ -200,6 +200,6 @@ async def is_missing_in_copy(lab: LabPage, copy: Path, pictures: Path) -> None:
     await eventually(
         lambda: SAVED_LAST in str(read_cells(copy)), "the cell that was written last in the file of the copy"
     )
-    outputs = str(read_cells(copy)[2]["outputs"])
+    outputs = str((await read_saved_cells(copy))[2]["outputs"])
     assert "before 21" in outputs
     assert LATE not in outputs

@@ -12,7 +12,8 @@ from jupyter_gq.demo.processes import DemoHub
 from tests.browser.accessibility import assert_accessible
 from tests.browser.cut_text import assert_nothing_is_cut
 from tests.browser.page import MORE, WIDE, LabPage
-from tests.browser.world import write_at_once, write_notebook
+from tests.browser.world import write_notebook
+from tests.replaced_files import write_at_once
 
 SMALL, LARGE = {"width": 800, "height": 700}, {"width": 1600, "height": 1000}
 #: Holds its GPU and uses nothing of it until it is told to stop.

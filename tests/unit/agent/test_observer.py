@@ -56,6 +56,7 @@ async def test_late_observation_is_dropped_and_a_new_one_is_reported(node):
     observer = NodeObserver(node, 0.5)
     assert (await observer.observe(WATCH)).probe == "BROKEN"
     node.may_answer.set()
+    observer._timeout = scaled(30)  # a thread may take a while to begin
     assert (await observer.observe(WATCH)).detail == "observation 2"
     assert (await observer.observe(WATCH)).detail == "observation 3"
 

@@ -91,15 +91,16 @@ def test_no_process_is_found_without_a_proc(tmp_path):
 
 def test_real_process_and_its_children_are_found_by_their_environment():
     code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'print(1, flush=True); input()'])"
+    pod = f"pod-of-{os.getpid()}"  # tests beside this one start processes of pods too
     with subprocess.Popen(
         [sys.executable, "-c", code],
-        env={**os.environ, "JUPYTER_GQ_POD_UID": UID},
+        env={**os.environ, "JUPYTER_GQ_POD_UID": pod},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as started:
         assert started.stdout.readline() == b"1\n"
         seen = Processes(Path("/proc"), find_pod_by_environment)
-        pids = seen.by_pod([UID])[UID]
+        pids = seen.by_pod([pod])[pod]
         assert started.pid in pids
         assert len(pids) == 2
         assert set(seen.without_entry_processes(pids)) == set(pids) - {started.pid}

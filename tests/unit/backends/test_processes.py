@@ -77,12 +77,13 @@ def test_process_whose_id_was_used_again_is_not_signalled():
 
 
 def test_marked_processes_are_found_by_their_environment():
-    environment = {**os.environ, "GQ_TEST_MARK": "here"}
+    here = f"here-{os.getpid()}"  # another run of the tests may be on this machine
+    environment = {**os.environ, "GQ_TEST_MARK": here}
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=environment)
     table = ProcessTable.read()
-    assert table.find_marked("GQ_TEST_MARK", "here") == {child.pid}
-    assert table.find_marked("GQ_TEST_MARK", "here", uid=os.getuid()) == {child.pid}
-    assert table.find_marked("GQ_TEST_MARK", "here", uid=os.getuid() + 1) == set()
+    assert table.find_marked("GQ_TEST_MARK", here) == {child.pid}
+    assert table.find_marked("GQ_TEST_MARK", here, uid=os.getuid()) == {child.pid}
+    assert table.find_marked("GQ_TEST_MARK", here, uid=os.getuid() + 1) == set()
     assert table.find_marked("GQ_TEST_MARK", "elsewhere") == set()
     child.communicate(b"\n")
 

@@ -26,6 +26,12 @@ def short(monkeypatch):
     monkeypatch.setattr(user_access, "PAUSE", 0.0)
 
 
+@pytest.fixture
+def answered(monkeypatch):
+    """Return a function after which files that answer are waited for, however busy the machine is."""
+    return lambda: monkeypatch.setattr(user_access, "DEADLINE", scaled(30))
+
+
 def rights():
     """Effective user, group and groups of this thread, and its real user."""
     lines = Path(f"/proc/self/task/{threading.get_native_id()}/status").read_text().splitlines()
@@ -34,8 +40,8 @@ def rights():
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="taking the rights of another user needs root")
-def test_only_the_thread_that_opens_the_file_has_the_rights_of_the_user(tmp_path, monkeypatch):
-    monkeypatch.setattr(user_access, "DEADLINE", 30)
+def test_only_the_thread_that_opens_the_file_has_the_rights_of_the_user(tmp_path, answered):
+    answered()
     mine = rights()
 
     assert run_as(an_account(switch=True), tmp_path, rights) == (str(NOBODY), str(NOBODY), [str(NOBODY)], "0")
@@ -51,12 +57,13 @@ def test_only_the_thread_that_opens_the_file_has_the_rights_of_the_user(tmp_path
     work.join()
 
 
-def test_an_error_of_the_operation_is_raised(tmp_path):
+def test_an_error_of_the_operation_is_raised(tmp_path, answered):
+    answered()
     with pytest.raises(FileNotFoundError):
         run_as(an_account(), tmp_path / "none", (tmp_path / "none").stat)
 
 
-def test_a_caller_goes_on_if_no_answer_comes_and_then_asks_no_more(tmp_path):
+def test_a_caller_goes_on_if_no_answer_comes_and_then_asks_no_more(tmp_path, answered):
     pipe, others = tmp_path / "pipe", set(threading.enumerate())
     os.mkfifo(pipe)
 
@@ -70,6 +77,7 @@ def test_a_caller_goes_on_if_no_answer_comes_and_then_asks_no_more(tmp_path):
         run_as(an_account(), pipe, lambda: 1)
     with pytest.raises(UnusableFile, match=r"The file result\.json cannot be used: the files of .* cannot be reached"):
         read_owned_json(tmp_path / "result.json", an_account(), limit=100)
+    answered()
     other = tmp_path / "other"
     other.mkdir()
     assert run_as(an_account(), other / "file", lambda: 1) == 1, "other folders are not concerned"
@@ -133,11 +141,11 @@ def test_without_a_table_all_is_one_file_system(mounts):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="taking the rights of another user needs root")
-def test_a_dead_file_system_refuses_no_files_of_the_user_elsewhere(mounts, blocked, monkeypatch):
+def test_a_dead_file_system_refuses_no_files_of_the_user_elsewhere(mounts, blocked, answered):
     ann = an_account("ann-1", switch=True)
     for _ in range(MOST_BLOCKED):
         blocked(ann, "/home/ann/a")
-    monkeypatch.setattr(user_access, "DEADLINE", scaled(30))
+    answered()
     with pytest.raises(TimeoutError, match="the files of ann-1 in /home cannot be reached: 2 earlier accesses"):
         run_as(ann, Path("/home/ann/b"), lambda: 1)
     assert run_as(ann, Path("/var/jobs/result.json"), lambda: 1) == 1
