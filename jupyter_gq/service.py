@@ -199,7 +199,7 @@ class SchedulerService(LoggedApplication):
         place = SocketPlace.own(given, self.socket_dir, self._state())
         place.url("")
         if not given:  # what the Hub has chosen is told when the service listens there
-            check_folder(str(place.path.parent), "socket_dir", "folder of the socket")
+            check_folder(self.socket_dir or str(place.path.parent), "socket_dir", "folder of the socket")
             place.check_folder()
 
     def describe_unwritable_folders(self) -> list[str]:

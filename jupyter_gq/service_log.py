@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from logging.config import DictConfigurator
+from logging.handlers import MemoryHandler
 from pathlib import Path
 
 from traitlets import Bool, Enum
@@ -309,6 +310,8 @@ def _check_handler(tried: DictConfigurator, entry: JsonMapping) -> None:
     if _opens_file(maker):
         os.fspath(entry["filename"])
         codecs.lookup(entry.get("encoding") or "utf-8")
+    if "class" in entry and isinstance(maker, type) and issubclass(maker, MemoryHandler):
+        _check_known(tried, "handlers", [entry["target"]] if isinstance(entry.get("target"), str) else [])
     _check_logger(tried, entry)
     _check_known(tried, "formatters", filter(None, [entry.get("formatter")]))
 

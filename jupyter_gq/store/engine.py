@@ -2,6 +2,7 @@
 
 import os
 import stat
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from jupyter_gq.domain.errors import AdminError
+from jupyter_gq.domain.plain_text import shorten
 
 if TYPE_CHECKING:
     import sqlite3
@@ -112,8 +114,9 @@ def parse_url(url: str) -> sa.URL:
     `check_url` for the place of a SQLite file.
 
     Raises `AdminError` for a text that is no URL, for one with a NUL or with characters that have no bytes, for a
-    database that is neither SQLite nor PostgreSQL, and for SQLite without a file or with the option `uri`. The
-    sentence of the error never contains the URL, which may hold a password.
+    database that is neither SQLite nor PostgreSQL, and for SQLite without a file, with the option `uri`, or with a
+    value that its driver does not take for an option. The sentence of the error never contains the URL, which may hold
+    a password.
     """
     try:
         parsed: sa.URL | None = sa.make_url(url)
@@ -134,7 +137,21 @@ def parse_url(url: str) -> sa.URL:
         raise AdminError(
             "The store needs a file, such as sqlite:///service.sqlite, and no option uri: jobs outlive the service."
         )
+    if parsed.drivername == "sqlite":
+        _check_sqlite_options(parsed)
     return parsed
+
+
+def _check_sqlite_options(url: sa.URL) -> None:
+    """Raise `AdminError` for an option of a URL of SQLite whose value its driver does not take."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of options that the driver does not know, which change nothing
+        try:
+            url.get_dialect()().create_connect_args(url)
+        except (sa.exc.ArgumentError, TypeError, ValueError) as error:
+            raise AdminError(
+                f"An option in the URL of the database cannot be used: {shorten(str(error))}. Leave it out."
+            ) from None
 
 
 def check_url(url: str) -> None:
@@ -145,7 +162,10 @@ def check_url(url: str) -> None:
     parsed = parse_url(url)
     if parsed.get_backend_name() != "sqlite":
         return
-    path = Path(parsed.database or "").absolute()
+    given = Path(parsed.database or "")
+    path = given.absolute()
+    if given.parts[0].startswith("~") and not Path(given.parts[0]).exists():
+        raise AdminError(f'The database {given} cannot be there: "~" does not stand for a home folder. {_NAME_ANOTHER}')
     for each in (path, *path.parents):
         try:
             mode = each.stat().st_mode

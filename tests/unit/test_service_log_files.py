@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gq.app import _run_application
 from jupyter_gq.controller.settings.traits import SettingsError
 from jupyter_gq.service import SchedulerService
 from jupyter_gq.service_log import _find_obstacle
@@ -141,6 +142,22 @@ def test_ctrl_c_while_a_handler_is_made_is_no_fault_of_the_log():
         service = SchedulerService(logging_config={part: {"x": entry}})
         with pytest.raises(KeyboardInterrupt):
             service.configure_log()
+
+
+class InterruptedApplication:
+    """A program whose user presses Ctrl+C while it starts."""
+
+    extra_args = ()
+
+    def initialize(self, argv):
+        """Read nothing."""
+
+    start = staticmethod(interrupt)
+
+
+def test_ctrl_c_while_a_program_starts_gives_the_exit_code_of_shells(capsys):
+    assert _run_application("service", InterruptedApplication(), []) == 130
+    assert capsys.readouterr().err == ""
 
 
 def test_code_of_an_administrator_does_not_interrupt_a_running_service(place):

@@ -75,6 +75,11 @@ FAULTS = [
     ),
     ("logging_config = {'handlers': {'x': {'class': 'logging.FileHandler'}}}", "(KeyError: 'filename')"),
     (
+        "logging_config = {'handlers': {'x': {'class': 'logging.handlers.MemoryHandler', 'capacity': 1, "
+        "'target': 'y'}}}",
+        "there is no 'y' among its handlers",
+    ),
+    (
         "logging_config = {'handlers': {'x': {'class': 'logging.FileHandler', 'filename': 3}}}",
         "(TypeError: expected str, bytes or os.PathLike object, not int)",
     ),
@@ -115,6 +120,11 @@ PLACES = [
     ("socket_dir = '/run/\\ud800'", "of the service's Unix socket has characters that no path has. Write the folder"),
     ("socket_dir = '/proc/self/fd'", "/proc/self/fd/gq.sock: no program can make a file there"),
     ("database_url = 'sqlite:////dev/null/x'", "The database /dev/null/x is in /dev/null, which is no folder. Name a"),
+    ("socket_dir = '~nobodyxyz'", 'the folder of the socket cannot be there ("~" does not stand for a home folder'),
+    ("socket_dir = '/proc'", "/proc/gq.sock: no program can make a file there"),
+    ("database_url = 'sqlite:///~nobodyxyz/x'", 'The database ~nobodyxyz/x cannot be there: "~" does not stand for'),
+    ("database_url = 'sqlite:///x?timeout=long'", "An option in the URL of the database cannot be used: could not con"),
+    ("database_url = 'sqlite:///x?check_same_thread=maybe'", "String is not true/false: 'maybe'. Leave it out."),
     ("database_url = 'sqlite:////dev'", "The database /dev is no file. Name a file in the URL"),
     ("database_url = 'sqlite:///' + 'x' * 300", "cannot be opened: File name too long. Name a file in the URL"),
     ("database_url = 'sqlite:///gq.sqlite?a=%00b'", "The URL of the database cannot be read"),
