@@ -74,12 +74,15 @@ def _run_line(argv: list[str]) -> int:
 
 def _run_application(command: str, application: "_Application", argv: list[str]) -> int:
     """Run a program whose arguments are settings; words that are no settings are refused before it starts."""
-    application.initialize(argv)
-    if application.extra_args:
-        words = strip_controls(shorten(" ".join(application.extra_args)))
-        print(f"jupyter-gq {command}: unknown arguments: {words}", file=sys.stderr)
-        return ExitCode.USAGE
-    application.start()
+    try:
+        application.initialize(argv)
+        if application.extra_args:
+            words = strip_controls(shorten(" ".join(application.extra_args)))
+            print(f"jupyter-gq {command}: unknown arguments: {words}", file=sys.stderr)
+            return ExitCode.USAGE
+        application.start()
+    except KeyboardInterrupt:
+        return _INTERRUPTED
     return ExitCode.OK
 
 

@@ -23,13 +23,16 @@ from jupyter_gq.controller.settings.last_good import LastGood
 from jupyter_gq.controller.settings.lost_quotas import find_lost_quotas, find_work_over_quota
 from jupyter_gq.controller.settings.next_evictions import find_next_evictions
 from jupyter_gq.controller.settings.policy_file import PolicyFile
+from jupyter_gq.controller.settings.process_end import forbid_process_end
 from jupyter_gq.controller.settings.queue_access import find_access_changes
+from jupyter_gq.controller.settings.told_errors import describe_error
 from jupyter_gq.controller.settings.traits import SettingsError
 from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.limits import is_simulated
 from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.simulated import SimulatedDevices, SimulatedProbe
 from jupyter_gq.domain.cluster import Device
+from jupyter_gq.domain.plain_text import quoted
 from jupyter_gq.planning.files import load_state
 from jupyter_gq.service import SchedulerService
 from jupyter_gq.start_sections import find_start_sections
@@ -83,7 +86,9 @@ def _find_doubts(file: PolicyFile) -> Iterator[str]:
     if file.last_good is not None and not file.last_good.sections:
         yield "the file sets nothing of jupyter-gq: all settings have their defaults, and there is no training queue"
     yield from file.missing
-    yield from SchedulerService(config=file.config).describe_unwritable_folders()
+    service = SchedulerService(config=file.config)
+    yield from service.describe_unwritable_folders()
+    yield from service.describe_log_faults()
     yield from _describe_unknown_traits(file.config or Config())
     yield from _try_places(file.config or Config())
 
@@ -131,7 +136,7 @@ def _try_places(config: Config) -> Iterator[str]:
 def _describe_unknown_traits(config: Config) -> Iterator[str]:
     """Yield a sentence for each trait that a file sets of a spawner of ours, and that the spawner does not have.
 
-    Says nothing of spawners that cannot be imported here.
+    Says nothing of spawners whose packages are not here.
     """
     spawners = [each for each in entry_points(group="jupyterhub.spawners") if each.module.startswith("jupyter_gq.")]
     for spawner in spawners:
@@ -141,6 +146,9 @@ def _describe_unknown_traits(config: Config) -> Iterator[str]:
         try:
             traits = spawner.load().class_trait_names(config=True)
         except ImportError:
+            continue
+        except Exception as error:  # noqa: BLE001 - a package that the spawner imports may raise anything
+            yield f"c.{section} is not checked, because its spawner cannot be imported ({describe_error(error)})"
             continue
         for trait in sorted(set(config[section]) - set(traits)):
             close = get_close_matches(trait, traits, n=1)
@@ -174,14 +182,19 @@ def _describe_missing_spawner(config: Config) -> str:
         return ""
     if name.lower() in {each.name.lower() for each in entry_points(group="jupyterhub.spawners")}:
         return ""
+    fix = "Write the name as in the documentation, or leave the line out: `configure(c)` sets the spawner."
     try:
-        import_item(name)
+        with forbid_process_end():
+            found = import_item(name)
+    except KeyboardInterrupt:
+        raise
     except (ImportError, ValueError) as error:  # ValueError: "" and "." name no module
-        return (
-            f"c.JupyterHub.spawner_class = {name!r}: the Hub cannot import it ({error}). Write the name as in the "
-            "documentation, or leave the line out: `configure(c)` sets the spawner."
-        )
-    return ""
+        why = describe_error(error)
+    except BaseException as error:  # noqa: BLE001 - the code of a module may raise anything
+        why, fix = describe_error(error), f"Mend its module {quoted(name.rpartition('.')[0])}, or name another class."
+    else:
+        why = "" if isinstance(found, type) else f"{quoted(found)} is no class"
+    return f"c.JupyterHub.spawner_class = {quoted(name)}: the Hub cannot import it ({why}). {fix}" if why else ""
 
 
 def _compare(before: Settings, after: Settings, state: LiveState) -> None:

@@ -59,7 +59,7 @@ from jupyter_gq.domain.errors import AdminError, BackendError, JupyterGQError, S
 from jupyter_gq.service_log import LoggedApplication
 from jupyter_gq.service_waits import Ended, lead, wait_for_store
 from jupyter_gq.start_sections import find_start_sections
-from jupyter_gq.store.engine import SERVICE, make_sqlite_url, parse_url
+from jupyter_gq.store.engine import SERVICE, check_url, make_sqlite_url
 from jupyter_gq.store.folder_lock import lock_folder
 from jupyter_gq.store.reachability import expect_database, peek_setting
 from jupyter_gq.store.reserve import RESERVE
@@ -191,7 +191,7 @@ class SchedulerService(LoggedApplication):
         self._state()
         if self.backend == "local":
             self._check_socket()
-        parse_url(self._url())
+        check_url(self._url())
 
     def _check_socket(self) -> None:
         """Raise `AdminError` if the service cannot have its socket where the settings say."""
@@ -199,7 +199,7 @@ class SchedulerService(LoggedApplication):
         place = SocketPlace.own(given, self.socket_dir, self._state())
         place.url("")
         if not given:  # what the Hub has chosen is told when the service listens there
-            check_folder(str(place.path.parent), "socket_dir", "folder of the socket")
+            check_folder(self.socket_dir or str(place.path.parent), "socket_dir", "folder of the socket")
             place.check_folder()
 
     def describe_unwritable_folders(self) -> list[str]:

@@ -1,11 +1,21 @@
-"""The log of the service: its set-up once the settings are known, and a trial of them that makes no handler."""
+"""The log of the service: its set-up once the settings are known, and a trial of them that makes no handler.
 
+See docs/decisions/0485-check-at-once-what-the-next-start-reads.md and
+docs/decisions/0463-take-no-pipe-for-the-file-of-the-log.md.
+"""
+
+import codecs
 import copy
 import logging
+import os
 import re
+import stat
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from logging.config import DictConfigurator
+from logging.handlers import MemoryHandler
+from pathlib import Path
 
 from traitlets import Bool, Enum
 from traitlets.config import Application
@@ -14,9 +24,10 @@ from traitlets.utils.nested_update import nested_update
 from jupyter_gq.client.log_styles import describe_log
 from jupyter_gq.controller.settings.process_end import forbid_process_end
 from jupyter_gq.controller.settings.reading import Abandoned
-from jupyter_gq.controller.settings.told_errors import describe_error
+from jupyter_gq.controller.settings.told_errors import describe_error, describe_refusal
 from jupyter_gq.controller.settings.traits import SettingsError
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
+from jupyter_gq.domain.plain_text import quoted
 
 #: The parts of a logging configuration that have names.
 _KINDS = ("formatters", "filters", "handlers", "loggers")
@@ -57,24 +68,34 @@ class LoggedApplication(Application):
         return config
 
     def configure_log(self) -> str:
-        """Make the whole process log in the style `log_style`; values of `logging_config` take precedence.
+        """Set up the log of this process from the settings of this application; call it once, when the service starts.
 
-        If that fails, the log is set up without `log_format`, `log_datefmt` and `logging_config`, and a sentence that
-        says so is returned. Returns "" otherwise.
+        `log_style`, `log_level`, `log_format` and `log_datefmt` say how lines look and which are written. What
+        `logging_config` says takes precedence. Handlers are made, so that files of the log are opened or created.
+
+        Returns "" if the log is as the settings say. If no log can be set up so, the log goes to the standard error
+        output, without `log_format`, `log_datefmt` and `logging_config`, and a sentence for administrators is returned
+        that says what is wrong and what to do. The cause may be a value that `check_start` refuses, a file that cannot
+        be opened, a named pipe, or a handler that raises an error or ends the process.
+
+        Raises nothing but `KeyboardInterrupt`, after Ctrl+C.
         """
         try:
             with forbid_process_end():
                 LoggedApplication.check_start(self)  # a format with an unknown field would fail at each line of the log
                 self.logging_config = self._complete()
+                self._expect_log_files()
                 super()._configure_logging()
-        except BaseException as error:  # noqa: BLE001 - classes of the administrator may raise anything
+        except BaseException as error:  # classes of the administrator may raise anything
+            if _is_ctrl_c(error):
+                raise
             for name in ("log_format", "log_datefmt"):
                 setattr(self, name, self.trait_defaults(name))
             self.logging_config = describe_log(self.log_style, self.log_level)
             super()._configure_logging()
             return (
                 "c.SchedulerService.log_format, log_datefmt and logging_config are not in force, because no log can be "
-                f"written so ({describe_error(error.__cause__ or error)}). Mend that, and start the service again."
+                f"written so ({_describe_failure(error)}). Mend that, and start the service again."
             )
         return ""
 
@@ -88,6 +109,40 @@ class LoggedApplication(Application):
             if is_own or error.path != ("formatters", "console"):
                 raise
             raise self._blame_format(error) from error.__cause__
+
+    def describe_log_faults(self) -> list[str]:
+        """Return a sentence for each file of `logging_config` that this process could not write; open none of them.
+
+        Each sentence says which handler is meant, what is wrong with the file, and what to do. Paths that are not
+        absolute begin in the working folder of this process. Handlers are left out that are no file handlers of
+        Python's logging, because nothing is known of how they open a file. Raises `SettingsError` as `check_start` does
+        if the settings are no configuration of a log.
+        """
+        files = self._list_log_files().items()
+        faults = [(name, _find_obstacle(path) or _find_lacking_right(path)) for name, path in files]
+        return [
+            f"c.SchedulerService.logging_config['handlers'][{name!r}]: {fault[0]}. The service would start without its "
+            f"settings of the log: {fault[1]}."
+            for name, fault in faults
+            if fault is not None
+        ]
+
+    def _expect_log_files(self) -> None:
+        """Raise `SettingsError` for a file of the log that cannot be opened, or whose opening would not end."""
+        for name, path in self._list_log_files().items():
+            if fault := _find_obstacle(path):
+                raise SettingsError("SchedulerService.logging_config", "…", *fault, path=("handlers", name))
+
+    def _list_log_files(self) -> dict[str, Path]:
+        """Return the absolute paths of the files that handlers of Python's logging open, by name of the handler."""
+        tried = DictConfigurator(nested_update(self.get_default_logging_config(), copy.deepcopy(self._complete())))
+        found: dict[str, Path] = {}
+        for name in tried.config.get("handlers", {}):
+            with _blamed("handlers", str(name)):
+                entry = tried.config["handlers"][name]
+                if _opens_file(_find_maker(tried, entry)) and "filename" in entry:
+                    found[str(name)] = Path(os.path.abspath(os.fsdecode(entry["filename"])))
+        return found
 
     def _blame_format(self, error: SettingsError) -> SettingsError:
         """Return the error of the formatter "console" as one of the setting from which that has the faulty format."""
@@ -158,16 +213,105 @@ def _blamed(*path: str) -> Iterator[None]:
     except Abandoned:
         raise
     except BaseException as error:  # a factory may end the process
+        if _is_ctrl_c(error):
+            raise
         problem = f"no log can have it ({describe_error(error)})"
         fix = "write it as Python's logging.config.dictConfig reads it"
         raise SettingsError("SchedulerService.logging_config", "…", problem, fix, path=path) from error
 
 
-def _check_handler(tried: DictConfigurator, entry: JsonMapping) -> None:
-    """Raise any error if a handler names a class, a level, a formatter or a filter that there is not."""
+def _is_ctrl_c(error: BaseException) -> bool:
+    """Return whether somebody has interrupted this process; only its main thread is told so.
+
+    In another thread, the code of an administrator has raised the error.
+    """
+    return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
+
+
+def _describe_failure(error: BaseException) -> str:
+    """Return what an error of a set-up says, with what has caused it, without the last full stop."""
+    if isinstance(error, SettingsError):
+        return describe_refusal(error).rstrip(".")
+    if error.__cause__ is None:
+        return describe_error(error)
+    return f"{describe_refusal(error) if isinstance(error, ValueError) else describe_error(error)}: " + describe_error(
+        error.__cause__
+    )
+
+
+def _find_maker(tried: DictConfigurator, entry: JsonMapping) -> object:
+    """Return the class or the function that makes a handler; raise any error if there is none."""
     made_by = entry["()"] if "()" in entry else entry["class"]
-    if not callable(made_by):
-        tried.resolve(made_by)
+    return made_by if callable(made_by) else tried.resolve(made_by)
+
+
+def _opens_file(maker: object) -> bool:
+    """Return whether a handler is one of Python's logging that opens the file of its argument `filename`.
+
+    A class of others with its own way to open a file, or to make the folder first, is none.
+    """
+    if not (isinstance(maker, type) and issubclass(maker, logging.FileHandler)):
+        return False
+    is_plain = maker._open is logging.FileHandler._open
+    return is_plain and maker.__init__.__module__.partition(".")[0] == "logging"
+
+
+def _find_obstacle(path: Path) -> tuple[str, str] | None:
+    """Return why nobody could write the file of a log at this path, and what to do; None if nothing is in the way.
+
+    The file itself may be missing. What this account may not see is not judged. Nothing is opened.
+    """
+    other = "name another file"
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        folder = Path(os.path.realpath(path)).parent
+        missing = (f"the folder {folder} of the file {path} does not exist", f"make that folder, or {other}")
+        return None if folder.exists() else missing
+    except PermissionError:
+        return None
+    except (OSError, ValueError) as error:  # a ValueError: a path that no system takes
+        why = error.strerror if isinstance(error, OSError) else error
+        return f"the file {quoted(str(path))} cannot be there ({why})", other
+    if stat.S_ISDIR(mode):
+        return f"{path} is a folder", "name a file in it"
+    # A pipe or a socket without a name, such as that of /dev/stdout, has its reader.
+    if stat.S_ISFIFO(mode) and os.path.exists(os.path.realpath(path)):
+        return f"{path} is a pipe, and to open it takes a program that reads from it", other
+    if stat.S_ISSOCK(mode) and os.path.exists(os.path.realpath(path)):
+        return f"{path} is a socket", other
+    return None
+
+
+def _find_lacking_right(path: Path) -> tuple[str, str] | None:
+    """Return that this account may not write a file, or make a missing one, and what to do; None if it may."""
+    fix = "give the account of the Hub that right, or name another file"
+    real = Path(os.path.realpath(path))
+    try:
+        there = path if path.exists() else real.parent
+    except PermissionError:
+        there = real.parent
+    right = os.W_OK if there == path else os.W_OK | os.X_OK
+    if os.access(there, right, effective_ids=True):
+        return None
+    where = there if there == path else f"in {there}, the folder of the file {path}"
+    return f"the account {os.geteuid()}, which runs this check, may not write {where}", fix
+
+
+def _check_handler(tried: DictConfigurator, entry: JsonMapping) -> None:
+    """Raise any error if a handler names a class, a level, a formatter or a filter that there is not.
+
+    The same holds for its arguments, which are looked up as Python's logging does, and for the encoding of a file.
+    """
+    maker = _find_maker(tried, entry)
+    for key in entry:
+        if key != ".":
+            entry[key]  # looks up values such as "ext://sys.stderr"
+    if _opens_file(maker):
+        os.fspath(entry["filename"])
+        codecs.lookup(entry.get("encoding") or "utf-8")
+    if "class" in entry and isinstance(maker, type) and issubclass(maker, MemoryHandler):
+        _check_known(tried, "handlers", [entry["target"]] if isinstance(entry.get("target"), str) else [])
     _check_logger(tried, entry)
     _check_known(tried, "formatters", filter(None, [entry.get("formatter")]))
 

@@ -32,10 +32,16 @@ class Ended(Exception):
 
 @contextlib.asynccontextmanager
 async def lead(listener: Listener, lease: Lease | None, database_url: str) -> AsyncIterator[Callable[[], bool]]:
-    """Wait until this service is the leader; then yield a function that returns whether it still is.
+    """Wait until this service is the leader; then yield a function without arguments that returns whether it still is.
 
-    A service that does not reach its database never becomes the leader. The lease is renewed in the block, and released
-    after it. Without a lease, this service leads at once. Raises `Ended` if a signal comes first.
+    `listener` serves the API meanwhile: each request is answered with the reason for the wait. `lease` is the lease to
+    get; with None there is only one service, which leads at once and always. `database_url` is the SQLAlchemy URL of
+    the database. A service that does not reach its database never becomes the leader, so that another one can.
+
+    The lease is renewed while the block runs, and released after it, also after an error. The function returns False
+    once the lease could not be renewed in time. The task in `listener.keeping` raises `LeaseLost` once another service
+    has the lease. Raises `Ended` if a signal
+    comes before the service leads, and `AdminError` for a URL that cannot be used.
     """
     if lease is None:
         yield is_only_replica

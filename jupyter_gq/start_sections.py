@@ -13,9 +13,16 @@ from jupyter_gq.service_log import LoggedApplication
 
 
 def find_start_sections(service: type[LoggedApplication], *backends: type[Configurable]) -> StartSections:
-    """Return the sections of a service with these backends.
+    """Return the sections of the Hub's file that a service with these backends reads at its start, with their check.
 
-    Their check makes each part from the config and throws it away; the log of the process stays as it is.
+    `service` is the class of the service, and `backends` are the classes of its backends and of their devices; any
+    other class may be left out whose package is not installed. `names` of the result has the traits of each section by
+    the name of its class, such as {"LocalBackend": ("cpus", ...)}. The settings of shares that `configure(c)` reads,
+    "GPUShareMixin", are among them.
+
+    `check` of the result takes a config, makes each part from it and throws it away. `check` raises `TraitError` for a
+    value that a trait refuses, and `AdminError` for one that no start can use. No file, socket or device is opened,
+    and the log of the process stays as it is.
     """
     classes: tuple[type[HasTraits], ...] = (service, ServiceConnections, Notifications, *backends)
     names: dict[str, Collection[str]] = {each.__name__: each.class_trait_names(config=True) for each in classes}

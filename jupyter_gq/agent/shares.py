@@ -9,6 +9,7 @@ Rules
   share is forgotten once the node shows no process of its pod any more.
 - Facts: after a restart of the agent, the journal and the driver say what is suspended. What leaves no trace there, a
   share without GPU state, is taken as the service knows it.
+- Alone: while another agent acts by the same journal, nothing is suspended, brought back or forgotten.
 
 See docs/decisions/0200-order-suspensions-of-agents-by-level.md.
 """
@@ -55,6 +56,8 @@ class PodShares:
     processes: Processes
     #: Returns why the agent can suspend nothing, by the ids of the node's devices; "" = it can. May block.
     explain_missing: Callable[[Sequence[str]], str]
+    #: Returns a sentence while another agent acts by the same journal, so that this one must not; "" = none does.
+    find_other_agent: Callable[[], str] = lambda: ""
     #: GPU memory in MiB that all suspended shares of the node may have; None = what fits.
     most_suspended: MiB | None = field(init=False, default=None)
     #: The last order for each pod.
@@ -65,12 +68,18 @@ class PodShares:
     def recover(self) -> None:
         """Begin to finish or undo what an earlier agent left, and begin again when an attempt has failed and is due.
 
-        No share has a phase before that is done.
+        No share has a phase before that is done. Does nothing while another agent acts by the same journal.
         """
-        self.shares.recover()
+        if not self.find_other_agent():
+            self.shares.recover()
 
     def follow(self, orders: AgentOrders, age: float) -> None:
-        """Begin what the orders want of each share; the answer that has them is `age` seconds old at most."""
+        """Begin what the orders want of each share; the answer that has them is `age` seconds old at most.
+
+        Does nothing while another agent acts by the same journal: the next answer has the orders again.
+        """
+        if self.find_other_agent():
+            return
         self.most_suspended = None if orders.suspended_memory_mib is None else MiB(orders.suspended_memory_mib)
         for order in orders.shares:
             if order.pod_uid not in self._orders:

@@ -13,6 +13,7 @@ from typing import Final
 
 from jupyter_gq.devices.choose import choose_suspender
 from jupyter_gq.devices.host_memory import LinuxHostMemory
+from jupyter_gq.devices.journal_lock import JournalLock
 from jupyter_gq.devices.limits import is_simulated
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.devices.run_shares import RunShares
@@ -46,18 +47,25 @@ def make_pod_shares(probe: DeviceProbe, processes: Processes, signals: PodSignal
     """
     host = LinuxHostMemory(must_see_groups=True)
     suspender = choose_suspender(probe, folder / JOURNAL_NAME, clock.monotonic, lambda: shares.most_suspended, host)
+    lock = JournalLock(folder / JOURNAL_NAME)
     shares = PodShares(
         shares=RunShares(
             suspender=suspender, now=clock.now, awake=clock.monotonic, on_change=_wait_for_the_next_report
         ),
         processes=processes,
-        explain_missing=partial(_explain_missing, suspender, signals, host, folder),
+        explain_missing=partial(_explain_missing, suspender, signals, host, folder, lock),
+        find_other_agent=lock.hold,
     )
     return shares
 
 
 def _explain_missing(
-    suspender: Suspender, signals: PodSignals, host: LinuxHostMemory, folder: Path, devices: Sequence[str]
+    suspender: Suspender,
+    signals: PodSignals,
+    host: LinuxHostMemory,
+    folder: Path,
+    lock: JournalLock,
+    devices: Sequence[str],
 ) -> str:
     """Return why the agent can suspend nothing on these devices of its node, as a sentence; "" if it can."""
     if not signals.knows_processes(devices):
@@ -66,6 +74,8 @@ def _explain_missing(
         return NO_JOURNAL.format(folder=folder)
     if not _is_private(folder):
         return OPEN_JOURNAL.format(folder=folder)
+    if other := lock.hold():
+        return other
     if not all(map(is_simulated, devices)) and not host.sees_groups(os.getpid()):
         return NO_GROUPS
     support = suspender.support()

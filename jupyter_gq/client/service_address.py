@@ -25,6 +25,7 @@ from tornado.iostream import IOStream
 from tornado.tcpclient import TCPClient
 
 from jupyter_gq.domain.errors import AdminError
+from jupyter_gq.domain.plain_text import quoted
 
 from .problems import PlainProblem, ServiceUnavailable
 
@@ -35,6 +36,8 @@ _SCHEME = "http+unix"
 #: The permissions with which another account could replace the socket in a folder, and what is said then.
 _OPEN = stat.S_IWGRP | stat.S_IWOTH
 _OPEN_FAULT = "other accounts can write in its folder"
+#: File systems that are views of the kernel, in which nobody can make a file.
+_VIRTUAL = frozenset({Path("/proc"), Path("/sys")})
 #: The maximum length in bytes of the path of a Unix socket on Linux.
 _LONGEST_PATH = 107
 #: Seconds in which a connection must succeed, and between two attempts while the socket's queue is full.
@@ -63,9 +66,15 @@ class SocketPlace:
     def url(self, prefix: str) -> str:
         """Return the address of the service at this socket with its URL prefix, for programs of all accounts.
 
-        Raises `AdminError` if the path is too long for a socket.
+        Raises `AdminError` if the path is too long for a socket, or has characters that no path has.
         """
-        size = len(os.fsencode(self.path))
+        try:
+            size = len(os.fsencode(self.path))
+        except UnicodeEncodeError:
+            raise AdminError(
+                f"The path {quoted(str(self.path))} of the service's Unix socket has characters that no path has. "
+                "Write the folder anew: c.SchedulerService.socket_dir."
+            ) from None
         if size > _LONGEST_PATH:
             raise AdminError(
                 f"The path {self.path} of the service's Unix socket has {size} bytes, and Linux allows "
@@ -83,6 +92,10 @@ class SocketPlace:
         with contextlib.suppress(PermissionError):
             if self.path.exists() and not self.path.is_socket():
                 fault = "it is there already, and is not a socket"
+            elif loose := [each for each in self.path.parents if each.is_symlink() and not each.exists()]:
+                fault = f"{loose[-1]} is a link to nothing"
+            elif self.path.parent.is_dir() and _VIRTUAL.intersection(self.path.resolve().parents):
+                fault = "no program can make a file there"
             elif self.path.parent.is_dir() and self.path.parent.stat().st_mode & _OPEN:
                 fault = _OPEN_FAULT
         if fault:

@@ -3,11 +3,14 @@
 An entry that stays counts as host memory in use, and tells of processes that have ended.
 """
 
+import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from .suspension import Suspender
-from .threads import run_in_thread
+from .suspension import Suspender, SuspensionError
+from .threads import AlreadyTold, run_in_thread
+
+log = logging.getLogger(__name__)
 
 #: Seconds awake between two attempts for one share.
 _PAUSE = 5.0
@@ -22,6 +25,8 @@ class Forgetting:
     awake: Callable[[], float]
     #: When to try again, in seconds awake, by name of the share.
     _left: dict[str, float] = field(init=False, default_factory=dict)
+    #: Why the last removal failed; "" = it did not.
+    _told: str = field(init=False, default="")
 
     def forget(self, name: str) -> None:
         """Begin to remove the share of this name, whose server or programs have ended; return at once.
@@ -46,5 +51,13 @@ class Forgetting:
                 self.forget(name)
 
     def _forget(self, name: str) -> bool:
-        self.suspender.forget(name)
+        """Remove the share, and return whether the disk took that; a new reason for which it did not is logged."""
+        try:
+            self.suspender.forget(name)
+        except SuspensionError as error:
+            if str(error) != self._told and not isinstance(error.__cause__, AlreadyTold):
+                log.warning("the ended share %s cannot be removed yet: %s", name, error)
+            self._told = str(error)
+            return False
+        self._told = ""
         return True

@@ -6,6 +6,7 @@ Rules
 - At rest: in the steps SUSPENDED and UNSUSPENDABLE nothing is going on. Every other step is finished or undone by
   `Suspender.recover`.
 - One boot: process ids and start times mean nothing after a restart of the machine, so entries end with it.
+- Said once: that the file cannot be read is logged when the reason changes, however often it is tried.
 - Never in the way: a file that is damaged, or that cannot be read again and again, is set aside under another name.
   What it held is then asked of the driver. See `reconstruction`.
 
@@ -29,9 +30,11 @@ from typing import Protocol
 from pydantic import TypeAdapter
 
 from jupyter_gq.domain.amount import MiB
+from jupyter_gq.domain.plain_text import shorten
 
 from .processes import ProcessId
 from .suspension import Suspension
+from .threads import AlreadyTold
 
 log = logging.getLogger(__name__)
 
@@ -213,20 +216,22 @@ class FileJournal:
     def _load(self) -> tuple[JournalEntry, ...]:
         """Return the entries of the file; none if it is missing, of another start of the machine, or set aside.
 
-        Raises `OSError` if it cannot be read, but will be tried again.
+        Raises `AlreadyTold` if it cannot be read, but will be tried again.
         """
         try:
             found = _read(self._path)
         except ValueError as error:
-            self._set_aside(error)
+            self._set_aside(error, "it is damaged")
             return ()
         except OSError as error:
-            self._error = error.strerror or str(error)
+            why = error.strerror or str(error)
             self._count(error)
             if self._failures < _MOST_READINGS:
-                raise
-            self._set_aside(error)
+                raise self._tell(error, why) from error
+            self._set_aside(error, why)
             return ()
+        if self._error:
+            log.info("the journal of suspensions %s can be read again", self._path)
         self._failures, self._error = 0, ""
         return found.shares if found is not None and found.boot == self._boot else ()
 
@@ -238,15 +243,25 @@ class FileJournal:
         if now - self._counted_at >= _READING_PAUSE:
             self._failures, self._counted_at = self._failures + 1, now
 
-    def _set_aside(self, cause: Exception) -> None:
-        """Give the file a name that none had before, and log why. Raises `OSError` if that fails."""
+    def _tell(self, error: OSError, why: str) -> AlreadyTold:
+        """Log why the file cannot be read, if that is new, and return the error for the caller."""
+        is_new, self._error = why != self._error, why
+        if is_new:
+            log.error("%s", self.trouble)
+        return AlreadyTold(error.errno, why)
+
+    def _set_aside(self, cause: Exception, why: str) -> None:
+        """Give the file a name that none had before, and log that. Raises `AlreadyTold` if that fails."""
         first = aside = self._path.with_name(f"{self._path.name}.damaged")
         numbers = itertools.count(2)
-        while aside.exists():  # an administrator may have deleted some of them
-            aside = first.with_name(f"{first.name}-{next(numbers)}")
-        self._path.rename(aside)
+        try:
+            while aside.exists():  # an administrator may have deleted some of them
+                aside = first.with_name(f"{first.name}-{next(numbers)}")
+            self._path.rename(aside)
+        except OSError as error:
+            raise self._tell(error, f"{why}, and cannot be renamed ({error.strerror})") from cause
         self._failures, self._error = 0, ""
-        log.error("the journal of suspensions cannot be read and is set aside as %s", aside, exc_info=cause)
+        log.error("%s What was wrong with it: %s", _ASIDE.format(aside=aside), shorten(" ".join(str(cause).split())))
 
     def _find_aside(self) -> list[Path]:
         """Return the files that were set aside, in order of their names."""
@@ -273,6 +288,8 @@ def sum_memory(members: Iterable[Member], moves: Mapping[str, str] | None = None
 
 def _read(path: Path) -> _File | None:
     """Return the content of a journal; None if there is no file. Raises `OSError`, or `ValueError` if it is damaged."""
+    if path.is_fifo():  # to read it would wait for a program that writes into it
+        raise OSError(errno.ESPIPE, "it is a pipe")
     try:
         return _FILE.validate_json(path.read_bytes())
     except FileNotFoundError:

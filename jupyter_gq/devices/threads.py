@@ -12,12 +12,18 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
+class AlreadyTold(OSError):
+    """An error of the disk that the log has told already: each thread that it ends would only repeat it."""
+
+
 def run_aside(name: str, work: Callable[[], None]) -> None:
-    """Run `work` in a daemon thread whose end nobody awaits; an error is logged."""
+    """Run `work` in a daemon thread whose end nobody awaits; an error is logged, unless it is `AlreadyTold`."""
 
     def run() -> None:
         try:
             work()
+        except AlreadyTold as error:
+            log.debug("%s failed: %s", name, error)
         except Exception:  # the last guard of a thread
             log.exception("%s failed", name)
 
@@ -25,13 +31,18 @@ def run_aside(name: str, work: Callable[[], None]) -> None:
 
 
 def run_in_thread(name: str, work: Callable[[], T], finish: Callable[[T | None], None]) -> None:
-    """Run `work` in a daemon thread, and `finish` with its result in the loop; None if it raised, which is logged."""
+    """Run `work` in a daemon thread, and `finish` with its result in the loop; None if it raised.
+
+    An error is logged, unless it is `AlreadyTold`.
+    """
     loop = asyncio.get_running_loop()
 
     def run() -> None:
         result: T | None = None
         try:
             result = work()
+        except AlreadyTold as error:
+            log.debug("%s failed: %s", name, error)
         except Exception:  # the last guard of a thread
             log.exception("%s failed", name)
         with suppress(RuntimeError):  # the loop is closed: the service has ended, and its successor recovers

@@ -1,6 +1,8 @@
 """Engines of the database: a SQLite file, or PostgreSQL by its URL."""
 
 import os
+import stat
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,6 +10,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from jupyter_gq.domain.errors import AdminError
+from jupyter_gq.domain.plain_text import shorten
 
 if TYPE_CHECKING:
     import sqlite3
@@ -20,6 +23,8 @@ BUSY_MS = 10_000
 WRITES = "jupyter_gq_writes"
 #: Names under which PostgreSQL lists the connections of commands, and of a service that works on the database.
 COMMAND, SERVICE = "jupyter-gq", "jupyter-gq service"
+#: What to do about the path of a SQLite file.
+_NAME_ANOTHER = "Name a file in the URL, such as sqlite:////srv/gq.sqlite."
 #: Timeout of making a connection to PostgreSQL, in seconds.
 _CONNECT = 3
 #: How libpq notices that the server is gone: seconds of silence before it probes, seconds between two probes, number of
@@ -41,11 +46,20 @@ _SESSION = (
 
 
 def open_engine(url: str, program: str = COMMAND) -> sa.Engine:
-    """Return an engine for the database at `url`; create a missing SQLite file, which only its owner can read.
+    """Return a SQLAlchemy engine for the database at `url`, without connecting to it.
 
-    `program` is the name by which PostgreSQL lists the connections. Raises `AdminError` for an invalid URL or a missing
-    driver. The text of the error never contains the URL, which may
-    hold a password. Does not connect to the database yet.
+    `url` is a URL of SQLAlchemy, such as "sqlite:////srv/gq/service.sqlite" or "postgresql://user@host/database"; see
+    `parse_url`. The path of a SQLite file begins in the working folder if it is not absolute. A missing file is
+    created together with its folders, and from then on only its owner can read it. `program` is the name by which
+    PostgreSQL lists the connections.
+
+    On SQLite, a statement waits up to `BUSY_MS` for another writer. On PostgreSQL, the connections of the engine are
+    made in `_CONNECT` seconds or fail, and a server that is silent counts as gone. The caller closes the engine with
+    `dispose`.
+
+    Raises `AdminError` for a URL that `parse_url` refuses, for an unknown option of a URL of PostgreSQL, if the driver
+    of PostgreSQL is not installed, and if the SQLite file cannot be created or is not a regular file. The text of the
+    error never contains the URL, which may hold a password; it has the path of a SQLite file.
     """
     parsed = parse_url(url)
     if parsed.get_backend_name() == "postgresql":
@@ -69,33 +83,47 @@ def describe_database(engine: sa.Engine) -> str:
 
 
 def make_sqlite_url(file: Path) -> str:
-    """Return the URL of a SQLite file, whatever characters its path has; a % or ? would end up in another file."""
+    """Return the SQLAlchemy URL of a SQLite file, such as "sqlite:////srv/gq.sqlite" for /srv/gq.sqlite.
+
+    The path may have any characters: a % or ? is escaped, so that `parse_url` finds the same path again. A relative
+    path stays relative. The file need not exist, and nothing is created or checked.
+    """
     return sa.URL.create("sqlite", database=str(file)).render_as_string()
 
 
 def find_file(path: Path) -> bool:
-    """Return whether the file of a SQLite database is there.
+    """Return whether there is a regular file at the path of a SQLite database, or a link to one; open nothing.
 
-    Raises `AdminError` if that cannot be seen, as in a folder that this process may not enter.
+    Returns False if the path is missing, leads through a file, or leads to something else, such as a folder or a pipe.
+    Raises `AdminError` with the path if that cannot be seen, as in a folder that this process may not enter, in a loop
+    of links, or with a path that no system takes.
     """
     try:
-        return path.is_file()
-    except OSError as error:
-        raise AdminError(f"The database {path} cannot be opened: {error.strerror}.") from error
+        return stat.S_ISREG(path.stat().st_mode)  # `is_file` hides errors, since Python 3.14 all of them
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError) as error:
+        raise _refuse_path(path, error) from error
 
 
 def parse_url(url: str) -> sa.URL:
-    """Return the parsed URL of a database.
+    """Return the parts of the URL of a database, such as "sqlite:///service.sqlite" or "postgresql://user@host/db".
 
-    Raises `AdminError` for an invalid URL, for a database that is neither SQLite nor PostgreSQL, and for SQLite without
-    a file. The sentence of an invalid URL never contains the URL, which may hold a password.
+    The driver of the result is "sqlite", "postgresql" or "postgresql+psycopg". For SQLite, `database` is the path of
+    the file: relative after three slashes, absolute after four. Nothing is opened, and no server is asked; see
+    `check_url` for the place of a SQLite file.
+
+    Raises `AdminError` for a text that is no URL, for one with a NUL or with characters that have no bytes, for a
+    database that is neither SQLite nor PostgreSQL, and for SQLite without a file, with the option `uri`, or with a
+    value that its driver does not take for an option. The sentence of the error never contains the URL, which may hold
+    a password.
     """
     try:
         parsed: sa.URL | None = sa.make_url(url)
     except (sa.exc.ArgumentError, ValueError):
         parsed = None
-    # After an unescaped @ of a password, the host begins with the end of the password. No system takes a NUL.
-    if parsed is None or "@" in (parsed.host or "") or any("\0" in str(part) for part in parsed):
+    # After an unescaped @ of a password, the host begins with the end of the password.
+    if parsed is None or "@" in (parsed.host or "") or not _has_plain_parts(parsed):
         raise AdminError(
             "The URL of the database cannot be read. Write it as postgresql://user@host/database or "
             "sqlite:///file; in a password, @ : / and % are written as %40 %3A %2F %25."
@@ -109,7 +137,68 @@ def parse_url(url: str) -> sa.URL:
         raise AdminError(
             "The store needs a file, such as sqlite:///service.sqlite, and no option uri: jobs outlive the service."
         )
+    if parsed.drivername == "sqlite":
+        _check_sqlite_options(parsed)
     return parsed
+
+
+def _check_sqlite_options(url: sa.URL) -> None:
+    """Raise `AdminError` for an option of a URL of SQLite whose value its driver does not take."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of options that the driver does not know, which change nothing
+        try:
+            url.get_dialect()().create_connect_args(url)
+        except (sa.exc.ArgumentError, TypeError, ValueError) as error:
+            raise AdminError(
+                f"An option in the URL of the database cannot be used: {shorten(str(error))}. Leave it out."
+            ) from None
+
+
+def check_url(url: str) -> None:
+    """Raise `AdminError` for a URL that `parse_url` refuses, or if no SQLite file can be at its path; open nothing.
+
+    The file and its folders may be missing. What this account may not see, or may not write, is not checked.
+    """
+    parsed = parse_url(url)
+    if parsed.get_backend_name() != "sqlite":
+        return
+    given = Path(parsed.database or "")
+    path = given.absolute()
+    if given.parts[0].startswith("~") and not Path(given.parts[0]).exists():
+        raise AdminError(f'The database {given} cannot be there: "~" does not stand for a home folder. {_NAME_ANOTHER}')
+    for each in (path, *path.parents):
+        try:
+            mode = each.stat().st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # what is missing is made, and so is the file to which a link leads
+        except PermissionError:  # the account of the Hub may have the right to look there
+            return
+        except (OSError, ValueError) as error:
+            raise _refuse_path(path, error) from error
+        if not (stat.S_ISREG(mode) if each == path else stat.S_ISDIR(mode)):
+            kind = "no file" if each == path else f"in {each}, which is no folder"
+            raise AdminError(f"The database {path} is {kind}. {_NAME_ANOTHER}")
+        return
+
+
+def _has_plain_parts(url: sa.URL) -> bool:
+    """Return whether all parts of a URL can be given to a system, which takes no NUL and no lone surrogate."""
+    query = [
+        text for name, given in url.query.items() for text in (name, *([given] if isinstance(given, str) else given))
+    ]
+    parts = [url.username, url.password, url.host, url.database, *query]
+    text = "".join(str(part) for part in parts if part is not None)
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
+
+
+def _refuse_path(path: Path, error: OSError | ValueError) -> AdminError:
+    """Return the error for the path of a SQLite file that cannot be opened, with the reason of `error`."""
+    why = error.strerror if isinstance(error, OSError) else error
+    return AdminError(f"The database {path} cannot be opened: {why}. {_NAME_ANOTHER}")
 
 
 def _open_postgresql(url: sa.URL, program: str) -> sa.Engine:
@@ -153,15 +242,15 @@ def _create_private(path: Path) -> None:
     """
     try:
         # Before the mode is set: without it for others, a folder such as / would stop the machine.
-        if path.exists() and not path.is_file():
-            raise AdminError(f"The database {path} is no file. Name one in the URL, such as sqlite:////srv/gq.sqlite.")
+        if path.exists() and not find_file(path):
+            raise AdminError(f"The database {path} is no file. {_NAME_ANOTHER}")
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileExistsError):
             # SQLite gives -wal and -shm the mode of the file itself.
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         path.chmod(0o600)
-    except OSError as error:
-        raise AdminError(f"The database {path} cannot be opened: {error.strerror}.") from error
+    except (OSError, ValueError) as error:
+        raise _refuse_path(path, error) from error
 
 
 def _prepare_sqlite(connection: "sqlite3.Connection", _record: object) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -197,6 +198,33 @@ def test_a_binary_file_is_said_to_be_no_text(check, tmp_path, capsys):
 @pytest.mark.parametrize("name", ["jupyter-gq", "jupyterhub.spawner.LocalProcessSpawner"])
 def test_a_spawner_that_the_hub_finds_is_good(check, name):
     assert check(NOW + f"c.JupyterHub.spawner_class = {name!r}\n", compare=False)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("def x(:", "SyntaxError: "),
+        ("import os; os.nothing", "AttributeError: module 'os' has no attribute 'nothing'"),
+        ("1 + ''", "TypeError: unsupported operand"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        ("import os; os._exit(3)", "EndsTheProcess: "),
+        ("class E(BaseException): pass\nraise E('why')", "E: why"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_a_spawner_whose_module_fails_is_told_in_one_sentence(check, tmp_path, monkeypatch, code, told):
+    (tmp_path / "broken_spawner.py").write_text(code + "\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "broken_spawner", raising=False)
+    status, said = check(NOW + "c.JupyterHub.spawner_class = 'broken_spawner.Own'\n", compare=False)
+    assert (status, said.count("\n")) == (1, 1), said
+    assert f"c.JupyterHub.spawner_class = 'broken_spawner.Own': the Hub cannot import it ({told}" in said
+    assert "Mend its module 'broken_spawner', or name another class." in said
+
+
+def test_a_spawner_that_is_no_class_is_told(check):
+    code, told = check(NOW + "c.JupyterHub.spawner_class = 'os.path'\n", compare=False)
+    assert (code, "is no class). Write the name as in the documentation" in told) == (1, True), told
 
 
 @pytest.mark.parametrize("text", ["", "c.JupyterHub.port = 8000\n"])

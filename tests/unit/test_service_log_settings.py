@@ -69,6 +69,24 @@ FAULTS = [
     ("log_datefmt = '\\ud800'", "c.SchedulerService.log_datefmt = '\\ud800': no log can have it"),
     ("logging_config = {'handlers': {'x': {'class': 'no.Such'}}}", "logging_config['handlers']['x'] = '…': no log"),
     ("logging_config = {'handlers': {'x': {}}}", "(KeyError: 'class')"),
+    (
+        "logging_config = {'handlers': {'x': {'class': 'logging.StreamHandler', 'stream': 'ext://sys.nope'}}}",
+        "logging_config['handlers']['x'] = '…': no log can have it (ValueError: Cannot resolve 'sys.nope'",
+    ),
+    ("logging_config = {'handlers': {'x': {'class': 'logging.FileHandler'}}}", "(KeyError: 'filename')"),
+    (
+        "logging_config = {'handlers': {'x': {'class': 'logging.handlers.MemoryHandler', 'capacity': 1, "
+        "'target': 'y'}}}",
+        "there is no 'y' among its handlers",
+    ),
+    (
+        "logging_config = {'handlers': {'x': {'class': 'logging.FileHandler', 'filename': 3}}}",
+        "(TypeError: expected str, bytes or os.PathLike object, not int)",
+    ),
+    (
+        "logging_config = {'handlers': {'x': {'class': 'logging.FileHandler', 'filename': 'x', 'encoding': 'uft'}}}",
+        "(LookupError: unknown encoding: uft)",
+    ),
     ("logging_config = {'loggers': {'a': {'handlers': ['x']}}}", "there is no 'x' among its handlers"),
     ("logging_config = {'loggers': {'a': {'level': 'LOUD'}}}", "(ValueError: Unknown level: 'LOUD')"),
     (
@@ -97,6 +115,21 @@ PLACES = [
     ("database_url = 'mysql://gq:hidden-word@host/gq'", "There is no store on 'mysql'"),
     ("database_url = 'postgresql://gq:hidden-word'", "The URL of the database cannot be read"),
     ("state_dir = __file__", "the state folder cannot be there"),
+    ("state_dir = 'a\\ud800b'", "the state folder cannot be there (no path has these characters)"),
+    ("state_dir = '~nobodyxyz/gq'", 'the state folder cannot be there ("~" does not stand for a home folder here)'),
+    ("socket_dir = '/run/\\ud800'", "of the service's Unix socket has characters that no path has. Write the folder"),
+    ("socket_dir = '/proc/self/fd'", "/proc/self/fd/gq.sock: no program can make a file there"),
+    ("database_url = 'sqlite:////dev/null/x'", "The database /dev/null/x is in /dev/null, which is no folder. Name a"),
+    ("socket_dir = '~nobodyxyz'", 'the folder of the socket cannot be there ("~" does not stand for a home folder'),
+    ("socket_dir = '/proc'", "/proc/gq.sock: no program can make a file there"),
+    ("database_url = 'sqlite:///~nobodyxyz/x'", 'The database ~nobodyxyz/x cannot be there: "~" does not stand for'),
+    ("database_url = 'sqlite:///x?timeout=long'", "An option in the URL of the database cannot be used: could not con"),
+    ("database_url = 'sqlite:///x?check_same_thread=maybe'", "String is not true/false: 'maybe'. Leave it out."),
+    ("database_url = 'sqlite:////dev'", "The database /dev is no file. Name a file in the URL"),
+    ("database_url = 'sqlite:///' + 'x' * 300", "cannot be opened: File name too long. Name a file in the URL"),
+    ("database_url = 'sqlite:///gq.sqlite?a=%00b'", "The URL of the database cannot be read"),
+    ("database_url = 'postgresql://host/gq?application_name=%00b'", "The URL of the database cannot be read"),
+    ("database_url = 'sqlite:///a\\ud800'", "The URL of the database cannot be read"),
 ]
 #: Lines that set what Python's logging takes, without the section of the first line.
 GOOD_LOGS = [
@@ -229,6 +262,31 @@ def test_a_file_in_the_place_of_the_socket_is_refused(place, tmp_path):
     place.write_text(f"{GOOD}c.SchedulerService.socket_dir = {str(tmp_path)!r}\n")
     look(policy)
     assert "gq.sock: it is there already, and is not a socket. Choose a folder" in policy.error
+
+
+@pytest.mark.parametrize("below", ["", "/gq"])
+def test_a_folder_of_the_socket_behind_a_link_to_nothing_is_refused(place, tmp_path, below):
+    (tmp_path / "link").symlink_to(tmp_path / "none")
+    policy = loaded(place)
+    place.write_text(f"{GOOD}c.SchedulerService.socket_dir = {str(tmp_path / 'link') + below!r}\n")
+    look(policy)
+    assert f"{tmp_path}/link is a link to nothing. Choose a folder" in policy.error
+
+
+def test_a_database_in_a_loop_of_links_is_refused(place, tmp_path):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    policy = loaded(place)
+    for path in (tmp_path / "loop", tmp_path / "loop" / "gq.sqlite"):
+        place.write_text(f"{GOOD}c.SchedulerService.database_url = 'sqlite:///{path}'\n")
+        look(policy)
+        assert f"The database {path} cannot be opened: Too many levels of symbolic links." in policy.error
+
+
+def test_a_folder_whose_name_begins_with_a_tilde_is_taken_if_it_is_there(place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "~gq").mkdir()
+    place.write_text(f"{GOOD}c.SchedulerService.state_dir = '~gq/state'\n")
+    assert loaded(place).error is None
 
 
 def test_a_value_of_the_command_line_is_refused_without_the_name_of_the_file(place, monkeypatch, capfd):

@@ -36,11 +36,17 @@ def task_folder(state_dir: Path, job: str, run: int, task: int) -> Path:
 def check_folder(path: str, setting: str, noun: str) -> None:
     """Raise `AdminError` if no folder can be at this path, because a file is there or the path is invalid.
 
+    A path with "~" is refused unless that folder is there, because no home folder takes the place of the character.
     `setting` is the name of the setting of the service that gives the path, and `noun` says what the folder is.
     """
     try:
+        os.fsencode(path)
         there = _find_present(path)
         problem = "" if there.is_dir() else f"{there} is not a folder"
+        if not problem and path.startswith("~") and not Path(path.partition("/")[0]).is_dir():
+            problem = '"~" does not stand for a home folder here'
+    except UnicodeEncodeError:
+        problem = "no path has these characters"
     except (OSError, ValueError, RuntimeError) as error:  # a RuntimeError is a loop of links
         problem = str(error)
     if problem:

@@ -1,7 +1,8 @@
 """Sections of the Hub's file that are no policy: the service reads them once, when it starts.
 
 A running service still looks at them: what its next start would refuse is refused while there are people who look.
-See docs/decisions/0485-check-at-once-what-the-next-start-reads.md.
+See docs/decisions/0485-check-at-once-what-the-next-start-reads.md and, for the log,
+docs/decisions/0463-take-no-pipe-for-the-file-of-the-log.md.
 """
 
 from collections.abc import Callable, Collection, Mapping

@@ -48,7 +48,7 @@ class Node:
         for file in ("stat", "cgroup", "environ"):
             (self.folder / "proc" / str(pid) / file).unlink()
 
-    def start_agent(self):
+    def start_agent(self, **more):
         suspender = ShareSuspender(
             checkpointer=self.driver,
             probe=self.driver,
@@ -65,7 +65,7 @@ class Node:
             is_alive=self.is_alive,
         )
         processes = Processes(self.folder / "proc", find_pod_by_cgroup)
-        self.shares = PodShares(shares=shares, processes=processes, explain_missing=lambda devices: "")
+        self.shares = PodShares(shares=shares, processes=processes, explain_missing=lambda devices: "", **more)
         self.shares.recover()
 
     def is_alive(self, process: ProcessId):
@@ -113,6 +113,22 @@ async def test_share_is_suspended_and_comes_back_by_order(node):
     node.order(want="in_use")
     told = await node.comes_to("IN_USE")
     assert (told.failure, node.driver.used("GPU-0")) == ("", 1000)
+
+
+async def test_nothing_is_done_while_another_agent_acts_by_the_journal(node):
+    others = ["Another agent acts."]
+    node.start_agent(find_other_agent=lambda: "".join(others))
+    node.suspend()
+    assert (node.told(), node.shares.shares._recovery._busy) == (None, False)
+    others.clear()
+    node.shares.recover()
+    await node.is_in_use()
+    node.suspend()
+    await node.comes_to("SUSPENDED")
+    others.append("Another agent acts.")
+    node.shares.follow(AgentOrders(shares=[]), 0.0)
+    node.order(want="in_use")
+    assert node.told().phase == "SUSPENDED"
 
 
 async def test_failed_attempt_is_not_repeated_until_another_is_ordered(node):

@@ -1,5 +1,6 @@
 """An agent that is to suspend shares says what its node lacks for that."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,10 @@ from jupyter_gq.agent.processes import Processes, find_pod_by_cgroup
 from jupyter_gq.agent.signals import NO_HOST_IDS, PodSignals
 from jupyter_gq.agent.suspending import NO_GROUPS, NO_JOURNAL, OPEN_JOURNAL, make_pod_shares
 from jupyter_gq.devices.host_memory import LinuxHostMemory
+from jupyter_gq.devices.journal_lock import OTHER_AGENT, JournalLock
 from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.simulated import SimulatedDevices
+from jupyter_gq.devices.suspension_journal import JOURNAL_NAME
 from tests.unit.devices.test_nvml import FakeNvml
 
 
@@ -26,6 +29,13 @@ def test_simulated_devices_need_only_a_journal(tmp_path):
     assert explain(tmp_path, "GPU-sim-n-0", host_ids=False) == ""
     missing = tmp_path / "missing"
     assert explain(missing, "GPU-sim-n-0") == NO_JOURNAL.format(folder=missing)
+
+
+def test_a_second_agent_says_which_one_has_the_journal(tmp_path):
+    first = JournalLock(tmp_path / JOURNAL_NAME)
+    assert first.hold() == ""
+    told = OTHER_AGENT.format(holder=os.getpid(), journal=tmp_path / JOURNAL_NAME)
+    assert explain(tmp_path, "GPU-sim-n-0") == told
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o702])

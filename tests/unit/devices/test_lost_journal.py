@@ -316,6 +316,84 @@ async def test_journal_is_set_aside_only_after_failures_of_its_own_for_a_while(t
         assert journal.trouble == ""
 
 
+def say(caplog):
+    """Return what the log says of the journal, in order; there must be no traceback."""
+    assert not [record for record in caplog.records if record.exc_info]
+    return [record.getMessage() for record in caplog.records if "journal of suspen" in record.getMessage()]
+
+
+async def test_journal_that_cannot_be_read_is_told_once_whatever_is_tried(machine, caplog):
+    await suspended(machine)
+    machine.path.unlink()
+    machine.path.mkdir()
+    shares = machine.shares(SUSPENDED)
+    caplog.clear()
+    await attempt(machine, shares, 30)
+    shares.remove(*KEY)
+    await eventually(lambda: shares._forgetting._left, "the failed removal")
+    [told] = say(caplog)
+    assert told.startswith(f"The journal of suspended GPU memory, {machine.path}, cannot be read: Is a directory. ")
+    assert told.endswith(f"or rename it to {machine.path}.damaged: then the driver is asked.")
+
+
+async def test_another_reason_and_the_end_of_the_trouble_are_told_too(tmp_path, caplog, monkeypatch):
+    path = tmp_path / "journal"
+    path.mkdir()
+    journal = FileJournal(path, boot="boot")
+
+    def fails(file):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    def read_twice():
+        for _ in range(2):
+            with pytest.raises(OSError, match=r"directory|denied"):
+                journal.entries()
+
+    read_twice()
+    with monkeypatch.context() as changed:
+        changed.setattr(Path, "read_bytes", fails)
+        read_twice()
+    path.rmdir()
+    with caplog.at_level("INFO"):
+        assert journal.entries() == ()
+    directory, denied, again = say(caplog)
+    assert "cannot be read: Is a directory. " in directory
+    assert "cannot be read: Permission denied. " in denied
+    assert again == f"the journal of suspensions {path} can be read again"
+
+
+async def test_journal_that_can_be_neither_read_nor_renamed_is_told_once(tmp_path, caplog, monkeypatch):
+    path, clock = tmp_path / "journal", FixedClock()
+    path.write_text("damaged")
+    journal = FileJournal(path, boot="boot", elapsed=clock.now)
+
+    def fails(file, target):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(Path, "rename", fails)
+    for _ in range(3):
+        with pytest.raises(OSError, match="cannot be renamed"):
+            journal.entries()
+    [told] = say(caplog)
+    assert f"{path}, cannot be read: it is damaged, and cannot be renamed (Read-only file system)." in told
+    assert journal.trouble == told
+
+
+async def test_journal_that_is_a_pipe_holds_nobody_up(tmp_path):
+    os.mkfifo(tmp_path / "journal")
+    with pytest.raises(OSError, match="it is a pipe"):
+        FileJournal(tmp_path / "journal", boot="boot").entries()
+
+
+async def test_damaged_journal_is_told_in_one_line(machine, caplog):
+    damage(machine)
+    await recovered(machine)
+    [told] = say(caplog)
+    assert f"was set aside as {machine.path}.damaged. " in told
+    assert "What was wrong with it: 1 validation error" in told
+    assert "\n" not in told
+
+
 async def test_file_that_was_set_aside_is_never_replaced(machine):
     for name in ("journal.damaged", "journal.damaged-3"):
         machine.path.with_name(name).write_text(name)

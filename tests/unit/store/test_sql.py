@@ -1,6 +1,7 @@
 """What is particular to SQLite: full disks, wrong files, old and new schemas."""
 
 import sqlite3
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -11,6 +12,7 @@ from jupyter_gq.domain.errors import AdminError, StorageFull
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 from jupyter_gq.store.address import expect_file
+from jupyter_gq.store.engine import find_file, make_sqlite_url, parse_url
 from jupyter_gq.store.protocol import NewEvent, OutputPiece, Record
 from jupyter_gq.store.reachability import expect_database, peek_setting
 from jupyter_gq.store.schema import MIGRATIONS, NEWEST
@@ -128,6 +130,23 @@ def test_a_database_that_cannot_be_seen_is_named_instead_of_a_traceback(tmp_path
     for check in (expect_file, SqlStore, lambda each: expect_database(each, tmp_path, 1)):
         with pytest.raises(AdminError, match="x cannot be opened: File name too long"):
             check(url)
+
+
+def test_only_a_regular_file_or_a_link_to_one_is_the_file_of_a_database(tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("file")
+    (tmp_path / "none").symlink_to("missing")
+    (tmp_path / "loop").symlink_to("loop")
+    assert [find_file(tmp_path / name) for name in ("file", "link")] == [True, True]
+    assert not any(find_file(tmp_path / name) for name in ("", "none", "missing", "file/below"))
+    for name, why in (("loop", "Too many levels of symbolic links"), ("a\0b", "embedded null byte")):
+        with pytest.raises(AdminError, match=why):
+            find_file(tmp_path / name)
+
+
+def test_the_url_of_a_file_leads_to_the_same_path_whatever_its_characters():
+    for path in ("/srv/a b%41?c#d@e:f.sqlite", "gq.sqlite", "/srv/ü.sqlite"):
+        assert parse_url(make_sqlite_url(Path(path))).database == path
 
 
 def test_what_was_replaced_or_deleted_is_not_in_the_file_any_more(tmp_path, monkeypatch):
