@@ -30,7 +30,7 @@ class LogsIncidents(RequestHandler):
     def refusal_for(self, error: BaseException | None) -> ApiRefusal:
         """Return the refusal of a request that ended with `error`; for an unexpected error, 500 with the logged id.
 
-        A machine without free threads, open files or memory is expected: 503. It is logged as well.
+        A machine without free threads, open files or memory is answered with 503, and that is logged as well.
         A refusal of tornado itself, for instance of a method that it does not know, keeps its status.
         """
         if isinstance(error, HTTPError) and error.status_code == 405:
