@@ -191,7 +191,8 @@ def _describe_missing_spawner(config: Config) -> str:
     except (ImportError, ValueError) as error:  # ValueError: "" and "." name no module
         why = describe_error(error)
     except BaseException as error:  # noqa: BLE001 - the code of a module may raise anything
-        why, fix = describe_error(error), f"Mend its module {quoted(name.rpartition('.')[0])}, or name another class."
+        module = quoted(name.rpartition(".")[0] or name)
+        why, fix = describe_error(error), f"Mend its module {module}, or name another class."
     else:
         why = "" if isinstance(found, type) else f"{quoted(found)} is no class"
     return f"c.JupyterHub.spawner_class = {quoted(name)}: the Hub cannot import it ({why}). {fix}" if why else ""

@@ -128,9 +128,12 @@ class LoggedApplication(Application):
         ]
 
     def _expect_log_files(self) -> None:
-        """Raise `SettingsError` for a file of the log that cannot be opened, or whose opening would not end."""
+        """Raise `SettingsError` for a file of the log that cannot be opened, or whose opening would not end.
+
+        A missing folder may come before the file is opened: another handler may make it, or the file is opened late.
+        """
         for name, path in self._list_log_files().items():
-            if fault := _find_obstacle(path):
+            if fault := _find_obstacle(path, folder_may_come=True):
                 raise SettingsError("SchedulerService.logging_config", "…", *fault, path=("handlers", name))
 
     def _list_log_files(self) -> dict[str, Path]:
@@ -256,10 +259,11 @@ def _opens_file(maker: object) -> bool:
     return is_plain and maker.__init__.__module__.partition(".")[0] == "logging"
 
 
-def _find_obstacle(path: Path) -> tuple[str, str] | None:
+def _find_obstacle(path: Path, *, folder_may_come: bool = False) -> tuple[str, str] | None:
     """Return why nobody could write the file of a log at this path, and what to do; None if nothing is in the way.
 
-    The file itself may be missing. What this account may not see is not judged. Nothing is opened.
+    The file itself may be missing, and its folder if `folder_may_come`. What this account may not see is not judged.
+    Nothing is opened.
     """
     other = "name another file"
     try:
@@ -267,7 +271,7 @@ def _find_obstacle(path: Path) -> tuple[str, str] | None:
     except FileNotFoundError:
         folder = Path(os.path.realpath(path)).parent
         missing = (f"the folder {folder} of the file {path} does not exist", f"make that folder, or {other}")
-        return None if folder.exists() else missing
+        return None if folder_may_come or folder.exists() else missing
     except PermissionError:
         return None
     except (OSError, ValueError) as error:  # a ValueError: a path that no system takes
@@ -305,11 +309,12 @@ def _check_handler(tried: DictConfigurator, entry: JsonMapping) -> None:
     """
     maker = _find_maker(tried, entry)
     for key in entry:
-        if key != ".":
+        if isinstance(key, str) and key.isidentifier():  # the arguments; what has another name is not looked up
             entry[key]  # looks up values such as "ext://sys.stderr"
     if _opens_file(maker):
         os.fspath(entry["filename"])
-        codecs.lookup(entry.get("encoding") or "utf-8")
+        if entry.get("encoding") != "locale":
+            codecs.lookup(entry.get("encoding") or "utf-8")
     if "class" in entry and isinstance(maker, type) and issubclass(maker, MemoryHandler):
         _check_known(tried, "handlers", [entry["target"]] if isinstance(entry.get("target"), str) else [])
     _check_logger(tried, entry)

@@ -40,8 +40,8 @@ async def lead(listener: Listener, lease: Lease | None, database_url: str) -> As
 
     The lease is renewed while the block runs, and released after it, also after an error. The function returns False
     once the lease could not be renewed in time. The task in `listener.keeping` raises `LeaseLost` once another service
-    has the lease. Raises `Ended` if a signal
-    comes before the service leads, and `AdminError` for a URL that cannot be used.
+    has the lease. Raises `Ended` if a signal comes before the service leads, and `AdminError` for a URL that
+    cannot be used.
     """
     if lease is None:
         yield is_only_replica

@@ -6,7 +6,6 @@ See docs/decisions/0338-read-users-files-in-threads-of-their-own.md.
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import ParamSpec, TypeVar
 from weakref import WeakValueDictionary
 
@@ -39,9 +38,17 @@ class UserThreads:
         if turn is None:
             turn = self._turns[user] = asyncio.Semaphore(self._most_of_user)
         await turn.acquire()
+        is_refused = False
+
+        def work() -> T:
+            if is_refused:
+                raise asyncio.CancelledError
+            return function(*args, **kwargs)
+
         try:
-            call = asyncio.get_running_loop().run_in_executor(self._threads, partial(function, *args, **kwargs))
-        except RuntimeError:  # the machine has no thread left
+            call = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        except RuntimeError:  # the machine has no thread left; the work stays in the queue of those that there are
+            is_refused = True
             turn.release()
             raise
         call.add_done_callback(lambda _: turn.release())

@@ -38,8 +38,8 @@ class JournalLock:
         """Take the lock beside the journal if this process does not hold it; return "" if it does now.
 
         If another process holds the lock, returns a sentence that names that process and says what to do; each new
-        sentence is logged. Never waits. Where no lock can be made, as in a folder that this process may not write or on
-        a file system without locks, "" is returned, since nothing tells of another agent.
+        sentence is logged. Does not wait for the other process. Where no lock can be made, as in a folder that this
+        process may not write or on a file system without locks, "" is returned, since nothing tells of another agent.
         """
         with self._mutex:
             told = "" if self._file is not None else self._take()
@@ -54,8 +54,9 @@ class JournalLock:
         """Take the lock, or return the sentence about the process that has it."""
         try:
             file = os.open(f"{self._journal}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        except OSError:
-            return ""
+        except OSError as error:
+            # A process without a free descriptor knows no more than before.
+            return self._told if error.errno in (errno.EMFILE, errno.ENFILE) else ""
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -36,8 +36,9 @@ def main() -> int:
     """
     _end_with_parent(os.getppid())
     # The signals stay blocked and are waited for. A handler would run too late for one that comes right before a wait.
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, the kernel sends none
     signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
+    for number in _AWAITED:  # what was ignored before would be ignored by the command too, and tell of no end
+        signal.signal(number, signal.SIG_DFL)
     prepare = partial(_prepare_command, os.getpid())
     while True:
         child = subprocess.Popen([sys.executable, *sys.argv[1:]], preexec_fn=prepare)  # noqa: S603 - no shell

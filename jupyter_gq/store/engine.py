@@ -164,7 +164,8 @@ def check_url(url: str) -> None:
         return
     given = Path(parsed.database or "")
     path = given.absolute()
-    if given.parts[0].startswith("~") and not Path(given.parts[0]).exists():
+    first = given.parts[0] if given.parts else ""
+    if first.startswith("~") and not Path(first).exists():
         raise AdminError(f'The database {given} cannot be there: "~" does not stand for a home folder. {_NAME_ANOTHER}')
     for each in (path, *path.parents):
         try:
@@ -189,7 +190,7 @@ def _has_plain_parts(url: sa.URL) -> bool:
     parts = [url.username, url.password, url.host, url.database, *query]
     text = "".join(str(part) for part in parts if part is not None)
     try:
-        os.fsencode(text)
+        text.encode("utf-8", "surrogateescape")  # so Python writes bytes of a path that are no text
     except UnicodeEncodeError:
         return False
     return "\0" not in text

@@ -76,9 +76,12 @@ def test_a_file_that_cannot_be_written_is_told_and_left_out_by_the_start(places,
     assert told.startswith("c.SchedulerService.logging_config['handlers']['file']: ")
     assert problem.format(places) in told
     assert fix in told
-    fault = service.configure_log()
+    fault, lacks_folder = service.configure_log(), "does not exist" in problem
+    if lacks_folder and delay:  # the folder may come before the file is opened
+        assert fault == ""
+        return
     assert "logging_config are not in force" in fault
-    assert problem.format(places) in fault
+    assert (f"{places}/" if lacks_folder else problem.format(places)) in fault
     assert "file" not in service.logging_config["handlers"]
     assert sorted(places.iterdir()) == before
 

@@ -125,6 +125,7 @@ PLACES = [
     ("database_url = 'sqlite:///~nobodyxyz/x'", 'The database ~nobodyxyz/x cannot be there: "~" does not stand for'),
     ("database_url = 'sqlite:///x?timeout=long'", "An option in the URL of the database cannot be used: could not con"),
     ("database_url = 'sqlite:///x?check_same_thread=maybe'", "String is not true/false: 'maybe'. Leave it out."),
+    ("database_url = 'sqlite:///.'", "is no file. Name a file in the URL"),
     ("database_url = 'sqlite:////dev'", "The database /dev is no file. Name a file in the URL"),
     ("database_url = 'sqlite:///' + 'x' * 300", "cannot be opened: File name too long. Name a file in the URL"),
     ("database_url = 'sqlite:///gq.sqlite?a=%00b'", "The URL of the database cannot be read"),

@@ -21,15 +21,17 @@ async def test_a_machine_without_a_free_thread_takes_no_turn_from_the_user(monke
     def refuse(_thread):
         raise RuntimeError("can't start new thread")
 
+    ran: list[str] = []
     slow = asyncio.create_task(threads.run("ann", wait))
     try:
         await eventually(begun.is_set)
         with monkeypatch.context() as machine:
             machine.setattr("threading.Thread.start", refuse)
             with pytest.raises(RuntimeError, match="new thread"):
-                await threads.run("ann", int, "1")
+                await threads.run("ann", ran.append, "refused")
         async with asyncio.timeout(scaled(10)):
             assert await threads.run("ann", int, "2") == 2
     finally:
         go_on.set()
         await slow
+    assert await threads.run("ann", len, ran) == 0, "what was refused does not run later"

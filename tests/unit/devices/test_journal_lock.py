@@ -1,5 +1,6 @@
 """One agent at a time acts by the journal of a node."""
 
+import errno
 import logging
 import os
 import subprocess
@@ -40,6 +41,19 @@ def test_the_second_agent_is_told_once_who_has_the_journal(journal, other, caplo
     told = OTHER_AGENT.format(holder=other.pid, journal=journal)
     assert [lock.hold(), lock.hold()] == [told, told]
     assert [record.getMessage() for record in caplog.records] == [told]
+
+
+def test_an_agent_without_a_free_descriptor_stays_told(journal, other, monkeypatch):
+    lock = JournalLock(journal)
+    told = lock.hold()
+
+    def refuse(*_):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as machine:
+        machine.setattr(os, "open", refuse)
+        assert lock.hold() == told
+    assert lock.hold() == told
 
 
 def test_the_kernel_gives_the_lock_back_when_the_process_dies(journal, other, caplog):

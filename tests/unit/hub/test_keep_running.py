@@ -59,6 +59,12 @@ def test_a_command_ends_also_where_the_signal_of_that_was_ignored(start):
     assert program.wait(scaled(30)) == 3
 
 
+def test_a_command_takes_a_stop_also_where_that_was_ignored(start):
+    program, _ = start(WAITS, preexec_fn=partial(signal.signal, signal.SIGTERM, signal.SIG_IGN))
+    program.terminate()
+    assert program.wait(scaled(30)) == 0
+
+
 def test_a_killed_command_is_started_again(start):
     program, command = start(WAITS)
     os.kill(command, signal.SIGKILL)
