@@ -121,8 +121,8 @@ class LoggedApplication(Application):
         files = self._list_log_files().items()
         faults = [(name, _find_obstacle(path) or _find_lacking_right(path)) for name, path in files]
         return [
-            f"c.SchedulerService.logging_config['handlers'][{name!r}]: {fault[0]}. The service would start without its "
-            f"settings of the log: {fault[1]}."
+            f"c.SchedulerService.logging_config['handlers'][{name!r}]: {fault[0]}. The service could not write its log "
+            f"so: {fault[1]}."
             for name, fault in faults
             if fault is not None
         ]

@@ -47,7 +47,7 @@ class UserThreads:
 
         try:
             call = asyncio.get_running_loop().run_in_executor(self._threads, work)
-        except RuntimeError:  # the machine has no thread left; the work stays in the queue of those that there are
+        except BaseException:  # the machine has no thread left; the work stays in the queue of those that there are
             is_refused = True
             turn.release()
             raise

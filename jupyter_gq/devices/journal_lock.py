@@ -23,6 +23,12 @@ OTHER_AGENT: Final = (
 )
 
 
+_UNKNOWN: Final = (
+    "Whether another agent notes suspensions in {journal} cannot be seen now ({why}), so this one suspends nothing and "
+    "brings nothing back. It looks again with each report. Raise the limit of open files of the agent."
+)
+
+
 class JournalLock:
     """The lock of one process on the journal at a path; threads may share it."""
 
@@ -37,16 +43,17 @@ class JournalLock:
     def hold(self) -> str:
         """Take the lock beside the journal if this process does not hold it; return "" if it does now.
 
-        If another process holds the lock, returns a sentence that names that process and says what to do; each new
-        sentence is logged. Does not wait for the other process. Where no lock can be made, as in a folder that this
-        process may not write or on a file system without locks, "" is returned, since nothing tells of another agent.
+        If another process holds the lock, or if that cannot be seen for lack of a descriptor, returns a sentence that
+        says so and what to do; each new sentence is logged. Does not wait for the other process. Where no lock can be
+        made, as in a folder that this process may not write or on a file system without locks, "" is returned, since
+        nothing tells of another agent.
         """
         with self._mutex:
             told = "" if self._file is not None else self._take()
             if told and told != self._told:
                 log.error("%s", told)
             elif self._told and not told:
-                log.info("the other agent has ended, and this one notes suspensions in %s", self._journal)
+                log.info("no other agent has %s any more, and this one notes suspensions in it", self._journal)
             self._told = told
             return told
 
@@ -55,8 +62,8 @@ class JournalLock:
         try:
             file = os.open(f"{self._journal}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
-            # A process without a free descriptor knows no more than before.
-            return self._told if error.errno in (errno.EMFILE, errno.ENFILE) else ""
+            unknown = _UNKNOWN.format(journal=self._journal, why=error.strerror)
+            return unknown if error.errno in (errno.EMFILE, errno.ENFILE) else ""
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

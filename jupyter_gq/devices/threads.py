@@ -7,12 +7,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
+from jupyter_gq.domain.errors import MachineError
+
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 
-class AlreadyTold(OSError):
+class AlreadyTold(MachineError, OSError):
     """An error of the disk that the log has told already: each thread that it ends would only repeat it."""
 
 

@@ -136,7 +136,7 @@ def test_check_config_tells_of_the_file_and_makes_none(check, tmp_path):
     assert code == 0, "the service starts, and its machine may be another one"
     doubts = told.partition("Probably not meant:\n")[2]
     assert f"logging_config['handlers']['file']: the folder {tmp_path}/none of the file" in doubts
-    assert "The service would start without its settings of the log" in doubts
+    assert "The service could not write its log so" in doubts
     assert not (tmp_path / "none").exists()
 
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 
+from jupyter_gq.domain.errors import UserError
+
 #: Most characters of a line.
 LONGEST = 1000
 #: The parts of a name in a line: stars, a set of letters, a letter after a backslash, or any other letter.
@@ -29,7 +31,7 @@ _IN_FOLDER = "(?P<folder>/)"
 _OF_ANY = rf"(?:{_IN_FOLDER}|\Z)"
 
 
-class InvalidLine(ValueError):
+class InvalidLine(UserError, ValueError):
     """A line that can name no path; the message says why, as a predicate."""
 
 

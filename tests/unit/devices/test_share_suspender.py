@@ -336,7 +336,7 @@ def test_damaged_journal_is_kept_aside(world, caplog):
     world.path.write_text('{"boot": "boot-1", "shares": [{"name"')
     assert FileJournal(world.path, boot="boot-1").entries() == ()
     assert world.path.with_name("journal.damaged").exists()
-    assert "cannot be read" in caplog.text
+    assert "could not be read, and was set aside" in caplog.text
 
 
 def test_entry_is_on_the_disk_before_the_step_begins(world):
