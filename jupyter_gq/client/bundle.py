@@ -3,7 +3,7 @@
 import keyword
 import unicodedata
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from itertools import count
 from typing import Literal
@@ -118,7 +118,7 @@ def pair_cells(manifest: JsonMapping, notebook: JsonMapping) -> tuple[CellToRun,
     """
     waiting: deque[tuple[str, Role]] = deque((ref["cell_id"], "prefix") for ref in manifest["prefix"])
     waiting += [(ref["cell_id"], "target") for ref in manifest["targets"]]
-    ids = _FreeIds(ref for ref, _ in waiting)
+    ids = _FreeIds((ref for ref, _ in waiting), {cell.get("id") for cell in notebook["cells"]})
     found: list[CellToRun] = []
     for index, cell in enumerate(notebook["cells"]):
         if waiting and cell["cell_type"] == "code" and cell.get("id", waiting[0][0]) == waiting[0][0]:
@@ -135,9 +135,13 @@ def pair_cells(manifest: JsonMapping, notebook: JsonMapping) -> tuple[CellToRun,
 class _FreeIds:
     """The ids of the cells of a job, each taken once. The last cell that wants an id gets it, such as a target."""
 
-    def __init__(self, wanted: Iterable[str]) -> None:
-        """Keep each of the `wanted` ids, one for each cell in their order, for the last cell that wants it."""
+    def __init__(self, wanted: Iterable[str], present: Set[object]) -> None:
+        """Keep each of the `wanted` ids, one for each cell in their order, for the last cell that wants it.
+
+        `present` are the ids of all cells of the notebook, none of which is given to another cell.
+        """
         self._wanted = Counter(wanted)
+        self._present = present
         self._taken: set[str] = set()
         #: The numbers that were not tried yet, by the beginning of the ids.
         self._numbers: dict[str, count[int]] = {}
@@ -154,4 +158,5 @@ class _FreeIds:
 
     def _number(self, beginning: str) -> str:
         numbers = self._numbers.setdefault(beginning, count(1))
-        return next(each for number in numbers if self._is_free(each := f"{beginning}-{number}"))
+        candidates = (f"{beginning}-{number}" for number in numbers)
+        return next(each for each in candidates if self._is_free(each) and each not in self._present)

@@ -21,6 +21,7 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Literal
 
 from .bindings import Comprehension, Function, find_bindings, list_bound_names
@@ -41,7 +42,7 @@ def find_made_names(sources: Iterable[str]) -> list[str]:
     Imported names are left out, and those that begin with an underscore.
     """
     uses = _read(sources)
-    return [name for name in uses.made if name not in uses.imported and not name.startswith("_")]
+    return [name for name in uses.list_made() if name not in uses.imported and not name.startswith("_")]
 
 
 def find_imported_names(sources: Iterable[str]) -> set[str]:
@@ -131,13 +132,20 @@ class _Uses(ast.NodeVisitor):
     """A visitor that follows the order of evaluation and keeps which names were made, and which were needed."""
 
     def __init__(self) -> None:
-        #: Names of the module that were bound anywhere, in the order in which that was seen first.
-        self.made: dict[str, None] = {}
+        #: Names of the module that were bound anywhere, numbered in the order in which that was seen first.
+        self.made: dict[str, int] = {}
         self.imported: set[str] = set()
         #: Names that were read before they were certainly bound; the code may run without the optional ones.
         self.needed: set[str] = set()
         self.optional: set[str] = set()
         self._scopes = [_Scope(kind="module")]
+        self._numbers = count()
+        #: Names that were made and then deleted in the part that is read, with their numbers.
+        self._deleted: dict[str, int] = {}
+
+    def list_made(self) -> list[str]:
+        """Return the names that were made, in the order in which they were first assigned."""
+        return sorted(self.made, key=self.made.__getitem__)
 
     @property
     def certain(self) -> set[str]:
@@ -184,7 +192,8 @@ class _Uses(ast.NodeVisitor):
             self._note_read(name, self.optional)
         if not script.gives_names:
             return
-        self.made |= inner.made
+        for name in inner.list_made():
+            self._make(name)
         self.imported |= inner.imported
         for name in inner.certain - _OF_SCRIPTS:
             self._bind(name)
@@ -234,7 +243,8 @@ class _Uses(ast.NodeVisitor):
         self._visit_branches(node.values[1:], [])
 
     def visit_Try(self, node: ast.Try | ast.TryStar) -> None:
-        self._visit_branches([*node.body, *node.orelse], *([handler] for handler in node.handlers))
+        # A handler runs only if something failed: what the body deletes is deleted.
+        self._visit_branches([*node.body, *node.orelse], *([handler] for handler in node.handlers), usual=1)
         self._visit_all(*node.finalbody)
 
     visit_TryStar = visit_Try
@@ -321,7 +331,7 @@ class _Uses(ast.NodeVisitor):
         """Note that a name is bound in a scope, the innermost one unless it is given."""
         scope = scope or self._scopes[-1]
         if scope.kind == "module" or name in scope.of_module:
-            self.made.setdefault(name)
+            self._make(name)
         if scope.kind in ("module", "class") and name not in scope.of_module:
             scope.bound.add(name)
 
@@ -330,8 +340,14 @@ class _Uses(ast.NodeVisitor):
         scope = self._scopes[-1]
         if scope.kind in ("module", "class"):
             scope.bound.discard(name)
-        if scope.kind == "module" and not stays_made:
-            self.made.pop(name, None)
+        if scope.kind == "module" and not stays_made and name in self.made:
+            self._deleted[name] = self.made.pop(name)
+
+    def _make(self, name: str) -> None:
+        """Note that a name of the module is made; its number is that of the first time."""
+        if name not in self.made:
+            number = self._deleted.pop(name, None)
+            self.made[name] = next(self._numbers) if number is None else number
 
     def _find_host(self) -> _Scope:
         """Return the innermost scope that is no comprehension: what `:=` binds belongs there."""
@@ -341,22 +357,28 @@ class _Uses(ast.NodeVisitor):
         for node in nodes:
             self.visit(node)
 
-    def _visit_branches(self, *branches: Sequence[ast.AST]) -> None:
+    def _visit_branches(self, *branches: Sequence[ast.AST], usual: int | None = None) -> None:
         """Visit parts of which one runs.
 
-        Certainly bound afterwards is what each of them binds, unless it raises; made is what one of them leaves made.
+        Certainly bound afterwards is what each of them binds, unless it raises. Deleted is what each of the first
+        `usual` ones deletes; None = each of all.
         """
         scope = self._find_host()
         before, after = scope.bound, []
-        made_before, made_after = self.made, dict[str, None]()
+        outer, deleted = self._deleted, list[dict[str, int]]()
         for branch in branches:
-            scope.bound, self.made = set(before), dict(made_before)
+            begin = next(self._numbers)
+            scope.bound, self._deleted = set(before), {}
             self._visit_all(*branch)
-            made_after |= self.made
+            # The other parts do not know of what this one deletes.
+            deleted.append({name: number for name, number in self._deleted.items() if number < begin})
+            self.made |= deleted[-1]
             if not _ends_with_error(branch):
                 after.append(scope.bound)
         scope.bound = set.intersection(*after) if after else scope.bound
-        self.made = made_after
+        self._deleted = outer
+        for name in set.intersection(*map(set, deleted[:usual])):
+            self._deleted[name] = self.made.pop(name)
 
     def _visit_annotations(self, *annotations: ast.expr | None) -> None:
         """Visit annotations; what they read is optional."""
@@ -385,7 +407,7 @@ class _UsesAtOnce(_Uses):
     def _visit_function(self, body: Sequence[ast.AST], arguments: Sequence[ast.arg] = (), known: str = "") -> None:
         pass
 
-    def _visit_branches(self, *branches: Sequence[ast.AST]) -> None:
+    def _visit_branches(self, *branches: Sequence[ast.AST], usual: int | None = None) -> None:
         """Visit parts of which one runs: what one of them binds may be there afterwards, so reading it is no need."""
         scope = self._find_host()
         before, after = scope.bound, set(scope.bound)

@@ -36,6 +36,12 @@ from jupyter_gq.lab.names import (
         ("x = 1\nif small:\n    del x", ["x"]),
         ("x = 1\nif small:\n    del x\nelse:\n    del x", []),
         ("x = 1\nfor y in ys:\n    z = y\n    del z", ["x", "y"]),
+        ("x = 1\ny = 2\nif small:\n    del x", ["x", "y"]),
+        ("x = 1\ntry:\n    del x\nexcept NameError:\n    pass", []),
+        ("if small:\n    x = 1\nelse:\n    del x", ["x"]),
+        ("x = 1\nif small:\n    if smaller:\n        del x\n    else:\n        del x", ["x"]),
+        ("x = 1\nif small:\n    del x\n    y = 1\n    x = 2\nelse:\n    del x", ["x", "y"]),
+        ("x = 1\nmatch small:\n    case 1:\n        del x\n    case _:\n        del x", []),
     ],
 )
 def test_made_names_are_what_the_cell_assigns_in_the_order_of_assignment(source, made):

@@ -57,6 +57,12 @@ def test_many_cells_are_paired_in_time_that_grows_with_their_number(tmp_path: Pa
     assert bundle.cells[-1].id == "again"
 
 
+def test_a_new_id_is_that_of_no_other_cell(tmp_path: Path) -> None:
+    cells = [a_cell("a"), a_cell("a-1", "text", "markdown"), a_cell("a")]
+    bundle = bundle_of(tmp_path, cells, ["a"], ["a"])
+    assert [cell["id"] for cell in bundle.notebook["cells"]] == ["a-2", "a-1", "a"]
+
+
 def test_missing_cells_are_named(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match="lacks cells that its manifest names: c"):
         bundle_of(tmp_path, [a_cell("a"), a_cell("b")], ["a"], ["c"])
