@@ -20,6 +20,8 @@ from itertools import groupby
 LONGEST = 1000
 #: The parts of a name in a line: stars, a set of letters, a letter after a backslash, or any other letter.
 _PART = re.compile(r"\*+|\[[!^]?+.[^\]]*+\]|\\.|.", re.DOTALL)
+#: How a part begins that stands for any letters, or for one of several.
+_WILD = ("*", "?", "[")
 #: The members of a set: a range, or a letter.
 _MEMBER = re.compile(r"(.)-(.)|(.)", re.DOTALL)
 #: Folders from the beginning of a path on: as many as possible, or as few.
@@ -82,6 +84,12 @@ def read_line(line: str) -> Glob | None:
     else:
         regex = _translate(names, {name: _translate_name(split) for name, split in parts.items()}, path.endswith("/"))
     return Glob(include=path == line, regex=re.compile(regex), literal=_find_literal(parts.values()))
+
+
+def ends_wild(line: str) -> bool:
+    """Return whether the last name of a line has `*`, `?` or a set of letters."""
+    last = _strip_end(line).rstrip("/").rpartition("/")[2]
+    return any(part[0] in _WILD for part in _PART.findall(last))
 
 
 def _strip_end(line: str) -> str:
@@ -173,7 +181,7 @@ def _find_literal(names: Iterable[Sequence[str]]) -> str:
     texts = [
         "".join(part[-1] for part in same)
         for parts in names
-        for is_wild, same in groupby(parts, key=lambda part: part[0] in "*?[")
+        for is_wild, same in groupby(parts, key=lambda part: part[0] in _WILD)
         if not is_wild
     ]
     return max(texts, key=len, default="")

@@ -2,19 +2,19 @@
 
 Files that may hold secrets stay even if they are named.
 The file `.jupyter-gq-ignore` in the notebook's folder has patterns as `.gitignore` has them. A pattern with `!` before
-it lets a file go along that would stay, such as `!.env`; one whose last name has no letter, such
-as `!*/` or `!src/**`, lets no secret go along. Secrets are recognised in capital letters too. A line that can name no
-file is a problem of the whole file: it is not known what shall stay.
+it lets a file go along that would stay, such as `!.env`; one whose last name has `*`, `?` or `[`, such as `!*.json`
+or `!src/**`, lets no secret go along. Secrets are recognised in capital letters too. A line that can name no file is a
+problem of the whole file: it is not known what shall stay.
 """
 
 import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from jupyter_gq.client.user_files import read_file
 from jupyter_gq.domain.errors import UnusableFile
 
+from .globs import ends_wild
 from .patterns import MOST_FOLDERS, MOST_LINES, Patterns, explain_lines, is_usable
 from .secret_files import SECRET_FILES, SECRET_FOLDERS, list_originals
 
@@ -44,7 +44,7 @@ class Ignored:
         self._is_in_secret_folder = Patterns(SECRET_FOLDERS).names(f"{folder.lower().strip('/')}/")
         # In a folder for secrets, only the user's own lines let a file go along.
         usual = [each for each in SECRET_FILES if not (self._is_in_secret_folder and str(each).startswith("!"))]
-        named = (line.lower() for line in own if line.startswith("!") and _names_something(line))
+        named = (line.lower() for line in own if line.startswith("!") and not ends_wild(line))
         self._usual, self._secrets = Patterns(usual), Patterns([*usual, *named])
         #: Why a secret stays, as a clause.
         self.why_secret = f"it {'is in a folder that ' if self._is_in_secret_folder else ''}may hold secrets"
@@ -121,9 +121,3 @@ class Ignored:
     def _is_environment(self, folder: str) -> bool:
         more = _IN_USUAL if folder.rpartition("/")[2] in _USUAL else ()
         return any(os.path.lexists(os.path.join(self._folder, folder, part)) for part in (*_IN_ENVIRONMENTS, *more))
-
-
-def _names_something(line: str) -> bool:
-    """Tell whether the last name of a line has a letter or digit that is not one of several to choose from."""
-    last = line.rstrip("/ ").rpartition("/")[2]
-    return re.search(r"[^\W_]", re.sub(r"\[.*?\]", "", last)) is not None

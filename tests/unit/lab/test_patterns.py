@@ -179,6 +179,28 @@ def test_a_line_for_all_of_a_folder_lets_no_secret_go_along(tmp_path, line):
     assert set(find(tmp_path, "src/").going) <= {"src/m.py"}
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "*\n!*.json\n!*.txt\n",
+        "/data/*\n!/data/*.csv\n",
+        "!r*\n",
+        "!k?ggle.json\n",
+        "!*[]a-z]*\n",
+        "!**/*[]a]*\n",
+        "!t* \n",
+    ],
+)
+def test_a_line_with_a_star_in_its_last_name_lets_no_secret_go_along(tmp_path, lines):
+    secrets = ["data/credentials.csv", "kaggle.json", "rclone.conf", "token.txt"]
+    for path in secrets:
+        write(tmp_path, path)
+    write(tmp_path, IGNORE_FILE, lines)
+    assert find(tmp_path, *secrets).going == {}
+    rules = Ignored(str(tmp_path), [*lines.split("\n"), "!**/kaggle.json", "!da*a/credentials.csv", "!\\token.txt"])
+    assert list(filter(rules.is_secret, secrets)) == ["rclone.conf"]
+
+
 def test_a_link_to_a_secret_names_the_secret(tmp_path):
     write(tmp_path, ".env")
     (tmp_path / "settings").symlink_to(".env")
