@@ -13,12 +13,14 @@ from typing import Final
 
 from .globs import Glob, glob_of_names
 
-#: Endings of code, settings and data, as a regular expression. Plain text is none: it often holds a secret itself.
-_CODE_OR_DATA = (
-    r"\.(?:py[iwx]?|ipynb|r|rmd|qmd|jl|m|c|cc|cpp|cu|cuh|h|hpp|rs|go|java|js|ts|sql|md|rst|tex|bib|html?|xml|ya?ml"
-    r"|jsonl?|toml|[ct]sv|parquet|feather|arrow|orc|np[yz]|pt|pth|ckpt|safetensors|onnx|h5|hdf5|nc|zarr|mat|rds|rda"
-    r"|rdata|pkl|pickle|joblib|png|jpe?g|gif|svg|pdf|mp4|wav)"
+#: Endings of code and data, as a regular expression. Plain text is none: it often holds a secret itself.
+_PLAIN = (
+    r"py[iwx]?|ipynb|rmd|qmd|jl|cc|cpp|cu|cuh|hpp|rs|go|java|js|ts|sql|md|rst|tex|bib|html?|jsonl"
+    r"|[ct]sv|parquet|feather|arrow|orc|np[yz]|pt|pth|ckpt|safetensors|onnx|h5|hdf5|nc|zarr|mat|rds|rda"
+    r"|rdata|pkl|pickle|joblib|png|jpe?g|gif|svg|pdf|mp4|wav"
 )
+#: Such endings after `.env`, where short ones and those of settings count too: a key may be in a file `id_rsa.json`.
+_CODE_OR_DATA = rf"\.(?:{_PLAIN}|[cmhr]|json|xml|ya?ml|toml)"
 #: Endings of files that show others what to write, and hold no secrets.
 _EXAMPLE = r"\.(?:example|sample|template|dist)"
 #: Files with the variables of an environment. A folder such as `atari.env` has code.
@@ -26,23 +28,43 @@ _OF_ENVIRONMENTS = (
     glob_of_names(rf"\.env(?![^/]*{_EXAMPLE}\Z)[^/]*+", ".env"),
     glob_of_names(rf"(?![^/]*(?:{_EXAMPLE}|{_CODE_OR_DATA})\Z)[^/]+\.env(?:\.[^/]*+)?+", ".env", is_file=True),
 )
+#: What may stand before a word in a name.
+_BEFORE = "(?:[^/]*[-_. ])?"
 #: Keys and certificates.
 _KEYS: Final[tuple[str | Glob, ...]] = (
-    *("*.pem", "*.key", "*.p12", "*.pfx", "*.ppk", "*.jks", "*.keystore", "*.kdbx"),
+    *("*.pem", "*.key", "*.p12", "*.pfx", "*.p8", "*.ppk", "*.jks", "*.keystore", "*.kdbx"),
     *(
-        glob_of_names(rf"{name}(?![^/]*(?:\.pub|{_CODE_OR_DATA})\Z)[^/]*+", name, is_file=True)
-        for name in ("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
+        glob_of_names(rf"{_BEFORE}{name}(?![^/]*\.(?:pub|{_PLAIN})\Z)[^/]*+", literal, is_file=True)
+        for name, literal in (
+            *((each, each) for each in ("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "kubeconfig")),
+            ("private[-_ ]?key", "private"),
+        )
     ),
+)
+#: Endings of text and settings, in which people keep what a name says.
+_TEXT = r"(?:\.(?:txt|text|csv|json|ya?ml|toml|ini|cfg|conf|properties))?"
+#: Services and purposes of tokens. `vocab/token.txt` and the files of a tokenizer hold no secret.
+_OF_TOKENS = (
+    "access|api|auth|oauth2?|bearer|refresh|session|jwt|bot|personal|hf|hugging[-_]?face|hub|wandb|kaggle|openai"
+    "|gh|git|github|gitlab|vault|pypi|npm|docker|slack|telegram|discord|aws|jupyter|jupyterhub"
 )
 #: Files that name what they hold. `secretary.json` and `secretion.json` hold no secret.
 _NAMED: Final[tuple[str | Glob, ...]] = (
-    glob_of_names(r"[^/]*secret(?!ar[iy]|ion|ed|ing|ive|ome|ory)[^/]*\.(?:json|ya?ml|toml)", "secret"),
-    "*cookie_secret",
-    *("credentials", "!credentials/", "*credentials.json", "credentials.toml", "credentials.y*ml", "credentials.ini"),
-    *(".*credentials*", "credentials.csv", "*accesskeys.csv", "rootkey.csv", "service?account*.json", "kaggle.json"),
-    *("hf_token", "hf?token.txt", "hf_token.json", "token.txt", "*api?key.txt", "*apikey.txt"),
-    *("vault?token", "private?key"),
-    *("token.json", "token.pickle", ".*token", "*.tfstate", "*.tfstate.*", "*.tfvars", "*kubeconfig"),
+    glob_of_names(r"[^/]*secret(?!ar[iy]|ion|ed|ing|ive|ome|ory)[^/]*\.(?:json|ya?ml|toml)(?:\.(?:txt|j2))?", "secret"),
+    *(
+        glob_of_names(f"{name}{_TEXT}", literal, is_file=True)
+        for name, literal in (
+            (rf"{_BEFORE}secrets?", "secret"),
+            (r"[^/]*credentials?", "credential"),
+            (r"[^/]*api[-_. ]?keys?", "key"),
+            (rf"{_BEFORE}(?:access|secret|openai|anthropic|wandb|aws|sa)[-_. ]?keys?", "key"),
+            (rf"{_BEFORE}(?:{_OF_TOKENS})[-_. ]?tokens?", "token"),
+        )
+    ),
+    *("*cookie_secret", ".*credentials*", "*accesskeys.csv", "rootkey.csv", "kaggle.json"),
+    *("*firebase-adminsdk*.json", "token.txt", "token.json", "token.pickle", ".*token"),
+    glob_of_names(rf"{_BEFORE}service[-_ .]?account[^/]*\.json", "account"),
+    *("*.tfstate", "*.tfstate.*", "*.tfvars", "*.tfvars.json", "*kubeconfig", "private?key/"),
 )
 #: What programs keep in the home of a user.
 _OF_PROGRAMS = (

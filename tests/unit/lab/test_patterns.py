@@ -363,6 +363,9 @@ def test_code_with_a_name_like_that_of_a_secret_goes_along(tmp_path):
         *(" (1)", "#", "data (2024).csv", "my.env.ipynb", "my.env.py", "secrets_old.py", "tokenizer.json", "~"),
         *("gym.env.yaml", "gym.env.csv", "x.env.R", "x.env.npz", "x.env.npz.gz", "my.env.py~", "atari.env/maze.py"),
         *("id_rsa_study.csv", "id_rsa.pub", "id_rsa.pub.bak", "secretary.json", "secretion.yaml", "train 2.csv"),
+        *("tokens.json", "tokenizer_config.json", "special_tokens_map.json", "bos_token.txt"),
+        *("added_tokens.json", "api_token.py", "kubeconfig.py", "private_key.py", "secret_garden.txt", "secrets.py"),
+        *("api_key.py", "credentials.py", "covid_rsa", "old_id_rsa.pub", "id_rsa.md", "key.txt", "secrets/a.py"),
         *("hf_tokenizer.json", "model.ckpt.1", "data.csv.gz", "prod.env.example", "net-checkpoint.pt", "id_rsa/a.py"),
     ]
     for name in names:
@@ -390,6 +393,14 @@ def test_code_with_a_name_like_that_of_a_secret_goes_along(tmp_path):
             "secretkey.json",
             "x/mysecret.yml",
         ),
+        *("kubeconfig.yaml", "kubeconfig-prod", "prod.kubeconfig", "prj-firebase-adminsdk-x1.json", "AuthKey_A1.p8"),
+        *("new_user_credentials.csv", "gcp-credentials.yaml", "my_credentials", "credentials.txt", "credentials.ini"),
+        *("terraform.tfvars.json", "serviceaccount.json", "google-service-account.json", "service_account-key.json"),
+        *("private_key.json", "private_key.txt", "my-private-key.pk8", "secrets.txt", "secrets.properties", "secret"),
+        *("secrets.yaml.j2", "secret.yaml.txt", "client_secret.txt", "api_key", "api_keys.txt", "my_api_key.json"),
+        *("openai_key.txt", "secret_key.txt", "access_token", "access_token.txt", "github_token.txt", "my_auth_token"),
+        *("vault_token", "huggingface-token.txt", "old_id_rsa", "github_id_rsa", "deploy-id_ed25519", "x_id_dsa.bak"),
+        *("id_rsa.c", "id_rsa.h", "id_rsa.r", "id_rsa.m", "id_rsa.json", "id_ecdsa.yaml"),
         *("secretary-secret.json", "secretary.env", "secretary.key", "credentials.env", "Secret.ENV.yaml"),
     ],
 )
