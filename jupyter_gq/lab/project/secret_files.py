@@ -93,15 +93,18 @@ SECRET_FOLDERS: Final[tuple[str, ...]] = (
 )
 SECRET_FILES: Final[tuple[str | Glob, ...]] = (*_OF_ENVIRONMENTS, *_KEYS, *_NAMED, *_OF_PROGRAMS, *SECRET_FOLDERS)
 #: The ending of an archive, which may also be one of a folder.
-_ARCHIVE = r"\.(?:gz|tgz|bz2|xz|zst|lz4|z|zip|7z|rar|tar)"
+_ARCHIVE = r"\.(?:gz|tgz|bz2|tbz2?|xz|txz|lzma|br|zst|lz4|z|zip|7z|rar|tar)"
+#: "Copy" in English and other languages, in small letters; of macOS, an accent is a letter of its own.
+_COPY = "(?:copy|kopie|copie|c[oó]\u0301?pia|kopia)"
 #: What programs and people add to a name for a copy, before its ending or after it, and what is left over of a file.
 _MARKS = (
-    # a-Copy1.csv of JupyterLab, "a - Copy.csv" of Windows, "a copy 2.csv" of macOS, also in other languages
-    r"(?: -)?[-_ ](?:copy|kopie|copie|copia|kopia) ?\d*",
-    r" ?\((?:(?:another |\d+\w\w )?copy ?)?\d*\)",  # a(1).csv and "a (1).csv" of browsers, "a (copy).csv" of GNOME
+    # a-Copy1.csv of JupyterLab, "a - Copy.csv" of Windows, "a copy 2.csv" of macOS
+    rf"(?: -)?[-_ ]{_COPY} ?\d*",
+    rf" ?\((?:(?:\w+\.? )?{_COPY} ?)?\d*\)",  # a(1).csv of browsers, "a (copy).csv" and "a (another copy).csv" of GNOME
     r" \d{1,3}",  # "a 2.csv" of macOS
-    r"[-_. ](?:bak|bkp?|backup|old|orig|save)[-_.]?\d*",
+    r"[-_. ](?:bak|bkp?|backup|old|orig|save|prev|previous|invalid|disabled)[-_.]?\d*",
     r"(?:\.un|\.~\d+)?~",
+    r"\.~",
     r"\.\d{1,3}",  # a.csv.1 of wget and of rotated logs
     r"-checkpoint",  # of Jupyter
     r"\.(?:part\d*|partial|filepart|crdownload|crswap|download|tmp|temp|new)",  # of downloads and of writing
@@ -120,9 +123,10 @@ _IS_ARCHIVE = re.compile(rf"{_ARCHIVE}\Z")
 #: Most of them that are taken off a name.
 _MOST_MARKS = 10
 #: What they put around a name, and the ending of a swap file.
-_AROUND = re.compile(r"\A(?:(?:copy of )+|#)|(?:#|\.sw[a-p])\Z")
-#: The dot that an editor puts before a name with its .swp or .un~, unless there is one.
-_DOT_OF_SWAP = re.compile(r"\A\.(?=.*\.(?:sw[a-p]|un~)\Z)")
+_AROUND = re.compile(rf"\A(?:(?:{_COPY} (?:of|von|de) )+|#|\.~)|(?:#|\.sw[a-p])\Z")
+#: A name that a program makes while it writes, with a dot before it unless there is one: .a.csv.swp and .a.csv.un~ of
+#: editors, .a.csv.tmp, and .a.csv.Xa3bQ9 of rsync.
+_WRITTEN = re.compile(r"\A\.(?=.)(.*)\.(?:sw[a-p]|un~|tmp|[a-z0-9]{6})\Z")
 
 
 def list_originals(path: str) -> list[str]:
@@ -133,9 +137,9 @@ def list_originals(path: str) -> list[str]:
     """
     names = path.split("/")
     original = "/".join(map(_find_original, names))
-    if original == path:
+    undotted = "/".join(_find_original(_WRITTEN.sub(r"\1", name)) for name in names)
+    if original == undotted == path:
         return []
-    undotted = "/".join(_find_original(_DOT_OF_SWAP.sub("", name)) for name in names)
     folder = [f"{original}/"] if _IS_ARCHIVE.search(path) else []
     return [original, undotted, *folder]
 

@@ -302,6 +302,11 @@ def test_empty_patterns_and_comments_are_not_told(tmp_path):
         *("kaggle.sync-conflict-20261130-101010-ABCDEFG.json", "kaggle-checkpoint.json", "kaggle - Kopie.json"),
         *("kaggle.json.gz", "credentials.tar.gz", "backup/.aws.zip", ".kaggle.json.un~", "kaggle (1).json.1.gz"),
         *("kaggle.json.20261130", "kaggle (Konfliktkopie von Ann (1)).json", "kaggle.json.txt", "kaggle.json."),
+        *(".~kaggle.json", "kaggle.json.invalid", "kaggle.json.prev", "kaggle.json.disabled", "kaggle (Kopie).json"),
+        *("kaggle (copie).json", "kaggle (copia).json", "kaggle (c\u00f3pia 2).json", "kaggle - Co\u0301pia.json"),
+        *("Kopie von kaggle.json", "Copie de kaggle.json", "Copia de kaggle.json", ".kaggle.json.tmp", "kaggle.json.~"),
+        *(".kaggle.json.Xa3bQ9", "..netrc.Xa3bQ9", ".server.key.a1b2c3", "kaggle.json.br", "kaggle.json.lzma"),
+        *("keys/.aws.tbz2", "keys/.aws.txz", "kaggle (3. Kopie).json", ".env.Xa3bQ9"),
         *("prod-Copy1.env", ".env.local.bak", "prod.env.1", ".env.production~", "id_rsa_github.old"),
     ],
 )
@@ -335,7 +340,7 @@ MARKS = ("-copy", " (copy)", "(1)", " 2", ".bak", ".1", "~", ".~1~", ".part", ".
 def test_the_time_for_a_name_grows_at_most_with_the_square_of_its_length():
     names = [
         f"{begin}{(each * 250)[:240]}{end}"
-        for each in (*MARKS, ".env", "secret", "#", "copy of ", " ", "[")
+        for each in (*MARKS, ".env", ".a3b3c3", "copia de ", "(a kopie)", "secret", "#", "copy of ", " ", "[")
         for begin in ("", " (", ".")
         for end in ("", "x", ")", "~", ".json")
     ]
