@@ -15,12 +15,12 @@ from .globs import Glob, glob_of_names
 
 #: Endings of code and data, as a regular expression. Plain text is none: it often holds a secret itself.
 _PLAIN = (
-    r"py[iwx]?|ipynb|rmd|qmd|jl|cc|cpp|cu|cuh|hpp|rs|go|java|js|ts|sql|md|rst|tex|bib|html?|jsonl"
-    r"|[ct]sv|parquet|feather|arrow|orc|np[yz]|pt|pth|ckpt|safetensors|onnx|h5|hdf5|nc|zarr|mat|rds|rda"
-    r"|rdata|pkl|pickle|joblib|png|jpe?g|gif|svg|pdf|mp4|wav"
+    r"py[iwx]?|ipynb|rmd|qmd|jl|cc|cpp|cu|cuh|hpp|rs|go|java|js|tsx?|css|lua|sql|md|rst|tex|bib|html?|jsonl"
+    r"|[ct]sv|parquet|feather|arrow|orc|np[yz]|pt|pth|ckpt|safetensors|onnx|h5|hdf5?|nc|zarr|mat|rds|rda|rdata"
+    r"|tfrecords?|gguf|msgpack|lmdb|xlsx|pkl|pickle|joblib|png|jpe?g|gif|tiff?|webp|svg|pdf|mp4|wav"
 )
 #: Such endings after `.env`, where short ones and those of settings count too: a key may be in a file `id_rsa.json`.
-_CODE_OR_DATA = rf"\.(?:{_PLAIN}|[cmhr]|json|xml|ya?ml|toml)"
+_CODE_OR_DATA = rf"\.(?:{_PLAIN}|[cmhr]|bin|log|json|xml|ya?ml|toml)"
 #: Endings of files that show others what to write, and hold no secrets.
 _EXAMPLE = r"\.(?:example|sample|template|dist)"
 #: Files with the variables of an environment. A folder such as `atari.env` has code.
@@ -32,7 +32,9 @@ _OF_ENVIRONMENTS = (
 _BEFORE = "(?:[^/]*[-_. ])?"
 #: Keys and certificates.
 _KEYS: Final[tuple[str | Glob, ...]] = (
-    *("*.pem", "*.key", "*.p12", "*.pfx", "*.p8", "*.ppk", "*.jks", "*.keystore", "*.kdbx"),
+    # certificates of authorities and public keys are for all to read
+    glob_of_names(r"(?!(?:ca-?certs?|public(?:[-_ ]?key)?)\.)[^/]*\.pem", ".pem"),
+    *("*.key", "*.p12", "*.pfx", "*.p8", "*.ppk", "*.jks", "*.keystore", "*.kdbx"),
     *(
         glob_of_names(rf"{_BEFORE}{name}(?![^/]*\.(?:pub|{_PLAIN})\Z)[^/]*+", literal, is_file=True)
         for name, literal in (
@@ -50,19 +52,24 @@ _OF_TOKENS = (
 )
 #: Files that name what they hold. `secretary.json` and `secretion.json` hold no secret.
 _NAMED: Final[tuple[str | Glob, ...]] = (
-    glob_of_names(r"[^/]*secret(?!ar[iy]|ion|ed|ing|ive|ome|ory)[^/]*\.(?:json|ya?ml|toml)(?:\.(?:txt|j2))?", "secret"),
+    glob_of_names(
+        r"[^/]*secret(?!ar[iy]|ase|agog|ion|ed|ing|ive|ome|ory|(?:in|or)[-_.])[^/]*"
+        r"\.(?:json|ya?ml|toml)(?:\.(?:txt|j2))?",
+        "secret",
+    ),
     *(
         glob_of_names(f"{name}{_TEXT}", literal, is_file=True)
         for name, literal in (
             (rf"{_BEFORE}secrets?", "secret"),
-            (r"[^/]*credentials?", "credential"),
+            (rf"(?:[^/]*credentials?|{_BEFORE}creds)", "cred"),
             (r"[^/]*api[-_. ]?keys?", "key"),
             (rf"{_BEFORE}(?:access|secret|openai|anthropic|wandb|aws|sa)[-_. ]?keys?", "key"),
             (rf"{_BEFORE}(?:{_OF_TOKENS})[-_. ]?tokens?", "token"),
         )
     ),
     *("*cookie_secret", ".*credentials*", "*accesskeys.csv", "rootkey.csv", "kaggle.json"),
-    *("*firebase-adminsdk*.json", "token.txt", "token.json", "token.pickle", ".*token"),
+    glob_of_names(r"(?<!vocab/)(?<!vocabulary/)(?<!tokenizer/)token\.txt", "token", is_file=True),
+    *("*firebase-adminsdk*.json", "token.json", "token.pickle", ".*token"),
     glob_of_names(rf"{_BEFORE}service[-_ .]?account[^/]*\.json", "account"),
     *("*.tfstate", "*.tfstate.*", "*.tfvars", "*.tfvars.json", "*kubeconfig", "private?key/"),
 )
@@ -102,14 +109,14 @@ _MARKS = (
     rf"(?: -)?[-_ ]{_COPY} ?\d*",
     rf" ?\((?:(?:\w+\.? )?{_COPY} ?)?\d*\)",  # a(1).csv of browsers, "a (copy).csv" and "a (another copy).csv" of GNOME
     r" \d{1,3}",  # "a 2.csv" of macOS
-    r"[-_. ](?:bak|bkp?|backup|old|orig|save|prev|previous|invalid|disabled)[-_.]?\d*",
+    r"[-_. ](?:bak|bkp?|bkup|backup|old|orig|save|prev|previous|invalid|disabled)[-_.]?\d*",
     r"(?:\.un|\.~\d+)?~",
     r"\.~",
     r"\.\d{1,3}",  # a.csv.1 of wget and of rotated logs
     r"-checkpoint",  # of Jupyter
     r"\.(?:part\d*|partial|filepart|crdownload|crswap|download|tmp|temp|new)",  # of downloads and of writing
     r"[-_. ]\d{4}-?\d\d-?\d\d",  # a.csv.2026-11-30 of rotated files
-    r"(?<=\.json)\.txt",  # of browsers
+    r"(?:(?<=\.json)|(?<=\.pem|\.key|\.pub))\.txt",  # of browsers
     r"\.(?:rpm|dpkg|ucf|pac)-?(?:save|new|old|orig|dist|tmp|bak)",  # of packages of Linux
     # "a (Ann's conflicted copy 2026-11-30 (1)).csv" of Dropbox and Nextcloud, also in other languages
     r" \([^()]*[ck]onfli[ck]?t[^()]*(?:\(\d+\))?\)",
