@@ -15,6 +15,7 @@ from jupyter_gq.lab.clock import monotonic
 from jupyter_gq.lab.project.ignored import IGNORE_FILE, Ignored
 from jupyter_gq.lab.project.needed import Caps, Code, Needed, find_needed
 from jupyter_gq.lab.project.patterns import Patterns, explain_pattern, is_usable
+from jupyter_gq.lab.project.plan import Project
 from jupyter_gq.lab.project.secret_files import list_originals
 from tests.patience import scaled
 
@@ -199,6 +200,60 @@ def test_a_line_with_a_star_in_its_last_name_lets_no_secret_go_along(tmp_path, l
     assert find(tmp_path, *secrets).going == {}
     rules = Ignored(str(tmp_path), [*lines.split("\n"), "!**/kaggle.json", "!da*a/credentials.csv", "!\\token.txt"])
     assert list(filter(rules.is_secret, secrets)) == ["rclone.conf"]
+
+
+def list_notes(folder: Path, needed: Needed) -> list[str]:
+    project = Project(
+        folder=folder,
+        named=None,
+        needed=needed,
+        left_out=frozenset(),
+        store=None,
+        caps=CAPS,
+        is_live=False,
+        needs_live="",
+    )
+    return project.describe().pattern_notes
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(
+            ".env",
+            "run[1].pem",
+            "sub [x]/.env",
+            "server.key ",
+            "server.key  ",
+            "sub /a.key",
+            "a{1,2}.pem",
+            "a\\b.pem",
+            " a.key",
+        ),
+        *("#a.key", "!a.key", "a*?.key", "~/a.key", "\\{a,b}.key", "[[:alpha:]].key", "[]]a.key", "é !#.key", "a]{.p8"),
+    ],
+)
+def test_the_note_on_a_secret_has_a_line_that_lets_it_go_along(tmp_path, path):
+    write(tmp_path, path)
+    code = Code(trees=[ast.parse(f"open({'./' + path!r})")])
+    (note,) = list_notes(tmp_path, find_needed(tmp_path, code, (), CAPS))
+    begin, end = (
+        f"What may hold secrets stays, such as {path}: the line ",
+        " in .jupyter-gq-ignore lets the job take it",
+    )
+    assert note.startswith(f"{begin}!")
+    assert note.endswith(f"{end} along all the same.")
+    write(tmp_path, IGNORE_FILE, f"{note.removeprefix(begin).removesuffix(f'{end} along all the same.')}\n")
+    needed = find_needed(tmp_path, code, (), CAPS)
+    assert (list(needed.going), list_notes(tmp_path, needed)) == ([path], [])
+
+
+@pytest.mark.parametrize("path", ["a\nb.key", "\tb.key"])
+def test_the_note_on_a_secret_has_no_line_if_none_can_name_it(tmp_path, path):
+    needed = Needed(secrets=[path])
+    assert list_notes(tmp_path, needed) == [
+        f"What may hold secrets stays, such as {path!r}; no line in .jupyter-gq-ignore can name it."
+    ]
 
 
 def test_a_link_to_a_secret_names_the_secret(tmp_path):
