@@ -3,6 +3,8 @@
 import ast
 import glob
 import re
+import shutil
+import subprocess
 import warnings
 from pathlib import Path
 
@@ -302,6 +304,54 @@ def test_a_pattern_with_many_stars_is_compared_at_once_with_a_long_path(tmp_path
     assert rules.problem == ""
 
 
+def list_kept_by_git(folder: Path, line: str, paths: list[str]) -> set[str]:
+    (folder / ".git/info/exclude").write_text(f"{line}\n")
+    asked = subprocess.run(
+        ["git", "-c", "core.excludesFile=/dev/null", "check-ignore", "--no-index", "--stdin", "-z"],
+        cwd=folder,
+        input="\0".join(paths),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return set(asked.stdout.split("\0")) - {""}
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="Git is not on this machine")
+@pytest.mark.parametrize(
+    "lines",
+    [
+        *([r"x[\[]1[\]].csv"], [r"[\]]y.csv"], [r"run[\-.]1.csv"], [r"[!\]]y.csv"], [r"[a\]b]y.csv"], [r"[\]-a]y.csv"]),
+        *([r"[+-\-]y.csv"], [r"[]-a]y.csv"], [r"[\\]y.csv"], ["[--.]y.csv"], ["[a-]y.csv"], ["*[!]a]y.csv"]),
+        *(["q/***/no.csv"], ["***/raw/*.csv"], ["/***/no.csv"], ["q/****/no.csv"], ["***/***"], ["***"], ["q/***/"]),
+        *(["q/**"], ["q/**/"], ["**/"], ["/**"], ["/**/"], ["**/r/**"], ["q/**/**"], ["***/"], ["*/"], ["q/*/"]),
+        *(["q/**", "!q/no.csv"], ["/q/**", "!/q/a/"], ["**/q/**", "!**/q/no.csv"], ["q/**", "!q/a/", "!q/a/no.csv"]),
+        *(["q/*", "!q/no.csv"], ["q/**", "!q/**/", "!no.csv"], ["*", "!*/", "!no.csv"], ["**/**", "!q/", "!q/no.csv"]),
+    ],
+)
+def test_lines_are_read_as_git_reads_them(tmp_path, lines):
+    names = [*("x[1].csv", "x1.csv", "]y.csv", "ay.csv", "by.csv", "-y.csv", "[y.csv", "^y.csv", "y.csv"), "run-1.csv"]
+    names += [*("run.1.csv", "run\\1.csv", "run,1.csv", ".y.csv", ",y.csv", "q/no.csv", "q/a/no.csv", "q/a/b/no.csv")]
+    names += [*("q/raw/no.csv", "q/r/raw/no.csv", "raw/no.csv", "no.csv", "r/raw/no.csv", "q/r/x.csv", "q/a/x.csv")]
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    for name in names:
+        write(tmp_path, name)
+    kept = list_kept_by_git(tmp_path, "\n".join(lines), names)
+    rules = Patterns(lines)
+    assert {name for name in names if rules.names(name)} == kept
+
+
+@pytest.mark.parametrize("code", ["glob.glob('data/*.csv')", "os.listdir('data')", "pass"])
+def test_a_line_that_ends_with_two_stars_lets_a_file_of_the_folder_be_let_go(tmp_path, code):
+    for name in ("data/keep.csv", "data/b.csv", "data/sub/c.csv"):
+        write(tmp_path, name)
+    write(tmp_path, IGNORE_FILE, "data/**\n!data/keep.csv\n")
+    patterns = ["*.csv"] if code == "pass" else []
+    found = find_needed(tmp_path, Code(trees=[ast.parse(f"import glob, os\n{code}")]), patterns, CAPS)
+    assert "data/keep.csv" in found.going
+    assert found.unmatched == []
+
+
 @settings(max_examples=300, deadline=None)
 @given(
     st.lists(st.sampled_from(["*", "**", "/", "/**/", "a", "ab", "?", "[ab]"]), min_size=1, max_size=9).map("".join),
@@ -312,7 +362,7 @@ def test_a_pattern_with_many_stars_is_compared_at_once_with_a_long_path(tmp_path
 @example("a/**/b/**/a/b", "a/b/a/b/a/b")
 @example("*b/**/a", "ab/b/a")
 def test_each_place_of_a_star_is_found_without_going_back(line: str, path: str) -> None:
-    if not is_usable(line) or "***" in line:
+    if not is_usable(line) or "***" in line or line.rstrip("/").endswith("**"):
         return
     known = GitIgnoreSpec.from_lines([line])
     for each in (path, f"{path}/"):
@@ -502,9 +552,9 @@ def test_a_line_of_the_ignore_file_ends_with_a_line_feed_or_carriage_return_only
     assert [rules.covers(name) for name in ("a\x0cb", "c\u2028d", "a", "b", "d")] == [True, True, False, False, False]
 
 
-#: What the library reads otherwise: a set may stand for a slash, "***" for no letter, and a last space after a
-#: backslash is dropped.
-_READ_OTHERWISE = re.compile(r"\[[!^]|\*\*\*|\\ +\Z")
+#: What the library reads otherwise: a set may stand for a slash, "***" for no letter, a last "**" for the folder
+#: before it, and a last space after a backslash is dropped.
+_READ_OTHERWISE = re.compile(r"\[[!^]|\*\*\*|\*\*/?\Z|\\ +\Z")
 
 
 @settings(max_examples=200, deadline=None)
