@@ -1,8 +1,8 @@
 """The files that often hold secrets, by the names that programs give them. Pure.
 
 The patterns are those of `.gitignore`, and are compared with names in small letters. A folder ends with a slash: all
-that is in it counts, also if the notebook's folder is below it. `!` leaves out what the patterns before it name: a
-folder of code may be called `credentials`.
+that is in it counts, also if the notebook's folder is below it. Words such as `credentials` count in names of files
+only: a folder of code may be called so.
 
 See docs/decisions/0460-let-the-ending-tell-an-environment-file.md.
 """

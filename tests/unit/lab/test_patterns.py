@@ -245,6 +245,13 @@ def test_lines_are_read_as_git_reads_them(tmp_path, lines):
     assert {name for name in names if rules.names(name)} == kept
 
 
+def test_a_line_that_names_a_file_counts_before_lines_for_its_folder():
+    """Not as in Git; the page on sending data along says so."""
+    rules = Ignored("/data", ["!sample*.csv", "private/"])
+    assert [rules.covers(f"private/{name}") for name in ("", "sample1.csv", "a.csv")] == [True, False, True]
+    assert Ignored("/data", ["!/sample*.csv", "private/"]).covers("private/sample1.csv")
+
+
 @pytest.mark.parametrize("code", ["glob.glob('data/*.csv')", "os.listdir('data')", "pass"])
 def test_a_line_that_ends_with_two_stars_lets_a_file_of_the_folder_be_let_go(tmp_path, code):
     for name in ("data/keep.csv", "data/b.csv", "data/sub/c.csv"):
