@@ -21,12 +21,16 @@ NOT_OURS = {
     "evict_reclaim.py",
     "gq.yaml",
     "gym.env.yaml",
+    "id_rsa.json",
     "id_rsa_study.csv",
     "jupyter_server_config.py",
+    "kaggle.json",
     "my.env.py",
     "outputs/",
+    "private/sample1.csv",
     "prod.env.json",
     "queues/",
+    "service_account.json",
 }
 _PATH = re.compile(r"`([\w.][\w./-]*(?:/|\.(?:csv|Dockerfile|ipynb|json|md|py|sh|toml|ts|tsx|yaml)))`")
 _TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.split()

@@ -21,9 +21,11 @@ from jupyter_gq.domain.errors import UserError
 #: Most characters of a line.
 LONGEST = 1000
 #: The parts of a name in a line: stars, a set of letters, a letter after a backslash, or any other letter.
-_PART = re.compile(r"\*+|\[[!^]?+.[^\]]*+\]|\\.|.", re.DOTALL)
-#: The members of a set: a range, or a letter.
-_MEMBER = re.compile(r"(.)-(.)|(.)", re.DOTALL)
+_PART = re.compile(r"\*+|\[[!^]?+(?:\\.|[^\\])(?:\\.|[^\\\]])*+\]|\\.|.", re.DOTALL)
+#: How a part begins that stands for any letters, or for one of several.
+_WILD = ("*", "?", "[")
+#: The members of a set: a range, or a letter. After a backslash, a letter is meant itself.
+_MEMBER = re.compile(r"(\\.|[^\\])-(\\.|[^\\])|(\\.|[^\\])", re.DOTALL)
 #: Folders from the beginning of a path on: as many as possible, or as few.
 _FOLDERS, _FEW_FOLDERS = "(?:[^/]++/)*", "(?:[^/]++/)*?"
 #: What follows a folder in which the path lies.
@@ -49,8 +51,8 @@ class Glob:
     def rank(self, path: str) -> int:
         """Return 2 if the line names the path itself, 1 if it names a folder in which the path lies, and 0 if neither.
 
-        `path` is relative, with slashes. A folder ends with a slash, and lies in itself. A line that ends with `**`
-        names all that is in the folder itself.
+        `path` is relative, with slashes. A folder ends with a slash, and lies in itself. A line that ends with `/**`
+        names all that is in the folder itself, at any depth, but not the folder.
         """
         found = self.regex.match(path)
         return 0 if found is None else 1 if found.groupdict().get("folder") else 2
@@ -86,6 +88,12 @@ def read_line(line: str) -> Glob | None:
     return Glob(include=path == line, regex=re.compile(regex), literal=_find_literal(parts.values()))
 
 
+def ends_wild(line: str) -> bool:
+    """Return whether the last name of a line has `*`, `?` or a set of letters."""
+    last = _strip_end(line).rstrip("/").rpartition("/")[2]
+    return any(part[0] in _WILD for part in _PART.findall(last))
+
+
 def _strip_end(line: str) -> str:
     """Return a line without spaces at its end, but for one after a backslash."""
     stripped = line.rstrip()
@@ -106,7 +114,9 @@ def _list_names(path: str) -> list[str]:
         names[-1] = "**"
     if "" in names:
         raise InvalidLine("has two slashes in a row: leave one out")
-    stars = (re.sub(r"\A\*{3,}\Z", "*", name) for name in names)
+    stars = [re.sub(r"\A\*{2,}\Z", "**", name) for name in names]
+    if path.endswith("/") and stars[-2] == "**":  # "data/**/" names the folders in data
+        stars.insert(-1, "*")
     return [name for name, same in groupby(stars) for name in ([name] if name == "**" else same)]
 
 
@@ -114,9 +124,8 @@ def _translate(names: Sequence[str], regexes: dict[str, str], is_folder: bool) -
     """Return the regular expression of a line with these names, of which each has one of its own."""
     end = _OF_ANY
     if names[-1] == "**":
-        end = _IN_FOLDER if is_folder else "/"
-        names = names[:-1] or ["*"]
-        regexes = {"*": "[^/]++", **regexes}
+        end = _IN_FOLDER if is_folder else "/."
+        names = names[:-1]
     groups: list[list[str]] = [[]]
     for name in names:
         if name == "**":
@@ -159,7 +168,7 @@ def _translate_part(part: str) -> str:
     if not part.startswith("["):
         return re.escape(part[-1])
     negated = part[1] in "!^" and len(part) > 3
-    members = _MEMBER.findall(part[1 + negated : -1])
+    members = [[each[-1:] for each in found] for found in _MEMBER.findall(part[1 + negated : -1])]
     if any(begin > end for begin, end, _ in members):
         raise InvalidLine("has a range of letters that ends before it begins: write it as [a-z]")
     written = "".join(
@@ -175,7 +184,7 @@ def _find_literal(names: Iterable[Sequence[str]]) -> str:
     texts = [
         "".join(part[-1] for part in same)
         for parts in names
-        for is_wild, same in groupby(parts, key=lambda part: part[0] in "*?[")
+        for is_wild, same in groupby(parts, key=lambda part: part[0] in _WILD)
         if not is_wild
     ]
     return max(texts, key=len, default="")

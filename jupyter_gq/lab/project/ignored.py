@@ -2,19 +2,21 @@
 
 Files that may hold secrets stay even if they are named.
 The file `.jupyter-gq-ignore` in the notebook's folder has patterns as `.gitignore` has them. A pattern with `!` before
-it lets a file go along that would stay, such as `!.env`; one whose last name has no letter, such
-as `!*/` or `!src/**`, lets no secret go along. Secrets are recognised in capital letters too. A line that can name no
-file is a problem of the whole file: it is not known what shall stay.
+it lets a file go along that would stay, such as `!.env`; one whose last name has `*`, `?` or `[`, such as `!*.json`
+or `!src/**`, lets no secret go along. Secrets are recognised in capital letters too. A line that can name no file is a
+problem of the whole file: it is not known what shall stay.
+
+See docs/decisions/0462-let-secrets-go-along-by-their-names-only.md.
 """
 
 import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from jupyter_gq.client.user_files import read_file
 from jupyter_gq.domain.errors import UnusableFile
 
+from .globs import ends_wild
 from .patterns import MOST_FOLDERS, MOST_LINES, Patterns, explain_lines, is_usable
 from .secret_files import SECRET_FILES, SECRET_FOLDERS, list_originals
 
@@ -30,6 +32,7 @@ _IN_ENVIRONMENTS = ("pyvenv.cfg", "conda-meta")
 #: Usual names of such folders, and what is in damaged or old ones too; a package may be called `env`.
 _USUAL, _IN_USUAL = frozenset({"env", "venv"}), ("bin/python", "Scripts/python.exe")
 _LARGEST = 64 * 1024
+_USUAL_SECRETS = Patterns(SECRET_FILES)
 
 
 class Ignored:
@@ -42,10 +45,8 @@ class Ignored:
         self.problem = problem or explain_lines(lines, folder)
         self._all = Patterns([*_MADE, *own])
         self._is_in_secret_folder = Patterns(SECRET_FOLDERS).names(f"{folder.lower().strip('/')}/")
-        # In a folder for secrets, only the user's own lines let a file go along.
-        usual = [each for each in SECRET_FILES if not (self._is_in_secret_folder and str(each).startswith("!"))]
-        named = (line.lower() for line in own if line.startswith("!") and _names_something(line))
-        self._usual, self._secrets = Patterns(usual), Patterns([*usual, *named])
+        named = (line.lower() for line in own if line.startswith("!") and not ends_wild(line))
+        self._secrets = Patterns([*SECRET_FILES, *named])
         #: Why a secret stays, as a clause.
         self.why_secret = f"it {'is in a folder that ' if self._is_in_secret_folder else ''}may hold secrets"
         self._folder = folder
@@ -89,8 +90,8 @@ class Ignored:
         """
         originals = list_originals(path)
         for own, usual in (
-            (self._secrets.choose_by_name, self._usual.choose_by_name),
-            (self._secrets.choose, self._usual.choose),
+            (self._secrets.choose_by_name, _USUAL_SECRETS.choose_by_name),
+            (self._secrets.choose, _USUAL_SECRETS.choose),
         ):
             known = own(path)
             if originals and known is not False:  # `!kaggle.json` lets no kaggle.json.bak go along
@@ -121,9 +122,3 @@ class Ignored:
     def _is_environment(self, folder: str) -> bool:
         more = _IN_USUAL if folder.rpartition("/")[2] in _USUAL else ()
         return any(os.path.lexists(os.path.join(self._folder, folder, part)) for part in (*_IN_ENVIRONMENTS, *more))
-
-
-def _names_something(line: str) -> bool:
-    """Tell whether the last name of a line has a letter or digit that is not one of several to choose from."""
-    last = line.rstrip("/ ").rpartition("/")[2]
-    return re.search(r"[^\W_]", re.sub(r"\[.*?\]", "", last)) is not None

@@ -366,9 +366,12 @@ class _Search:
         if not f"{self._real_path(path)}/".startswith(self._root):
             self._stay(shown, None, _LINK_OUT, path)
             return
-        every = list(self._walk(path))
-        self.found.secrets += filter(self._ignored.is_secret, every)
-        files = [each for each in every if not self._ignored.covers(each)]
+        files = []
+        for each in self._walk(path):  # which ends the search if judging these files takes too long
+            if self._ignored.is_secret(each):
+                self.found.secrets.append(each)
+            elif not self._ignored.covers(each):
+                files.append(each)
         sizes = [found.st_size for each in files if (found := self._stat(each)) is not None]
         if sum(sizes) > self._caps.file:
             self._stay(shown, None, f"its files have more than {_show(self._caps.file)}", path)

@@ -131,6 +131,14 @@ class Patterns:
         return answer
 
 
+def write_pattern(path: str) -> str:
+    """Return the pattern that names a file or folder itself, which may have signs that mean more in a pattern.
+
+    `path` is relative, with slashes. A path with a line feed or of many letters has no pattern that can be used.
+    """
+    return re.sub(r"([\\*?\[{]|\A[\s!#~]|\s(?=\s*\Z))", r"\\\1", path)
+
+
 def is_usable(pattern: str) -> bool:
     """Return whether a pattern is a valid one; an empty one and a comment are, and name nothing."""
     return _explain_invalid(pattern) == ""

@@ -20,9 +20,9 @@ from jupyter_gq.lab.requests import CellsRequest, FilesPlan, PlannedFile
 from jupyter_gq.lab.requests import StayingFile as ShownStayingFile
 
 from .freezing import FileService, freeze, send_parts
-from .ignored import IGNORE_FILE
+from .ignored import IGNORE_FILE, Ignored
 from .needed import Caps, Code, Needed, NeededFile, StayingFile, find_needed
-from .patterns import explain_pattern, leads_out, names_hidden
+from .patterns import explain_pattern, leads_out, names_hidden, write_pattern
 
 COMPUTED = "Paths that the code computes are not seen: add a pattern for such files."
 CUT_SHORT = (
@@ -98,7 +98,7 @@ class Project:
             pattern_notes=[
                 *(_describe_unusable(pattern, self.folder) for pattern in self.needed.unusable),
                 *(_describe_unmatched(pattern, self.folder) for pattern in self.needed.unmatched),
-                *_describe_left(self.needed),
+                *_describe_left(self.needed, self.folder),
             ],
         )
 
@@ -201,7 +201,7 @@ def _describe_unmatched(pattern: str, folder: Path) -> str:
     return f"{quoted(pattern)} matches no file in the notebook's folder; {unsearched} are not searched."
 
 
-def _describe_left(needed: Needed) -> list[str]:
+def _describe_left(needed: Needed, folder: Path) -> list[str]:
     """Return sentences on hidden files and secrets that stay, and on how to take them along all the same."""
     notes = []
     hidden = [path for path in needed.hidden if path != IGNORE_FILE]
@@ -211,14 +211,19 @@ def _describe_left(needed: Needed) -> list[str]:
             f"Hidden files stay, such as {first}: a pattern with *, ? or [ takes them along only if it names the dot."
         )
     if needed.secrets:
-        first = _show(needed.secrets[0])
-        # A line for a folder lets no file go along whose own name is that of a secret.
-        what = "what is in it, but for files with names of secrets," if first.endswith("/") else "it"
-        notes.append(
-            f"What may hold secrets stays, such as {first}: the line !{first} in {IGNORE_FILE} lets the job take "
-            f"{what} along all the same."
-        )
+        notes.append(f"What may hold secrets stays, such as {_describe_secret(needed.secrets[0], folder)}")
     return notes
+
+
+def _describe_secret(path: str, folder: Path) -> str:
+    """Return the end of a sentence on a secret that stays, with the line that lets it go along."""
+    line = f"!{write_pattern(path)}"
+    rules = Ignored(os.path.realpath(folder), [line])
+    if _show(path) != path or rules.problem or rules.is_secret(path):
+        return f"{_show(path)}; no line in {IGNORE_FILE} can name it."
+    # A line for a folder lets no file go along whose own name is that of a secret.
+    what = "what is in it, but for files with names of secrets," if path.endswith("/") else "it"
+    return f"{path}: the line {line} in {IGNORE_FILE} lets the job take {what} along all the same."
 
 
 async def find_project(

@@ -1,8 +1,8 @@
 """The files that often hold secrets, by the names that programs give them. Pure.
 
 The patterns are those of `.gitignore`, and are compared with names in small letters. A folder ends with a slash: all
-that is in it counts, also if the notebook's folder is below it. `!` leaves out what the patterns before it name: a
-folder of code may be called `credentials`.
+that is in it counts, also if the notebook's folder is below it. Words such as `credentials` count in names of files
+only: a folder of code may be called so.
 
 See docs/decisions/0460-let-the-ending-tell-an-environment-file.md.
 """
@@ -13,12 +13,14 @@ from typing import Final
 
 from .globs import Glob, glob_of_names
 
-#: Endings of code, settings and data, as a regular expression. Plain text is none: it often holds a secret itself.
-_CODE_OR_DATA = (
-    r"\.(?:py[iwx]?|ipynb|r|rmd|qmd|jl|m|c|cc|cpp|cu|cuh|h|hpp|rs|go|java|js|ts|sql|md|rst|tex|bib|html?|xml|ya?ml"
-    r"|jsonl?|toml|[ct]sv|parquet|feather|arrow|orc|np[yz]|pt|pth|ckpt|safetensors|onnx|h5|hdf5|nc|zarr|mat|rds|rda"
-    r"|rdata|pkl|pickle|joblib|png|jpe?g|gif|svg|pdf|mp4|wav)"
+#: Endings of code and data, as a regular expression. Plain text is none: it often holds a secret itself.
+_PLAIN = (
+    r"py[iwx]?|ipynb|rmd|qmd|jl|cc|cpp|cu|cuh|hpp|rs|go|java|js|tsx?|css|lua|sql|md|rst|tex|bib|html?|jsonl"
+    r"|[ct]sv|parquet|feather|arrow|orc|np[yz]|pt|pth|ckpt|safetensors|onnx|h5|hdf5?|nc|zarr|mat|rds|rda|rdata"
+    r"|tfrecords?|gguf|msgpack|lmdb|xlsx|pkl|pickle|joblib|png|jpe?g|gif|tiff?|webp|svg|pdf|mp4|wav"
 )
+#: Such endings after `.env`, where short ones and those of settings count too: a key may be in a file `id_rsa.json`.
+_CODE_OR_DATA = rf"\.(?:{_PLAIN}|[cmhr]|bin|log|json|xml|ya?ml|toml)"
 #: Endings of files that show others what to write, and hold no secrets.
 _EXAMPLE = r"\.(?:example|sample|template|dist)"
 #: Files with the variables of an environment. A folder such as `atari.env` has code.
@@ -26,23 +28,50 @@ _OF_ENVIRONMENTS = (
     glob_of_names(rf"\.env(?![^/]*{_EXAMPLE}\Z)[^/]*+", ".env"),
     glob_of_names(rf"(?![^/]*(?:{_EXAMPLE}|{_CODE_OR_DATA})\Z)[^/]+\.env(?:\.[^/]*+)?+", ".env", is_file=True),
 )
+#: What may stand before a word in a name.
+_BEFORE = "(?:[^/]*[-_. ])?"
 #: Keys and certificates.
 _KEYS: Final[tuple[str | Glob, ...]] = (
-    *("*.pem", "*.key", "*.p12", "*.pfx", "*.ppk", "*.jks", "*.keystore", "*.kdbx"),
+    # certificates of authorities and public keys are for all to read
+    glob_of_names(r"(?!(?:ca-?certs?|public(?:[-_ ]?key)?)\.)[^/]*\.pem", ".pem"),
+    *("*.key", "*.p12", "*.pfx", "*.p8", "*.ppk", "*.jks", "*.keystore", "*.kdbx"),
     *(
-        glob_of_names(rf"{name}(?![^/]*(?:\.pub|{_CODE_OR_DATA})\Z)[^/]*+", name, is_file=True)
-        for name in ("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
+        glob_of_names(rf"{_BEFORE}{name}(?![^/]*\.(?:pub|{_PLAIN})\Z)[^/]*+", literal, is_file=True)
+        for name, literal in (
+            *((each, each) for each in ("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "kubeconfig")),
+            ("private[-_ ]?key", "private"),
+        )
     ),
+)
+#: Endings of text and settings, in which people keep what a name says.
+_TEXT = r"(?:\.(?:txt|text|csv|json|ya?ml|toml|ini|cfg|conf|properties))?"
+#: Services and purposes of tokens. `vocab/token.txt` and the files of a tokenizer hold no secret.
+_OF_TOKENS = (
+    "access|api|auth|oauth2?|bearer|refresh|session|jwt|bot|personal|hf|hugging[-_]?face|hub|wandb|kaggle|openai"
+    "|gh|git|github|gitlab|vault|pypi|npm|docker|slack|telegram|discord|aws|jupyter|jupyterhub"
 )
 #: Files that name what they hold. `secretary.json` and `secretion.json` hold no secret.
 _NAMED: Final[tuple[str | Glob, ...]] = (
-    glob_of_names(r"[^/]*secret(?!ar[iy]|ion|ed|ing|ive|ome|ory)[^/]*\.(?:json|ya?ml|toml)", "secret"),
-    "*cookie_secret",
-    *("credentials", "!credentials/", "*credentials.json", "credentials.toml", "credentials.y*ml", "credentials.ini"),
-    *(".*credentials*", "credentials.csv", "*accesskeys.csv", "rootkey.csv", "service?account*.json", "kaggle.json"),
-    *("hf_token", "hf?token.txt", "hf_token.json", "token.txt", "*api?key.txt", "*apikey.txt"),
-    *("vault?token", "private?key"),
-    *("token.json", "token.pickle", ".*token", "*.tfstate", "*.tfstate.*", "*.tfvars", "*kubeconfig"),
+    glob_of_names(
+        r"[^/]*secret(?!ar[iy]|ase|agog|ion|ed|ing|ive|ome|ory|(?:in|or)[-_.])[^/]*"
+        r"\.(?:json|ya?ml|toml)(?:\.(?:txt|j2))?",
+        "secret",
+    ),
+    *(
+        glob_of_names(f"{name}{_TEXT}", literal, is_file=True)
+        for name, literal in (
+            (rf"{_BEFORE}secrets?", "secret"),
+            (rf"(?:[^/]*credentials?|{_BEFORE}creds)", "cred"),
+            (r"[^/]*api[-_. ]?keys?", "key"),
+            (rf"{_BEFORE}(?:access|secret|openai|anthropic|wandb|aws|sa)[-_. ]?keys?", "key"),
+            (rf"{_BEFORE}(?:{_OF_TOKENS})[-_. ]?tokens?", "token"),
+        )
+    ),
+    *("*cookie_secret", ".*credentials*", "*accesskeys.csv", "rootkey.csv", "kaggle.json"),
+    glob_of_names(r"(?<!vocab/)(?<!vocabulary/)(?<!tokenizer/)token\.txt", "token", is_file=True),
+    *("*firebase-adminsdk*.json", "token.json", "token.pickle", ".*token"),
+    glob_of_names(rf"{_BEFORE}service[-_ .]?account[^/]*\.json", "account"),
+    *("*.tfstate", "*.tfstate.*", "*.tfvars", "*.tfvars.json", "*kubeconfig", "private?key/"),
 )
 #: What programs keep in the home of a user.
 _OF_PROGRAMS = (
@@ -71,20 +100,23 @@ SECRET_FOLDERS: Final[tuple[str, ...]] = (
 )
 SECRET_FILES: Final[tuple[str | Glob, ...]] = (*_OF_ENVIRONMENTS, *_KEYS, *_NAMED, *_OF_PROGRAMS, *SECRET_FOLDERS)
 #: The ending of an archive, which may also be one of a folder.
-_ARCHIVE = r"\.(?:gz|tgz|bz2|xz|zst|lz4|z|zip|7z|rar|tar)"
+_ARCHIVE = r"\.(?:gz|tgz|bz2|tbz2?|xz|txz|lzma|br|zst|lz4|z|zip|7z|rar|tar)"
+#: "Copy" in English and other languages, in small letters; of macOS, an accent is a letter of its own.
+_COPY = "(?:copy|kopie|copie|c[oó]\u0301?pia|kopia)"
 #: What programs and people add to a name for a copy, before its ending or after it, and what is left over of a file.
 _MARKS = (
-    # a-Copy1.csv of JupyterLab, "a - Copy.csv" of Windows, "a copy 2.csv" of macOS, also in other languages
-    r"(?: -)?[-_ ](?:copy|kopie|copie|copia|kopia) ?\d*",
-    r" ?\((?:(?:another |\d+\w\w )?copy ?)?\d*\)",  # a(1).csv and "a (1).csv" of browsers, "a (copy).csv" of GNOME
+    # a-Copy1.csv of JupyterLab, "a - Copy.csv" of Windows, "a copy 2.csv" of macOS
+    rf"(?: -)?[-_ ]{_COPY} ?\d*",
+    rf" ?\((?:(?:\w+\.? )?{_COPY} ?)?\d*\)",  # a(1).csv of browsers, "a (copy).csv" and "a (another copy).csv" of GNOME
     r" \d{1,3}",  # "a 2.csv" of macOS
-    r"[-_. ](?:bak|bkp?|backup|old|orig|save)[-_.]?\d*",
+    r"[-_. ](?:bak|bkp?|bkup|backup|old|orig|save|prev|previous|invalid|disabled)[-_.]?\d*",
     r"(?:\.un|\.~\d+)?~",
+    r"\.~",
     r"\.\d{1,3}",  # a.csv.1 of wget and of rotated logs
     r"-checkpoint",  # of Jupyter
     r"\.(?:part\d*|partial|filepart|crdownload|crswap|download|tmp|temp|new)",  # of downloads and of writing
     r"[-_. ]\d{4}-?\d\d-?\d\d",  # a.csv.2026-11-30 of rotated files
-    r"(?<=\.json)\.txt",  # of browsers
+    r"(?:(?<=\.json)|(?<=\.pem|\.key|\.pub))\.txt",  # of browsers
     r"\.(?:rpm|dpkg|ucf|pac)-?(?:save|new|old|orig|dist|tmp|bak)",  # of packages of Linux
     # "a (Ann's conflicted copy 2026-11-30 (1)).csv" of Dropbox and Nextcloud, also in other languages
     r" \([^()]*[ck]onfli[ck]?t[^()]*(?:\(\d+\))?\)",
@@ -98,9 +130,10 @@ _IS_ARCHIVE = re.compile(rf"{_ARCHIVE}\Z")
 #: Most of them that are taken off a name.
 _MOST_MARKS = 10
 #: What they put around a name, and the ending of a swap file.
-_AROUND = re.compile(r"\A(?:(?:copy of )+|#)|(?:#|\.sw[a-p])\Z")
-#: The dot that an editor puts before a name with its .swp or .un~, unless there is one.
-_DOT_OF_SWAP = re.compile(r"\A\.(?=.*\.(?:sw[a-p]|un~)\Z)")
+_AROUND = re.compile(rf"\A(?:(?:{_COPY} (?:of|von|de) )+|#|\.~)|(?:#|\.sw[a-p])\Z")
+#: A name that a program makes while it writes, with a dot before it unless there is one: .a.csv.swp and .a.csv.un~ of
+#: editors, .a.csv.tmp, and .a.csv.Xa3bQ9 of rsync.
+_WRITTEN = re.compile(r"\A\.(?=.)(.*)\.(?:sw[a-p]|un~|tmp|[a-z0-9]{6})\Z")
 
 
 def list_originals(path: str) -> list[str]:
@@ -111,9 +144,9 @@ def list_originals(path: str) -> list[str]:
     """
     names = path.split("/")
     original = "/".join(map(_find_original, names))
-    if original == path:
+    undotted = "/".join(_find_original(_WRITTEN.sub(r"\1", name)) for name in names)
+    if original == undotted == path:
         return []
-    undotted = "/".join(_find_original(_DOT_OF_SWAP.sub("", name)) for name in names)
     folder = [f"{original}/"] if _IS_ARCHIVE.search(path) else []
     return [original, undotted, *folder]
 

@@ -306,6 +306,16 @@ def test_a_search_ends_when_its_time_is_over_and_says_so(folder, monkeypatch):
     assert (list(found.going), found.cut_short) == (["first.py"], True)
 
 
+def test_a_search_ends_when_judging_the_files_of_a_folder_takes_too_long(folder, monkeypatch):
+    for number in range(30):
+        write(folder, f"many/{number}.txt")
+    judged = []
+    monkeypatch.setattr("jupyter_gq.lab.project.needed.monotonic", lambda: len(judged))  # a second for each file
+    monkeypatch.setattr(Ignored, "is_secret", lambda _, path: judged.append(path) or False)
+    assert find(folder, "load('many')").cut_short
+    assert len(judged) < 10
+
+
 def test_a_package_or_folder_that_many_modules_name_is_searched_once(folder, monkeypatch):
     names = [f"m{number}" for number in range(20)]
     for name in names:
