@@ -131,8 +131,10 @@ async def sort(panel: Locator) -> None:
 async def show_all(panel: Locator) -> None:
     """Draw all rows."""
     more = panel.locator(".jp-gq-more button", has_text=re.compile(r"Show \d+ more jobs"))
-    while await more.is_visible():
+    # The last button goes a moment after the click on it, so the rows are counted.
+    while (drawn := await rows(panel).count()) < JOBS:
         await more.click()
+        await expect(rows(panel)).not_to_have_count(drawn)
     await expect(rows(panel)).to_have_count(JOBS)
 
 
