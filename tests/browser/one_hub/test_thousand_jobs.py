@@ -24,8 +24,9 @@ from .conftest import cancel_jobs
 JOBS, IN_A_SWEEP, CANCELLED = 1000, 200, 300
 WAIT_OR_RUN = JOBS - CANCELLED
 #: Milliseconds of processor time that one task of the page may take on a quiet, fast machine; the choice of all jobs
-#: takes about 80 there. Beside other programs the same work takes two or three times as long, processor time included.
-LONGEST_TASK = 200
+#: takes about 80 there. Beside other programs the same work takes two or three times as long, processor time included,
+#: and how slow the machine was during a task is known only roughly.
+LONGEST_TASK = 500
 Act = Callable[[Locator], Awaitable[None]]
 #: The jobs of this user are in the panels of no other test.
 USER = "bob"
