@@ -94,7 +94,7 @@ class SocketPlace:
                 fault = "it is there already, and is not a socket"
             elif loose := [each for each in self.path.parents if each.is_symlink() and not each.exists()]:
                 fault = f"{loose[-1]} is a link to nothing"
-            elif self.path.parent.is_dir() and _VIRTUAL.intersection((self.path.parent.resolve() / "gq.sock").parents):
+            elif self.path.parent.is_dir() and any(map(self.path.parent.resolve().is_relative_to, _VIRTUAL)):
                 fault = "no program can make a file there"
             elif self.path.parent.is_dir() and self.path.parent.stat().st_mode & _OPEN:
                 fault = _OPEN_FAULT
