@@ -129,6 +129,13 @@ async def test_nothing_is_done_while_another_agent_acts_by_the_journal(node):
     node.shares.follow(AgentOrders(shares=[]), 0.0)
     node.order(want="in_use")
     assert node.told().phase == "SUSPENDED"
+    node.end(KERNEL)
+    node.end(SERVER)
+    node.order(uid=OTHER)
+    assert list(node.shares._orders) == [UID], "nothing is forgotten"
+    others.clear()
+    node.order(uid=OTHER)
+    await eventually(lambda: not node.shares.shares.suspender.suspensions(), "the journal forgets it")
 
 
 async def test_failed_attempt_is_not_repeated_until_another_is_ordered(node):
