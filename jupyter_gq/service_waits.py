@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Ended(Exception):
-    """A signal to end came before the service had its listener."""
+    """A signal to end came while the service waited for its lead or its database."""
 
 
 @contextlib.asynccontextmanager

@@ -31,8 +31,8 @@ class UserThreads:
         """Call a function in one of the threads, and return its result.
 
         Waits without a time limit until `user` has a turn and a thread is free. Raises what the function raises, and
-        `RuntimeError` if the machine has no thread left. If the caller is cancelled during the call, the function goes
-        on and keeps the turn until its end.
+        `RuntimeError` if the machine has no thread left. If the caller is cancelled once it has a turn, the function
+        runs all the same and keeps the turn until its end; before that, it is not called.
         """
         turn = self._turns.get(user)
         if turn is None:

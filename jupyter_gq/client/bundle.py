@@ -99,7 +99,7 @@ def _normalize_cell(cell: JsonValue, number: int) -> JsonObject:
 
 
 def explain_invalid_names(names: Sequence[str]) -> str:
-    """Return as a sentence which of these names cannot be those of variables to bring back; "" if all can."""
+    """Return what is wrong with the first name that is none of a variable, or is there twice; "" if nothing is."""
     for name in names:
         if not name.isidentifier() or keyword.iskeyword(name):
             return f"{quoted(name)} is not the name of a variable. Write names such as model, separated by commas"
@@ -113,8 +113,9 @@ def explain_invalid_names(names: Sequence[str]) -> str:
 def pair_cells(manifest: JsonMapping, notebook: JsonMapping) -> tuple[CellToRun, ...]:
     """Return the cells that a manifest names, prefix before targets, with their code from the notebook of the bundle.
 
-    A found cell gets a unique id, also in `notebook` itself, which is changed. Raises `CellsMissing` for named cells
-    that the notebook lacks, and `KeyError`, `TypeError` or `AttributeError` for a damaged document.
+    A found cell gets a unique id, also in `notebook` itself, which is changed. Raises `CellsMissing` for the first cell
+    that is not found in the order of the manifest and for all after it, and `KeyError`, `TypeError` or `AttributeError`
+    for a damaged document.
     """
     waiting: deque[tuple[str, Role]] = deque((ref["cell_id"], "prefix") for ref in manifest["prefix"])
     waiting += [(ref["cell_id"], "target") for ref in manifest["targets"]]

@@ -82,11 +82,11 @@ class Watcher(Protocol):
 async def choose_files(
     results: JobFiles, names: Collection[str], read: ReadPart, *, hidden: bool
 ) -> tuple[list[JobFile], list[str]]:
-    """Return the files with these names, all listed ones if there are none, and sentences on those of all that stay.
+    """Return the files with these names, and no sentences; without `names`, all that can be copied, and what stays.
 
-    A name that the list leaves out is looked for with `read`. Hidden files stay unless `hidden` is true: a program may
-    read one that nobody sees, such as `.bashrc`. Raises `CopyRefused` if a name is not that of a file that can be
-    copied.
+    The sentences say which listed files stay, and why. A name that the list leaves out is looked for with `read`.
+    Hidden files are not copied unless `hidden` is true: a program may read one that nobody sees, such as `.bashrc`.
+    Raises `CopyRefused` if one of the `names` is not that of a file that can be copied.
     """
     known: dict[str, JobFile] = {file.path: file for file in results.files}
     known |= await find_unlisted(results, names, read)
@@ -158,10 +158,10 @@ class FileCopier:
         return copies
 
     async def carry_out(self, copies: Sequence[Copy], watcher: Watcher) -> None:
-        """Make these copies one after the other. A copy that fails leaves no file; those before it stay.
+        """Make these copies one after the other. A copy that fails leaves its target as it was; those before it stay.
 
-        Raises `CopyRefused` if a target has changed since the plan, or if the disk refuses. Files of the job that have
-        changed since its end are left out, and raise it after all others are copied.
+        Raises `CopyRefused` if a target has changed since the plan, or if the disk refuses. Files of the job whose size
+        is no longer that of the list are left out, and raise it after all others are copied.
         """
         ahead = [copy for copy in copies if not copy.unchanged]
         total, done = sum(copy.bytes for copy in ahead), 0

@@ -41,7 +41,7 @@ class JournalLock:
         self._told = ""
 
     def hold(self) -> str:
-        """Take the lock beside the journal if this process does not hold it; return "" if it does now.
+        """Take the lock beside the journal unless this process holds it; return "" if it may act by the journal.
 
         If another process holds the lock, or if that cannot be seen for lack of a descriptor, returns a sentence that
         says so and what to do; each new sentence is logged. Does not wait for the other process. Where no lock can be
@@ -53,7 +53,7 @@ class JournalLock:
             if told and told != self._told:
                 log.error("%s", told)
             elif self._told and not told:
-                log.info("no other agent has %s any more, and this one notes suspensions in it", self._journal)
+                log.info("this agent notes suspensions in %s from now on", self._journal)
             self._told = told
             return told
 

@@ -33,9 +33,10 @@ def run_aside(name: str, work: Callable[[], None]) -> None:
 
 
 def run_in_thread(name: str, work: Callable[[], T], finish: Callable[[T | None], None]) -> None:
-    """Run `work` in a daemon thread, and `finish` with its result in the loop; None if it raised.
+    """Start `work` in a daemon thread; later call `finish` in the running loop with its result, or None if it raised.
 
-    An error is logged, unless it is `AlreadyTold`.
+    An error of `work` is logged, unless it is `AlreadyTold`. If the loop is closed by then, `finish` is not called.
+    Raises `RuntimeError` if no thread can be started.
     """
     loop = asyncio.get_running_loop()
 

@@ -4,8 +4,8 @@ The Hub ends its services if it stops in order, and checks every half a minute w
 gaps, which this process closes:
 
 - A killed Hub leaves its services behind, and the next Hub starts new ones: two schedulers would then decide on one
-  state. Here the Hub, this process and the command end one after the other, whichever is killed (`PR_SET_PDEATHSIG`,
-  Linux).
+  state. Here the kernel sends SIGTERM to this process once the Hub ends, and to the command once this process ends
+  (`PR_SET_PDEATHSIG`, Linux).
 - A command that is killed by a signal is started again within a second. A command that ends by itself is not: it had a
   reason, and the Hub decides.
 
@@ -32,7 +32,8 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 def main() -> int:
     """Run `python` with this process's arguments, again whenever a signal kills it; return its exit code.
 
-    Ends when the command ends by itself, or when this process gets SIGTERM or SIGINT, which stops the command too.
+    Ends when the command ends by itself. SIGTERM and SIGINT are passed on as SIGTERM; then the command's end is waited
+    for without a time limit, and 0 is returned if a signal has ended it.
     """
     _end_with_parent(os.getppid())
     # The signals stay blocked and are waited for. A handler would run too late for one that comes right before a wait.

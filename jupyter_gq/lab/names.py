@@ -85,7 +85,7 @@ def find_names_of_body(function: Function) -> set[str]:
 
 
 def find_names_read_before(source: str, later: set[str]) -> set[str]:
-    """Return the free names of a cell and the cells behind it, of which `later` are the free names."""
+    """Return the free names of a cell and the cells after it; `later` are those of the cells after it."""
     uses = _read([source])
     return uses.needed | uses.optional | (later - uses.certain)
 

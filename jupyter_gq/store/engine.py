@@ -50,8 +50,8 @@ def open_engine(url: str, program: str = COMMAND) -> sa.Engine:
 
     `url` is a URL of SQLAlchemy, such as "sqlite:////srv/gq/service.sqlite" or "postgresql://user@host/database"; see
     `parse_url`. The path of a SQLite file begins in the working folder if it is not absolute. A missing file is
-    created together with its folders, and from then on only its owner can read it. `program` is the name by which
-    PostgreSQL lists the connections.
+    created together with its folders. From then on only its owner can read it, also if it was there. `program` is the
+    name by which PostgreSQL lists the connections.
 
     On SQLite, a statement waits up to `BUSY_MS` for another writer. On PostgreSQL, the connections of the engine are
     made in `_CONNECT` seconds or fail, and a server that is silent counts as gone. The caller closes the engine with

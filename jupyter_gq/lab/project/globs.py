@@ -51,8 +51,8 @@ class Glob:
     def rank(self, path: str) -> int:
         """Return 2 if the line names the path itself, 1 if it names a folder in which the path lies, and 0 if neither.
 
-        `path` is relative, with slashes. A folder ends with a slash, and lies in itself. A line that ends with `/**`
-        names all that is in the folder itself, at any depth, but not the folder.
+        `path` is relative, with slashes. A folder ends with a slash, and gets 1 from its own name, as what is in it
+        does. A line that ends with `/**` names all that is in the folder, at any depth, but not the folder itself.
         """
         found = self.regex.match(path)
         return 0 if found is None else 1 if found.groupdict().get("folder") else 2

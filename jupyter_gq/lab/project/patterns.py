@@ -145,7 +145,7 @@ def is_usable(pattern: str) -> bool:
 
 
 def is_comment(pattern: str) -> bool:
-    """Return whether a pattern is empty or begins with `#`, so that it names nothing."""
+    """Return whether a pattern is empty or begins with `#`, also after spaces: its user means no file by it."""
     return not pattern.strip() or pattern.lstrip().startswith("#")
 
 
