@@ -341,7 +341,11 @@ class _Uses(ast.NodeVisitor):
         if scope.kind in ("module", "class"):
             scope.bound.discard(name)
         if scope.kind == "module" and not stays_made and name in self.made:
-            self._deleted[name] = self.made.pop(name)
+            self._note_deleted(name, self.made.pop(name))
+
+    def _note_deleted(self, name: str, number: int) -> None:
+        """Note that a name was deleted; of several times that it was made, the first one counts."""
+        self._deleted[name] = min(number, self._deleted.get(name, number))
 
     def _make(self, name: str) -> None:
         """Note that a name of the module is made; its number is that of the first time."""
@@ -378,7 +382,8 @@ class _Uses(ast.NodeVisitor):
         scope.bound = set.intersection(*after) if after else scope.bound
         self._deleted = outer
         for name in set.intersection(*map(set, deleted[:usual])):
-            self._deleted[name] = self.made.pop(name)
+            self.made.pop(name, None)
+            self._note_deleted(name, deleted[0][name])
 
     def _visit_annotations(self, *annotations: ast.expr | None) -> None:
         """Visit annotations; what they read is optional."""

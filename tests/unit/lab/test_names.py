@@ -41,6 +41,7 @@ from jupyter_gq.lab.names import (
         ("if small:\n    x = 1\nelse:\n    del x", ["x"]),
         ("x = 1\nif small:\n    if smaller:\n        del x\n    else:\n        del x", ["x"]),
         ("x = 1\nif small:\n    del x\n    y = 1\n    x = 2\nelse:\n    del x", ["x", "y"]),
+        ("x = 1\ntry:\n    del x\nexcept E:\n    del x\n    if small:\n        x = 2\n    del x", []),
         ("x = 1\nmatch small:\n    case 1:\n        del x\n    case _:\n        del x", []),
     ],
 )
