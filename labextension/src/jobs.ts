@@ -221,6 +221,13 @@ export function describeJob(job: JobSummary, now: number, trans: TranslationBund
   return parts.filter(part => part !== '').join(' ');
 }
 
+/** Return `describeJob` for a list: without the reason why a job waits if its place and its start are known. */
+export function describeBriefly(job: JobSummary, now: number, trans: TranslationBundle): string {
+  return job.phase === 'waiting' && job.position !== null && job.expected_start !== null
+    ? `${joinPlace(formatOrdinal(job.position, trans), '', '', trans)} ${describeExpectedStart(job, now, trans)}`
+    : describeJob(job, now, trans);
+}
+
 /** Return the place in the queue and the service's sentence, without the word of the state, which stands beside it. */
 function tellWhy(job: JobSummary, now: number, trans: TranslationBundle): string {
   const [{ word }, sentence] = [lookOf(job, ENGLISH), showSentence(job.sentence, now)];

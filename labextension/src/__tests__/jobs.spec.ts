@@ -5,6 +5,7 @@ import type { JobPhase } from '../jobs';
 import {
   computeRunSeconds,
   describeAmount,
+  describeBriefly,
   describeShortAmount,
   findJobOfCell,
   hasCells,
@@ -104,6 +105,19 @@ describe('the words of a job', () => {
   it('say the place in the queue first', () => {
     const job = aJob({ phase: 'waiting', position: 2, sentence: 'All devices are in use.' });
     expect(describeJob(job, 0, ENGLISH)).toBe('2nd in line. All devices are in use.');
+  });
+
+  it('say briefly where and when, and why only if no start is expected', () => {
+    const sentence = 'All devices are in use.';
+    const lost = aJob({ phase: 'waiting', position: 1, sentence });
+    expect(describeBriefly(lost, 1000, ENGLISH)).toBe('1st in line. All devices are in use.');
+    const expected_start = { p50: 1000 + 240, p90: 1000 + 880, outcomes: 9 };
+    const waits = { ...lost, position: 3, expected_start };
+    expect(describeBriefly(waits, 1000, ENGLISH)).toBe(
+      '3rd in line. Probably starts within 4 min, almost surely within 15 min.'
+    );
+    const paused: JobSummary = { ...waits, phase: 'paused', sentence: 'Paused: it goes on.' };
+    expect(describeBriefly(paused, 1000, ENGLISH)).toBe(describeJob(paused, 1000, ENGLISH));
   });
 
   it('say when it will probably start', () => {

@@ -167,6 +167,20 @@ describe('the panel', () => {
 });
 
 describe('a row of the panel', () => {
+  it('tells briefly when it starts, and in its details why it waits', async () => {
+    const { panel, training } = await aPanel();
+    const expected_start = { p50: NOW + 240, p90: NOW + 880, outcomes: 9 };
+    const job = aJob({ phase: 'waiting', position: 2, sentence: 'All devices are in use.', expected_start });
+    training.state = { ...training.state, jobs: [job] };
+    await draw(panel);
+    const said = (): string => words(document.querySelector('[data-job]'));
+    expect(said()).toContain('2nd in line. Probably starts within');
+    expect(said()).not.toContain('All devices are in use.');
+    await press('Details of digits');
+    expect(said()).toContain('All devices are in use.');
+    panel.dispose();
+  });
+
   it('unfolds its details, and folds them again', async () => {
     const { panel, training } = await aPanel();
     training.state = { ...training.state, jobs: [aJob({ memory: '16 GiB', tasks: 2, run: 3 })] };

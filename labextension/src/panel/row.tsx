@@ -5,6 +5,7 @@ import * as React from 'react';
 
 import {
   describeAmount,
+  describeBriefly,
   describeShortAmount,
   isCancellable,
   isFinal,
@@ -105,7 +106,7 @@ function Row(props: IJobRowProps): React.JSX.Element {
         <PhaseTag look={look} />
         <span className="jp-gq-row-sentence" title={describeJob(job, now, trans)}>
           {notebook !== '' && <span className="jp-gq-row-notebook">{notebook}</span>}
-          {describeJob(job, now, trans)}
+          {describeBriefly(job, now, trans)}
         </span>
         <Age instant={job.finished_at ?? job.submitted_at} now={now} trans={trans} />
         {job.phase === 'running' && (
@@ -130,7 +131,7 @@ function Details({
   const sentence = omitUnused(job, now);
   return (
     <div className="jp-gq-details">
-      {!hasSaid(describeJob(job, now, trans), sentence, job) && (
+      {!hasSaid(describeBriefly(job, now, trans), sentence, job) && (
         <p className="jp-gq-details-sentence">{sentence}</p>
       )}
       {job.error !== null && !job.sentence.includes(job.error.ename) && (
