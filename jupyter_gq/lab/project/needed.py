@@ -35,7 +35,8 @@ from .references import UNKNOWN, Import, References, Variables, find_references
 from .written import find_written
 
 Why = Literal["imported", "opened", "pattern"]
-_SECONDS = 2.0
+#: Most seconds of a search: a network file system takes that long for thousands of files. The dialog is open meanwhile.
+_SECONDS = 5.0
 _MOST_ENTRIES = 50_000
 #: Most files that stay and are named.
 _MOST_STAYING = 100
