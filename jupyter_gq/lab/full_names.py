@@ -60,23 +60,27 @@ class Names:
                 self._read_node(node)
 
     def _read_node(self, node: ast.AST) -> None:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            self.own.difference_update({a.asname or a.name for a in node.names})
-        if isinstance(node, ast.Import):
-            self.modules.update({a.asname: a.name for a in node.names if a.asname})
-            self.modules.update({root: root for a in node.names if not a.asname and (root := a.name.split(".")[0])})
-        elif isinstance(node, ast.ImportFrom):
-            self.modules.update({a.asname or a.name: f"{node.module}.{a.name}" for a in node.names})
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            self.own.add(node.name)
-        elif isinstance(node, ast.Assign):
-            targets = [target.id for target in node.targets if isinstance(target, ast.Name)]
-            self.own.update(targets)
-            self._read_value(node.value, targets)
-        elif isinstance(node, ast.Call):
-            self._note_database(node)
-        elif isinstance(node, ast.withitem) and isinstance(node.optional_vars, ast.Name):
-            self._read_value(node.context_expr, [node.optional_vars.id])
+        match node:
+            case ast.Call():
+                self._note_database(node)
+            case ast.Assign(targets=targets, value=value):
+                names = [target.id for target in targets if isinstance(target, ast.Name)]
+                self.own.update(names)
+                self._read_value(value, names)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                self.own.add(node.name)
+            case ast.Import(names=aliases):
+                self._import({a.asname: a.name for a in aliases if a.asname})
+                self._import({root: root for a in aliases if not a.asname and (root := a.name.split(".")[0])})
+            case ast.ImportFrom(names=aliases):
+                self._import({a.asname or a.name: f"{node.module}.{a.name}" for a in aliases})
+            case ast.withitem(context_expr=value, optional_vars=ast.Name(id=name)):
+                self._read_value(value, [name])
+
+    def _import(self, modules: dict[str, str]) -> None:
+        """Record the full names by which names are imported."""
+        self.modules.update(modules)
+        self.own.difference_update(modules)
 
     def _read_value(self, value: ast.expr, names: Iterable[str]) -> None:
         """Record whether these names hold a file or a database in memory."""

@@ -167,7 +167,8 @@ def list_nodes(tree: ast.AST) -> list[ast.AST]:
         while ahead:
             node = ahead.pop()
             below.append(node)
-            ahead += list_children(node)[::-1]
+            if _FIELDS[type(node)]:
+                ahead += list_children(node)[::-1]
         if isinstance(tree, ast.Module):
             _BELOW[tree] = below
     return [tree, *below]

@@ -111,8 +111,7 @@ def find_references(tree: ast.Module, variables: Variables | None = None, writte
     finder = _Finder(variables or Variables(), find_written([tree]) if written is None else written)
     finder.ahead.append(tree)
     while finder.ahead:
-        for node in list_nodes(finder.ahead.pop()):
-            finder.note(node)
+        finder.note_all(list_nodes(finder.ahead.pop()))
     return finder.found
 
 
@@ -127,12 +126,17 @@ class _Finder:
         #: Texts of the expressions that were read, by identity: each is asked for once more as a part of a larger one.
         self._texts: dict[int, str | None] = {}
 
+    def note_all(self, nodes: Iterable[ast.AST]) -> None:
+        """Add the references of nodes, each without those of the nodes below it."""
+        whole, parts = self._written.whole, self._written.parts
+        for node in nodes:
+            if id(node) in whole:
+                self.note_written(whole[id(node)])
+            if type(node) in _NOTED and id(node) not in parts:
+                self.note(node)
+
     def note(self, node: ast.AST) -> None:
-        """Add the references of a node, without those of the nodes below it."""
-        if id(node) in self._written.whole:
-            self.note_written(self._written.whole[id(node)])
-        if type(node) not in _NOTED or id(node) in self._written.parts:
-            return
+        """Add the references of a node that is more than a destination."""
         match node:
             case ast.Constant():
                 self.note_constant(node)
