@@ -38,6 +38,7 @@ from .assignments import list_points, set_values
 from .carrying.captures import Captures
 from .carrying.models import Captured, CaptureRequest
 from .clock import now
+from .code_reading import read_code
 from .copies import JobCopies
 from .environment import ServerEnvironment
 from .events import UNAVAILABLE, EventRelay
@@ -297,7 +298,7 @@ class ServiceConnection:
             history = self._watch.get_history(request.kernel_id or "")
             ran = () if history is None else history.cells
             differences = find_differences(steps, project.going, ran, carries=request.capture is not None)
-            return await asyncio.to_thread(describe_plan, request, steps, runtime, here, files, differences)
+            return await read_code(describe_plan, request, steps, runtime, here, files, differences)
 
     async def find_notebook(self, kernel_id: str) -> str:
         """Return the path of the notebook or console that has this kernel; `NO_NOTEBOOK` if there is none."""
@@ -384,4 +385,4 @@ async def _plan_steps(request: CellsRequest, runtime: bundle.Runtime) -> list[bu
 
     Raises `RefusedRequest` if one of them cannot run.
     """
-    return await asyncio.to_thread(bundle.plan_steps, request, runtime.kernel)
+    return await read_code(bundle.plan_steps, request, runtime.kernel)

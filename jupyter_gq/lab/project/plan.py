@@ -13,6 +13,7 @@ from jupyter_gq.client.models import FileStore, FrozenFile, Manifest
 from jupyter_gq.client.problems import ServiceError
 from jupyter_gq.domain.plain_text import quoted, strip_controls
 from jupyter_gq.lab.cells import parse_cell
+from jupyter_gq.lab.code_reading import read_code
 from jupyter_gq.lab.effects import find_effects
 from jupyter_gq.lab.outside import explain_missing
 from jupyter_gq.lab.refusal import RefusedRequest
@@ -243,7 +244,7 @@ async def find_project(
     caps = Caps(file=max_file_bytes, job=store.max_job_bytes if store is not None else 0)
     needed = Needed()
     if store is not None and not request.live_folder:
-        needed = await asyncio.to_thread(_search, folder, sources, request.file_patterns, caps)
+        needed = await read_code(_search, folder, sources, request.file_patterns, caps)
     why_live = "it was named"
     if named in {None, folder}:
         why_live = await asyncio.to_thread(_explain_live, folder, sources, store)
