@@ -95,7 +95,7 @@ contracts: setup
 prose: setup
 	$(PYTEST) tests/style
 
-# A failed test keeps the logs of its processes in test-results/TIER/TEST. Two tiers at a time where they wait much for
+# A failed test keeps the logs of its processes in test-results/TIER/TEST. Three tiers at a time where they wait much for
 # what they started, the longest first. The others need the processors for themselves.
 test: ## Run all tests, each tier in a pytest run of its own
 	$(MAKE) --no-print-directory test-unit
@@ -103,8 +103,7 @@ test: ## Run all tests, each tier in a pytest run of its own
 
 # What is installed for them is installed before, one after the other.
 test-started: setup postgresql chromium $(HUB55)/.installed oldest-kernel
-	$(MAKE) --no-print-directory test-processes
-	$(MAKE) --no-print-directory -j 2 --output-sync=line test-kubernetes test-server test-hub test-second-hub test-demo test-lab
+	$(MAKE) --no-print-directory -j 3 --output-sync=line test-processes test-kubernetes test-server test-hub test-second-hub test-demo test-lab
 	$(MAKE) --no-print-directory test-browser
 
 # Files and processes are waited for, also here: more side by side than a small machine has processors.
