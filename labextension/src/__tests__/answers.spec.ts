@@ -126,6 +126,19 @@ it('the dialog names the first variables of a long cell, and the others on reque
   expect(hint()).toBe('variables of this cell: z, y, x, w, v, u and 1 more');
 });
 
+it('a click on a variable of the cell adds it to those that come back, and one more click removes it', async () => {
+  plan = aPlan({ makes: ['loss', 'model'], returns: ['model'] });
+  await open();
+  const returned = (): string => document.querySelector<HTMLInputElement>('#jp-gq-send-returns')?.value ?? '';
+  const chosen = (): (string | null)[] =>
+    ['loss', 'model'].map(name => button(name).getAttribute('aria-pressed'));
+  expect(chosen()).toEqual(['false', 'true']);
+  await press('loss');
+  expect([returned(), chosen()]).toEqual(['model, loss', ['true', 'true']]);
+  await press('model');
+  expect([returned(), chosen()]).toEqual(['loss', ['true', 'false']]);
+});
+
 describe('while the service does not answer, the dialog', () => {
   beforeEach(() => {
     problem = AWAY;

@@ -97,16 +97,19 @@ export interface IActionProps {
   /** Words for screen readers that follow the label, such as the name of the job. */
   about?: string;
   disabled?: boolean;
+  /** Whether what the button chooses is chosen; not given for a button that acts. */
+  pressed?: boolean;
   title?: string;
 }
 
 /** A small text button. */
-export function Action({ label, onClick, about, disabled, title }: IActionProps): React.JSX.Element {
+export function Action({ label, onClick, about, disabled, pressed, title }: IActionProps): React.JSX.Element {
   return (
     <button
       type="button"
       className="jp-gq-action"
       aria-label={about === undefined ? label : `${label} ${about}`}
+      aria-pressed={pressed}
       title={title}
       disabled={disabled}
       onClick={event => {

@@ -7,15 +7,14 @@ import * as React from 'react';
 import { listGpuChoices, formatGpus } from '../amounts';
 import type { EntryNote, IPrefix, IPrefixEntry } from '../bundle/prefix';
 import { hasRepeats, sumKnownSeconds, keepLastRuns, findTitle, toggleEntry } from '../bundle/prefix';
-import { Action } from '../panel/parts';
 import { trimBlanks } from '../plain';
 import { describeGpuUsage } from '../queues';
 import { formatDuration } from '../times';
 import type { Plan, PoolView, Problem, QueueView } from '../wire';
-import { addUnit, describeMade, describeOffer, findPool, parseNames } from './values';
+import { addUnit, describeOffer, findPool, parseNames } from './values';
 import type { IEnvironmentChoice } from './environment';
 import { Environment, ENVIRONMENT_FIELDS } from './environment';
-import { describeField, Field, TextField } from './field';
+import { describeField, Field } from './field';
 import type { INotes } from './notes';
 import type { ISecrets } from './secrets';
 import type { ISoftware } from './software';
@@ -30,6 +29,7 @@ import { LocalChoice } from './localchoice';
 import { More, MORE_FIELDS } from './more';
 import type { IOutlookProps } from './outlook';
 import { Outlook } from './outlook';
+import { ReturnsField } from './returns';
 import { useFocusOnRefusal } from './section';
 import type { ISweepChoice } from './sweep';
 import { isSweepField, SweepSection } from './sweepfields';
@@ -197,41 +197,6 @@ function GpusField({ values, largest, problem, onValues, trans }: IFormProps): R
         <span className="jp-gq-hint">{trans.__('a part of one, with %1', addUnit(values.gpuMemory))}</span>
       )}
     </Field>
-  );
-}
-
-/** Most variables that the hint of a field names at first. */
-const MOST_MADE = 6;
-
-/** The field for the variables that the job brings back. */
-function ReturnsField({ returns, proposed, problem, onReturns, trans }: IFormProps): React.JSX.Element {
-  return (
-    <TextField
-      id="returns"
-      label={trans.__('Bring back')}
-      hint={<MadeNames makes={proposed.makes} trans={trans} />}
-      maxLength={4000}
-      value={returns ?? proposed.returns.join(', ')}
-      problem={problem}
-      onChange={onReturns}
-    />
-  );
-}
-
-/** The variables that the cells make: the first ones, and a button that shows all or fewer, and so keeps the focus. */
-function MadeNames({ makes, trans }: Pick<Plan, 'makes'> & Pick<IFormProps, 'trans'>): React.JSX.Element {
-  const [showsAll, setShowsAll] = React.useState(false);
-  const hidden = makes.length - MOST_MADE;
-  return (
-    <>
-      {describeMade(showsAll ? makes : makes.slice(0, MOST_MADE), trans)}{' '}
-      {hidden > 0 && (
-        <Action
-          label={showsAll ? trans.__('show fewer') : trans._n('and %1 more', 'and %1 more', hidden)}
-          onClick={() => setShowsAll(!showsAll)}
-        />
-      )}
-    </>
   );
 }
 

@@ -104,11 +104,10 @@ export function parseNames(text: string): string[] {
   return text.split(/[\s,]+/).filter(name => name !== '');
 }
 
-/** Return the hint beside the field for variables: the first ones that the cells make, or an example. */
-export function describeMade(shown: readonly string[], trans: TranslationBundle): string {
-  return shown.length === 0
-    ? trans.__('variables for this notebook, such as model')
-    : trans.__('variables of this cell: %1', shown.join(', '));
+/** Return a text of names with one more at its end, or without this name if it has it. */
+export function toggleName(text: string, name: string): string {
+  const names = parseNames(text);
+  return (names.includes(name) ? names.filter(each => each !== name) : [...names, name]).join(', ');
 }
 
 /** Return the priority in a field, 0 for an empty field, or the problem of a text that is none of those on offer. */
