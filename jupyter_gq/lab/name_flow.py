@@ -1,4 +1,4 @@
-"""What the parts of a program do to names, on all paths through them at once. Pure.
+"""The effects that parts of a program have on names, on all paths through them at once. Pure.
 
 Rules
 -----
