@@ -27,6 +27,7 @@ from .call_parts import get_last_name
 from .lookups import find_names_in_text
 from .magics import read_magic
 from .name_flow import BINDS, BOUND, DELETES, IMPORTS, LEAVES, Name, Part, find_effect, join
+from .parsing import list_nodes
 from .scripts import Script
 
 #: Names that Python itself binds in each script.
@@ -35,6 +36,8 @@ _OF_SCRIPTS = frozenset({"__name__", "__file__", "__builtins__"})
 _OF_FUNCTIONS, _OF_CLASSES = frozenset({"__class__"}), frozenset({"__module__", "__qualname__"})
 #: Context managers that swallow errors. Others may do so as well, but seldom do.
 _SWALLOWING = frozenset({"suppress", "raises", "assertRaises", "assertRaisesRegex", "move_on_after", "move_on_at"})
+#: Errors by which a missing name is caught.
+_OF_MISSING = frozenset({"NameError", "Exception", "BaseException"})
 #: The number of the module's scope.
 _MODULE = 0
 
@@ -172,7 +175,8 @@ class Uses(ast.NodeVisitor):
 
     def _visit_loop(self, body: Sequence[ast.AST], orelse: Sequence[ast.AST]) -> None:
         """Visit what runs any number of times, and then what runs unless a `break` has ended that."""
-        loop = self._read_part(*body)
+        with self._in_part() as loop:
+            self._visit_all(*body)
         if loop.jumps:
             loop.doubt()
         self.part.add(join([replace(loop, ends=loop.ends or loop.jumps, jumps=False), Part()]))
@@ -249,7 +253,8 @@ class Uses(ast.NodeVisitor):
         outer = swallowing[0] if swallowing else len(node.items)
         self._visit_all(*node.items[:outer])
         body = self._visit_deletion(node.body) if outer == len(node.items) else node.body
-        inner = self._read_part(*node.items[outer:], *body)
+        with self._in_part() as inner:
+            self._visit_all(*node.items[outer:], *body)
         inner.doubt(BOUND | DELETES if swallowing else DELETES)
         self.part.add(replace(inner, ends=True))  # also after an error
 
@@ -295,9 +300,12 @@ class Uses(ast.NodeVisitor):
     def visit_FunctionDef(self, node: Function) -> None:
         arguments = _list_arguments(node.args)
         self._visit_all(*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults))
-        self._visit_annotations(node.returns, *(each.annotation for each in arguments))
+        with self._inside_parameters(node):
+            self._visit_annotations(node.returns, *(each.annotation for each in arguments))
         self._note(node.name)
-        self._visit_function(node.body, arguments, self._scopes[-1].own)
+        own = self._scopes[-1].own
+        with self._inside_parameters(node):
+            self._visit_function(node.body, arguments, own)
 
     visit_AsyncFunctionDef = visit_FunctionDef
 
@@ -306,13 +314,21 @@ class Uses(ast.NodeVisitor):
         self._visit_function([node.body], _list_arguments(node.args))
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        self._visit_all(*node.decorator_list, *node.bases, *node.keywords)
+        self._visit_all(*node.decorator_list)
         of_module = find_bindings(node.body).of_module
         own = node.name if self._scopes[-1].kind == "module" else ""
         scope = _Scope(kind="class", number=next(self._numbers), bound=set(_OF_CLASSES), of_module=of_module, own=own)
-        with self._inside(scope):
-            self._visit_all(*node.body)
+        with self._inside_parameters(node):
+            self._visit_all(*node.bases, *node.keywords)
+            with self._inside(scope):
+                self._visit_all(*node.body)
         self._note(node.name)
+
+    def visit_TypeAlias(self, node: ast.stmt) -> None:
+        name, *_, value = ast.iter_child_nodes(node)
+        with self._inside_parameters(node):
+            self._visit_annotations(value)
+        self.visit(name)
 
     def visit_ListComp(self, node: Comprehension) -> None:
         first, *others = node.generators
@@ -372,7 +388,12 @@ class Uses(ast.NodeVisitor):
 
     def _visit_branches(self, *branches: Sequence[ast.AST]) -> None:
         """Visit parts of which one runs."""
-        self.part.add(join([self._read_part(*branch) for branch in branches]))
+        parts = []
+        for branch in branches:
+            with self._in_part() as part:
+                self._visit_all(*branch)
+            parts.append(part)
+        self.part.add(join(parts))
 
     def _read_part(self, *nodes: ast.AST) -> Part:
         """Visit a part of the code, which does not count before it is added to another one, and return it."""
@@ -387,7 +408,7 @@ class Uses(ast.NodeVisitor):
         yield self._parts[-1]
         self._parts.pop()
 
-    def _visit_annotations(self, *annotations: ast.expr | None) -> None:
+    def _visit_annotations(self, *annotations: ast.AST | None) -> None:
         """Visit annotations; what they read is optional."""
         needed, self.needed = self.needed, self.optional
         self._visit_all(*filter(None, annotations))
@@ -397,8 +418,20 @@ class Uses(ast.NodeVisitor):
         """Visit the inside of a function, in which also the name `known` is bound."""
         found = find_bindings(body)
         bound = found.names | {each.arg for each in arguments} | _OF_FUNCTIONS | {known}
-        with self._inside(_Scope(kind="function", bound=bound, of_module=found.of_module)):
-            self._read_part(*body)  # nobody knows when it runs
+        scope = _Scope(kind="function", bound=bound, of_module=found.of_module)
+        with self._inside(scope), self._in_part():  # nobody knows when it runs
+            self._visit_all(*body)
+
+    @contextmanager
+    def _inside_parameters(self, node: ast.stmt) -> Iterator[None]:
+        """Read in the block what sees the type parameters of a definition, which Python has from 3.12 on."""
+        parameters = getattr(node, "type_params", [])
+        if not parameters:
+            yield
+            return
+        with self._inside(_Scope(kind="comprehension", bound={each.name for each in parameters})):
+            self._visit_annotations(*parameters)
+            yield
 
     @contextmanager
     def _inside(self, scope: _Scope) -> Iterator[None]:
@@ -409,7 +442,19 @@ class Uses(ast.NodeVisitor):
 
 
 class UsesAtOnce(Uses):
-    """A visitor of what certainly is read when the code runs; it does not enter the bodies of functions."""
+    """A visitor of what certainly is read when the code runs; it does not enter the bodies of functions.
+
+    What a `try` reads that catches the `NameError` is no need.
+    """
+
+    def visit_Try(self, node: ast.Try | ast.TryStar) -> None:
+        before, self.needed = self.needed, set()
+        super().visit_Try(node)
+        if not any(map(_catches_missing, node.handlers)):
+            before |= self.needed
+        self.needed = before
+
+    visit_TryStar = visit_Try
 
     def _visit_function(self, body: Sequence[ast.AST], arguments: Sequence[ast.arg] = (), known: str = "") -> None:
         pass
@@ -423,6 +468,13 @@ def _list_arguments(arguments: ast.arguments) -> list[ast.arg]:
     """Return the arguments of a function, of all kinds."""
     several = [*filter(None, [arguments.vararg, arguments.kwarg])]
     return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *several]
+
+
+def _catches_missing(handler: ast.ExceptHandler) -> bool:
+    """Return whether a handler catches the error of a name that is missing."""
+    return handler.type is None or any(
+        isinstance(each, ast.Name) and each.id in _OF_MISSING for each in list_nodes(handler.type)
+    )
 
 
 def _swallows(manager: ast.expr) -> bool:

@@ -16,6 +16,8 @@ from jupyter_gq.lab.dependents import find_dependents
         (["%pylab inline", "net.test()"], [[], ["net"]]),
         (["class Deep(type(net)): pass"], [["net"]]),
         (["%timeit -n 1 net.test()"], [["net"]]),
+        (["try:\n    net.test()\nexcept ValueError:\n    pass"], [["net"]]),
+        (["try:\n    load()\nexcept Exception:\n    pass\nnet.test()"], [["net"]]),
     ],
 )
 def test_what_needs_a_target_when_it_runs_is_found(sources, names):
@@ -43,6 +45,9 @@ def test_what_needs_a_target_when_it_runs_is_found(sources, names):
         ["%%bash --out net\nls", "net.split()"],
         ["if 'net' in locals(): net.test()"],
         ["if 'net' in dir(): net.test()"],
+        ["try:\n    net\nexcept NameError:\n    net = load()"],
+        ["try:\n    net\nexcept (KeyError, Exception):\n    print('later')"],
+        ["try:\n    net.test()\nexcept:\n    pass"],
     ],
     ids=[
         "made before",
@@ -63,6 +68,9 @@ def test_what_needs_a_target_when_it_runs_is_found(sources, names):
         "made by a shell",
         "asked in locals",
         "asked in dir",
+        "asked by reading it",
+        "caught with others",
+        "caught with all",
     ],
 )
 def test_what_can_run_is_not(sources):

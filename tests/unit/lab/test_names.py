@@ -1,5 +1,7 @@
 """The names that a cell makes, and those of them that later cells need, follow the order of evaluation."""
 
+import inspect
+import sys
 import time
 
 import pytest
@@ -122,6 +124,33 @@ def test_makers_are_the_cells_that_assign_or_import_a_name():
 def test_a_cell_runs_although_the_one_before_ends_with_an_error():
     assert find_makers(["x = 1\nraise E", "y = 1", "if small:\n    raise E\nx = 1"]) == {"x": [0, 2], "y": [1]}
     assert find_free_names(["raise E", "E = 1", "if small:\n    x = E\nelse:\n    x = 1\nx"]) == ["E", "small"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "if c: a = 1\n" + "".join(f"elif c{n}: a = 1\n" for n in range(200)),
+        "".join(" " * n + "while c:\n" for n in range(95)) + " " * 95 + "a = 1",
+        "a = " + "lambda: " * 150 + "b",
+        "a = " + "(b and " * 150 + "c" + ")" * 150,
+    ],
+    ids=["elif", "while", "lambda", "and"],
+)
+def test_the_deepest_cell_leaves_half_of_the_stack_of_python_to_the_server(source):
+    parse_cell(source)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 500)
+    try:
+        assert find_made_names([source]) == ["a"]
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="this Python has no type parameters")
+def test_type_parameters_are_no_names_of_the_notebook():
+    check_free("class C[T](Base[T]):\n    x: T\n    def f[U: Bound](self, a: U) -> T: return T, U, C", "Base", "Bound")
+    check_free("def f[T](a: T = b) -> T:\n    return T\ntype X[T] = Pair[T]\nX", "Pair", "b")
+    assert find_made_names(["type X[T] = Pair[T]"]) == ["X"]
 
 
 #: How much longer the longer cell is, and how much longer it may take; a square is 64 times as much.
