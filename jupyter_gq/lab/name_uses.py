@@ -82,14 +82,12 @@ class Uses(ast.NodeVisitor):
         """Return the names that are bound on some path, in the order in which they were first bound."""
         return [name for name in self._bound if name in self._by_functions or self._find_effect(name) & BOUND]
 
-    @property
-    def imported(self) -> set[str]:
-        """The names of the module that were imported and not certainly assigned anew."""
+    def find_imported(self) -> set[str]:
+        """Return the names of the module that were imported and not certainly assigned anew."""
         return {name for name in self._imported if self._find_effect(name) != BINDS}
 
-    @property
-    def certain(self) -> set[str]:
-        """The names of the module that are certainly bound so far."""
+    def find_certain(self) -> set[str]:
+        """Return the names of the module that are certainly bound so far."""
         return {name for name in self._bound if not self._find_effect(name) & ~BOUND}
 
     def _find_effect(self, name: str, scope: int = _MODULE) -> int:
@@ -141,7 +139,7 @@ class Uses(ast.NodeVisitor):
         for name in inner.list_made():
             self._bound.setdefault(name)
         self._by_functions |= inner._by_functions
-        self._imported |= inner.imported
+        self._imported |= inner.find_imported()
 
     def visit_Assign(self, node: ast.Assign) -> None:
         self._visit_all(node.value, *node.targets)

@@ -27,12 +27,13 @@ def find_made_names(sources: Iterable[str]) -> list[str]:
     Imported names are left out, and those that begin with an underscore.
     """
     uses = _read(sources)
-    return [name for name in uses.list_made() if name not in uses.imported and not name.startswith("_")]
+    imported = uses.find_imported()
+    return [name for name in uses.list_made() if name not in imported and not name.startswith("_")]
 
 
 def find_imported_names(sources: Iterable[str]) -> set[str]:
     """Return the names that these cells import."""
-    return _read(sources).imported
+    return _read(sources).find_imported()
 
 
 def find_made_by(body: Sequence[ast.stmt]) -> set[str]:
@@ -72,7 +73,7 @@ def find_names_of_body(function: Function) -> set[str]:
 def find_names_read_before(source: str, later: set[str]) -> set[str]:
     """Return the free names of a cell and the cells after it; `later` are those of the cells after it."""
     uses = _read([source])
-    return uses.needed | uses.optional | (later - uses.certain)
+    return uses.needed | uses.optional | (later - uses.find_certain())
 
 
 def find_optional_names(sources: Iterable[str]) -> list[str]:

@@ -183,8 +183,9 @@ def measure(source):
         ("try:", "    a{n} = 1\n    del a{n}", "except E: pass"),
         ("", "def f{n}():\n    global a{n}\n    if c: a{n} = 1", ""),
         ("x = (1", "and (a{n} := 1)", ")"),
+        ("", "import a{n}\na{n} = 1", ""),
     ],
-    ids=["if", "with", "for", "match", "try", "except*", "del", "def", "and"],
+    ids=["if", "with", "for", "match", "try", "except*", "del", "def", "and", "import"],
 )
 def test_a_cell_eight_times_as_long_takes_no_square_of_the_time(before, line, after):
     short, long = (
