@@ -98,5 +98,4 @@ def _read(sources: Iterable[str]) -> "Uses":
         tree = parse_cell(source)
         if tree is not None:
             uses.visit(tree)
-            uses.part.ends = True  # the next cell may run although this one ends with an error
     return uses
