@@ -116,11 +116,12 @@ def test_the_note_on_a_secret_has_a_line_that_lets_it_go_along(tmp_path, path):
     (note,) = list_notes(tmp_path, find_needed(tmp_path, code, (), CAPS))
     begin, end = (
         f"What may hold secrets stays, such as {path}: the line ",
-        " in .jupyter-gq-ignore lets the job take it",
+        " at the end of .jupyter-gq-ignore lets the job take it",
     )
     assert note.startswith(f"{begin}!")
     assert note.endswith(f"{end} along all the same.")
-    write(tmp_path, IGNORE_FILE, f"{note.removeprefix(begin).removesuffix(f'{end} along all the same.')}\n")
+    line = note.removeprefix(begin).removesuffix(f"{end} along all the same.")
+    write(tmp_path, IGNORE_FILE, f"*.key\n.env\n{line}\n")
     needed = find_needed(tmp_path, code, (), CAPS)
     assert (list(needed.going), list_notes(tmp_path, needed)) == ([path], [])
 
