@@ -442,24 +442,37 @@ class Uses(ast.NodeVisitor):
 class UsesAtOnce(Uses):
     """A visitor of what certainly is read when the code runs; it does not enter the bodies of functions.
 
-    What a `try` reads that catches the `NameError` is no need.
+    What is read where a `NameError` is caught is no need.
     """
 
     def visit_Try(self, node: ast.Try | ast.TryStar) -> None:
-        before, self.needed = self.needed, set()
-        super().visit_Try(node)
-        if not any(map(_catches_missing, node.handlers)):
-            before |= self.needed
-        self.needed = before
+        with self._catching(any(each.type is None or _is_for_missing(each.type) for each in node.handlers)):
+            super().visit_Try(node)
 
     visit_TryStar = visit_Try
 
+    def visit_With(self, node: ast.With | ast.AsyncWith) -> None:
+        managers = [item.context_expr for item in node.items]
+        with self._catching(any(_swallows(each) and _is_for_missing(each) for each in managers)):
+            super().visit_With(node)
+
+    visit_AsyncWith = visit_With
+
+    @contextmanager
+    def _catching(self, is_caught: bool) -> Iterator[None]:
+        """Read in the block code whose reads are no need if a missing name `is_caught`."""
+        before, self.needed = self.needed, set()
+        yield
+        if not is_caught:
+            before |= self.needed
+        self.needed = before
+
     def _visit_function(self, body: Sequence[ast.AST], arguments: Sequence[ast.arg] = (), known: str = "") -> None:
-        pass
+        self._by_functions |= find_bindings(body).of_module
 
     def _lacks(self, name: str, scope: int = _MODULE) -> bool:
-        """Return whether a name is certainly missing: reading one that a branch binds is no need."""
-        return not self._find_effect(name, scope) & BOUND
+        """Return whether a name is certainly missing: reading one that a branch or function binds is no need."""
+        return name not in self._by_functions and not self._find_effect(name, scope) & BOUND
 
 
 def _list_arguments(arguments: ast.arguments) -> list[ast.arg]:
@@ -468,11 +481,9 @@ def _list_arguments(arguments: ast.arguments) -> list[ast.arg]:
     return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *several]
 
 
-def _catches_missing(handler: ast.ExceptHandler) -> bool:
-    """Return whether a handler catches the error of a name that is missing."""
-    return handler.type is None or any(
-        isinstance(each, ast.Name) and each.id in _OF_MISSING for each in list_nodes(handler.type)
-    )
+def _is_for_missing(errors: ast.expr) -> bool:
+    """Return whether an expression names an error by which a missing name is caught."""
+    return any(isinstance(each, ast.Name) and each.id in _OF_MISSING for each in list_nodes(errors))
 
 
 def _swallows(manager: ast.expr) -> bool:
