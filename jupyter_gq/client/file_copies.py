@@ -131,28 +131,27 @@ class FileCopier:
     async def plan(self, files: Sequence[JobFile], existing: Existing) -> list[Copy]:
         """Return the copies to make, and those that are there already; nothing is written.
 
-        Raises `FilesExist` if `existing` is "ask" and files that differ are there, and `CopyRefused` if the job has a
-        file and a folder of one path, if a target is no file, or if the disk has no room.
+        With "ask", files that are kept beside those that differ are found again. Raises `FilesExist` if any other file
+        differs, and `CopyRefused` if the job has a file and a folder of one path, if a target is no file, or if the
+        disk has no room.
         """
         clash = find_clash([file.path for file in files])
         if clash is not None:
             raise CopyRefused("unsafe_path", f"The job has both a file and a folder {quoted(clash)}.")
+        taken = {file.path for file in files}
         copies, differing = [], []
         for file in files:
             present = await in_thread(self._folder.look, file.path)
             if present is None or await self._is_equal(file, file.path, present):
-                copies.append(_make_copy(file, file.path, present))
-            elif existing is Existing.KEEP_BOTH:
-                copies.append(await self._find_place(file))
-            elif existing is Existing.REPLACE and present.is_file:
-                copies.append(Copy(path=file.path, target=file.path, bytes=file.bytes, replaced=present))
+                copy = _make_copy(file, file.path, present)
             elif existing is Existing.REPLACE:
-                raise CopyRefused(
-                    "unsafe_path", f"{quoted(file.path)} is no file here, so it is not replaced. Rename it."
-                )
+                copy = _replace(file, present)
             else:
                 differing.append((file.path, present))
-        if differing:
+                copy = await self._find_place(file, taken)
+                taken.add(copy.target)
+            copies.append(copy)
+        if existing is Existing.ASK and any(copy.target != copy.path and not copy.unchanged for copy in copies):
             raise FilesExist(differing)
         await in_thread(self._folder.check_space, sum(copy.bytes for copy in copies if not copy.unchanged))
         return copies
@@ -211,10 +210,12 @@ class FileCopier:
                 raise
             return b""
 
-    async def _find_place(self, file: JobFile) -> Copy:
-        """Return the copy of a file under a name that is free, or that has the same content already."""
+    async def _find_place(self, file: JobFile, taken: Collection[str]) -> Copy:
+        """Return the copy of a file under a name that is not taken, and is free or has the same content already."""
         for number in range(1, _MOST_NAMES + 1):
             target = name_beside(file.path, self._mark if number == 1 else f"{self._mark}, {number}")
+            if target in taken:
+                continue
             present = await in_thread(self._folder.look, target)
             if present is None or await self._is_equal(file, target, present):
                 return _make_copy(file, target, present)
@@ -247,6 +248,13 @@ def name_beside(path: str, mark: str) -> str:
     most = max(1, _LONGEST_NAME - len(end.encode()))
     stem = pure.name.removesuffix(ending).encode()[:most].decode("utf-8", "ignore")
     return pure.with_name(stem + end).as_posix()
+
+
+def _replace(file: JobFile, present: Present) -> Copy:
+    """Return the copy of a file that replaces what is there; raise `CopyRefused` if that is no file."""
+    if not present.is_file:
+        raise CopyRefused("unsafe_path", f"{quoted(file.path)} is no file here, so it is not replaced. Rename it.")
+    return Copy(path=file.path, target=file.path, bytes=file.bytes, replaced=present)
 
 
 def _make_copy(file: JobFile, target: str, present: Present | None) -> Copy:

@@ -5,7 +5,8 @@ cell are not replayed, so these cells would end the job with a `NameError`, befo
 
 Rules
 -----
-- A dependent cell reads, when it runs, a name that only the chosen cells make. Functions that it calls count too.
+- A dependent cell reads, when it runs, a name that only the chosen cells make, and does not catch the `NameError`.
+  Functions that it calls count too.
 - A cell that reads a name made by a dependent cell is dependent too, unless an earlier cell that runs made the name.
 - After code whose names cannot be seen, such as a `%run` whose script is not found, no cell counts as dependent. `from
   library import *` may have made what the chosen cells import.

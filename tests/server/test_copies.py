@@ -144,6 +144,22 @@ async def test_a_file_is_replaced_if_the_user_chooses_so(copy, job, work):
     assert tree(work) == {"model.pt": CONTENT}
 
 
+async def test_what_was_kept_beside_another_file_is_found_again_without_a_question(copy, job, work):
+    job.wrote("model.pt")
+    (work / "model.pt").write_bytes(b"mine")
+    await copy(existing="keep_both")
+    status, news = await copy()
+    assert (status, news[-1]["copied"]) == (
+        200,
+        [{"path": "model.pt", "target": "work/model (job 7f3).pt", "unchanged": True}],
+    )
+    job.wrote("loss.png")
+    (work / "loss.png").write_bytes(b"mine")
+    status, (conflict,) = await copy()
+    assert (status, [each["path"] for each in conflict["files"]]) == (409, ["model.pt", "loss.png"])
+    assert tree(work) == {"model.pt": b"mine", "model (job 7f3).pt": CONTENT, "loss.png": b"mine"}
+
+
 async def test_both_files_are_kept_if_the_user_chooses_so_and_the_copy_is_found_again(copy, job, work):
     job.wrote("model.pt")
     (work / "model.pt").write_bytes(b"mine")

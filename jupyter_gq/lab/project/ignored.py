@@ -2,9 +2,9 @@
 
 Files that may hold secrets stay even if they are named.
 The file `.jupyter-gq-ignore` in the notebook's folder has patterns as `.gitignore` has them. A pattern with `!` before
-it lets a file go along that would stay, such as `!.env`; one whose last name has `*`, `?` or `[`, such as `!*.json`
-or `!src/**`, lets no secret go along. Secrets are recognised in capital letters too. A line that can name no file is a
-problem of the whole file: it is not known what shall stay.
+it lets a file go along that would stay, such as `!.env`, unless a later one keeps it; one whose last name has `*`, `?`
+or `[`, such as `!*.json` or `!src/**`, lets no secret go along. Secrets are recognised in capital letters too. A line
+that can name no file is a problem of the whole file: it is not known what shall stay.
 
 See docs/decisions/0462-let-secrets-go-along-by-their-names-only.md.
 """
@@ -45,7 +45,7 @@ class Ignored:
         self.problem = problem or explain_lines(lines, folder)
         self._all = Patterns([*_MADE, *own])
         self._is_in_secret_folder = Patterns(SECRET_FOLDERS).names(f"{folder.lower().strip('/')}/")
-        named = (line.lower() for line in own if line.startswith("!") and not ends_wild(line))
+        named = (line.lower() for line in own if not (line.startswith("!") and ends_wild(line)))
         self._secrets = Patterns([*SECRET_FILES, *named])
         #: Why a secret stays, as a clause.
         self.why_secret = f"it {'is in a folder that ' if self._is_in_secret_folder else ''}may hold secrets"
@@ -94,6 +94,8 @@ class Ignored:
             (self._secrets.choose, _USUAL_SECRETS.choose),
         ):
             known = own(path)
+            if known:  # by a line that keeps it: then the usual rules tell whether it is a secret
+                known = usual(path)
             if originals and known is not False:  # `!kaggle.json` lets no kaggle.json.bak go along
                 known = next((each for each in map(usual, originals) if each is not None), None)
             if known is not None:

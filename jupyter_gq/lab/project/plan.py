@@ -224,7 +224,7 @@ def _describe_secret(path: str, folder: Path) -> str:
         return f"{_show(path)}; no line in {IGNORE_FILE} can name it."
     # A line for a folder lets no file go along whose own name is that of a secret.
     what = "what is in it, but for files with names of secrets," if path.endswith("/") else "it"
-    return f"{path}: the line {line} in {IGNORE_FILE} lets the job take {what} along all the same."
+    return f"{path}: the line {line} at the end of {IGNORE_FILE} lets the job take {what} along all the same."
 
 
 async def find_project(

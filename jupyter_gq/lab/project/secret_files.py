@@ -4,7 +4,8 @@ The patterns are those of `.gitignore`, and are compared with names in small let
 that is in it counts, also if the notebook's folder is below it. Words such as `credentials` count in names of files
 only: a folder of code may be called so.
 
-See docs/decisions/0460-let-the-ending-tell-an-environment-file.md.
+See docs/decisions/0460-let-the-ending-tell-an-environment-file.md and
+docs/decisions/0474-tell-secrets-by-whole-names.md.
 """
 
 import re
@@ -39,9 +40,14 @@ _KEYS: Final[tuple[str | Glob, ...]] = (
         glob_of_names(rf"{_BEFORE}{name}(?![^/]*\.(?:pub|{_PLAIN})\Z)[^/]*+", literal, is_file=True)
         for name, literal in (
             *((each, each) for each in ("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "kubeconfig")),
-            ("private[-_ ]?key", "private"),
+            ("priv(?:ate)?[-_ ]?key", "priv"),
         )
     ),
+)
+#: Keys that the programs of OpenPGP export. Other files with these endings are encrypted, signatures, or grids of data.
+_EXPORTED: Final[tuple[str | Glob, ...]] = tuple(
+    glob_of_names(rf"{_BEFORE}{name}(?:[-_. ]?(?:sub)?keys?|ring)?\.(?:gpg|pgp|asc)", literal, is_file=True)
+    for name, literal in (("sec(?:ret)?", "sec"), ("priv(?:ate)?", "priv"))
 )
 #: Endings of text and settings, in which people keep what a name says.
 _TEXT = r"(?:\.(?:txt|text|csv|json|ya?ml|toml|ini|cfg|conf|properties))?"
@@ -50,6 +56,13 @@ _OF_TOKENS = (
     "access|api|auth|oauth2?|bearer|refresh|session|jwt|bot|personal|hf|hugging[-_]?face|hub|wandb|kaggle|openai"
     "|gh|git|github|gitlab|vault|pypi|npm|docker|slack|telegram|discord|aws|jupyter|jupyterhub"
 )
+#: Services and purposes of keys. `answer_key.json` and `primary_keys.csv` hold no secret.
+_OF_KEYS = (
+    "access|secret|openai|anthropic|wandb|aws|sa|gcp|gcloud|google|gcs|bigquery|firebase|azure|service|ssh|rsa|deploy"
+    "|master|signing|encryption"
+)
+#: Owners of passwords. `common-passwords.txt` is a list for everybody.
+_OF_PASSWORDS = "my|our|team|all|saved|chrome|chromium|firefox|edge|safari|browser"
 #: Files that name what they hold. `secretary.json` and `secretion.json` hold no secret.
 _NAMED: Final[tuple[str | Glob, ...]] = (
     glob_of_names(
@@ -63,12 +76,17 @@ _NAMED: Final[tuple[str | Glob, ...]] = (
             (rf"{_BEFORE}secrets?", "secret"),
             (rf"(?:[^/]*credentials?|{_BEFORE}creds)", "cred"),
             (r"[^/]*api[-_. ]?keys?", "key"),
-            (rf"{_BEFORE}(?:access|secret|openai|anthropic|wandb|aws|sa)[-_. ]?keys?", "key"),
+            (rf"{_BEFORE}(?:{_OF_KEYS})[-_. ]?keys?", "key"),
+            (rf"{_BEFORE}key[-_ ]?file", "key"),
+            (rf"{_BEFORE}(?:password|passphrase)", "pass"),
+            (r"(?:ht|[^/]*[-_. ])passwd", "passwd"),  # etc/passwd is for all to read
+            (rf"(?:(?:{_OF_PASSWORDS})[-_. ])?passwords", "passwords"),
             (rf"{_BEFORE}(?:{_OF_TOKENS})[-_. ]?tokens?", "token"),
         )
     ),
     *("*cookie_secret", ".*credentials*", "*accesskeys.csv", "rootkey.csv", "kaggle.json"),
-    glob_of_names(r"(?<!vocab/)(?<!vocabulary/)(?<!tokenizer/)token\.txt", "token", is_file=True),
+    glob_of_names(r"(?<!vocab/)(?<!vocabulary/)(?<!tokenizer/)token(?:\.txt)?", "token", is_file=True),
+    *("key.json", *_EXPORTED),
     *("*firebase-adminsdk*.json", "token.json", "token.pickle", ".*token"),
     glob_of_names(rf"{_BEFORE}service[-_ .]?account[^/]*\.json", "account"),
     *("*.tfstate", "*.tfstate.*", "*.tfvars", "*.tfvars.json", "*kubeconfig", "private?key/"),
@@ -79,6 +97,8 @@ _OF_PROGRAMS = (
     *(".pgpass", ".pg_service.conf", ".my.cnf", ".mylogin.cnf", ".s3cfg", ".boto", "rclone.conf", ".databrickscfg"),
     *(
         ".vault-token",
+        ".authinfo*",
+        "pgpass.conf",
         ".modal.toml",
         ".comet.config",
         "clearml.conf",
@@ -87,7 +107,7 @@ _OF_PROGRAMS = (
         "*.tfrc.json",
         ".renviron",
     ),
-    *(".*_history", ".rhistory", ".histfile", "jpserver-*.json", "nbserver-*.json", "jupyter_gq_login.json"),
+    *(".*_history", ".rhistory", ".histfile", "jpserver*.json", "nbserver*.json", "jupyter_gq_login.json"),
     *("**/huggingface/token", "**/huggingface/stored_tokens", "**/.huggingface/token"),
     *("**/gh/hosts.yml", "**/pypoetry/auth.toml", "jupyter_server_config.json", "jupyter_notebook_config.json"),
 )
@@ -108,7 +128,7 @@ _MARKS = (
     # a-Copy1.csv of JupyterLab, "a - Copy.csv" of Windows, "a copy 2.csv" of macOS
     rf"(?: -)?[-_ ]{_COPY} ?\d*",
     rf" ?\((?:(?:\w+\.? )?{_COPY} ?)?\d*\)",  # a(1).csv of browsers, "a (copy).csv" and "a (another copy).csv" of GNOME
-    r" \d{1,3}",  # "a 2.csv" of macOS
+    r" \d{1,3}|[-_][1-9]",  # "a 2.csv" of macOS and a-2.csv of Safari
     r"[-_. ](?:bak|bkp?|bkup|backup|old|orig|save|prev|previous|invalid|disabled)[-_.]?\d*",
     r"(?:\.un|\.~\d+)?~",
     r"\.~",

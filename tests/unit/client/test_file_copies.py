@@ -76,6 +76,15 @@ def test_a_file_that_appears_meanwhile_is_kept(tmp_path):
     assert names(tmp_path) == ["a.txt"]
 
 
+def test_no_two_files_of_a_job_are_kept_under_one_name(tmp_path):
+    (tmp_path / "a.txt").write_text("mine")
+    written = ["a.txt", "a (job 4f1c).txt", "b.txt"]
+    for _ in range(2):
+        copies = copy(tmp_path, *written, existing=Existing.KEEP_BOTH)
+        assert [each.target for each in copies] == ["a (job 4f1c, 2).txt", "a (job 4f1c).txt", "b.txt"]
+    assert (tmp_path / "a (job 4f1c, 2).txt").read_bytes() == CONTENT
+
+
 def test_a_file_that_is_saved_after_the_user_chose_to_replace_it_is_kept(tmp_path):
     (tmp_path / "a.txt").write_text("old")
     save = Watched(lambda: (tmp_path / "a.txt").write_text("newer") and None)

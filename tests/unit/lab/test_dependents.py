@@ -16,6 +16,9 @@ from jupyter_gq.lab.dependents import find_dependents
         (["%pylab inline", "net.test()"], [[], ["net"]]),
         (["class Deep(type(net)): pass"], [["net"]]),
         (["%timeit -n 1 net.test()"], [["net"]]),
+        (["try:\n    net.test()\nexcept ValueError:\n    pass"], [["net"]]),
+        (["with suppress(KeyError):\n    del net['a']"], [["net"]]),
+        (["try:\n    load()\nexcept Exception:\n    pass\nnet.test()"], [["net"]]),
     ],
 )
 def test_what_needs_a_target_when_it_runs_is_found(sources, names):
@@ -43,6 +46,11 @@ def test_what_needs_a_target_when_it_runs_is_found(sources, names):
         ["%%bash --out net\nls", "net.split()"],
         ["if 'net' in locals(): net.test()"],
         ["if 'net' in dir(): net.test()"],
+        ["try:\n    net\nexcept NameError:\n    net = load()"],
+        ["try:\n    net\nexcept (KeyError, Exception):\n    print('later')"],
+        ["try:\n    net.test()\nexcept:\n    pass"],
+        ["with suppress(NameError):\n    del net"],
+        ["def load():\n    global net\n    net = 1\nload()\nnet.test()"],
     ],
     ids=[
         "made before",
@@ -63,6 +71,11 @@ def test_what_needs_a_target_when_it_runs_is_found(sources, names):
         "made by a shell",
         "asked in locals",
         "asked in dir",
+        "asked by reading it",
+        "caught with others",
+        "caught with all",
+        "deleted if it is there",
+        "made by a function",
     ],
 )
 def test_what_can_run_is_not(sources):

@@ -1,7 +1,12 @@
 """The names that a cell makes, and those of them that later cells need, follow the order of evaluation."""
 
+import inspect
+import sys
+import time
+
 import pytest
 
+from jupyter_gq.lab.cells import parse_cell
 from jupyter_gq.lab.names import (
     find_free_names,
     find_made_names,
@@ -43,6 +48,24 @@ from jupyter_gq.lab.names import (
         ("x = 1\nif small:\n    del x\n    y = 1\n    x = 2\nelse:\n    del x", ["x", "y"]),
         ("x = 1\ntry:\n    del x\nexcept E:\n    del x\n    if small:\n        x = 2\n    del x", []),
         ("x = 1\nmatch small:\n    case 1:\n        del x\n    case _:\n        del x", []),
+        ("x = 1\nfor y in ys:\n    if y:\n        break\n    del x", ["x", "y"]),
+        ("for y in ys:\n    x = 1\n    if y:\n        continue\n    del x", ["y", "x"]),
+        ("x = 1\nif small:\n    raise E\nelse:\n    del x", []),
+        ("x = 1\ntry:\n    f()\n    del x\nexcept E:\n    pass", ["x"]),
+        ("x = 1\ntry:\n    f()\n    del x\nexcept E:\n    raise", []),
+        ("x = 1\ntry:\n    f()\nfinally:\n    del x", []),
+        ("x = y = 1\ntry:\n    del x, y\nexcept NameError:\n    pass", ["x", "y"]),
+        ("x = 1\nwith suppress(NameError):\n    del x", []),
+        ("x = 1\nwith suppress(E):\n    f()\n    del x", ["x"]),
+        ("x = 1\nwith file:\n    f()\n    del x", ["x"]),
+        ("for path in paths:\n    try:\n        x = 1\n    except E as e:\n        continue", ["path", "x"]),
+        ("while (x := f()):\n    del x", ["x"]),
+        ("x = 1\nclass C:\n    global x\n    del x", ["C"]),
+        ("def f():\n    global x\n    x = 1\nf()\ndel x", ["f", "x"]),
+        ("import x\nx = 1", ["x"]),
+        ("x = 1\nimport x", []),
+        ("try:\n    import x\nexcept ImportError:\n    x = None", []),
+        ("x = 1\nraise E", ["x"]),
     ],
 )
 def test_made_names_are_what_the_cell_assigns_in_the_order_of_assignment(source, made):
@@ -96,6 +119,79 @@ def test_free_names_are_read_before_the_cells_assign_them(source, free):
 def test_makers_are_the_cells_that_assign_or_import_a_name():
     cells = ["import math", "x = 1", "x += 1\ndef f(): y = 2", "from nets import *"]
     assert find_makers(cells) == {"math": [0], "x": [1, 2], "f": [2], "*": [3]}
+
+
+def test_a_cell_runs_although_the_one_before_ends_with_an_error():
+    assert find_makers(["x = 1\nraise E", "y = 1", "if small:\n    raise E\nx = 1"]) == {"x": [0, 2], "y": [1]}
+    assert find_free_names(["raise E", "E = 1", "if small:\n    x = E\nelse:\n    x = 1\nx"]) == ["E", "small"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "if c: a = 1\n" + "".join(f"elif c{n}: a = 1\n" for n in range(200)),
+        "".join(" " * n + "while c:\n" for n in range(95)) + " " * 95 + "a = 1",
+        "a = " + "lambda: " * 150 + "b",
+        "a = " + "(b and " * 150 + "c" + ")" * 150,
+    ],
+    ids=["elif", "while", "lambda", "and"],
+)
+def test_the_deepest_cell_leaves_half_of_the_stack_of_python_to_the_server(source):
+    parse_cell(source)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 500)
+    try:
+        assert find_made_names([source]) == ["a"]
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="this Python has no type parameters")
+def test_type_parameters_are_no_names_of_the_notebook():
+    check_free("class C[T](Base[T]):\n    x: T\n    def f[U: Bound](self, a: U) -> T: return T, U, C", "Base", "Bound")
+    check_free("def f[T](a: T = b) -> T:\n    return T\ntype X[T] = Pair[T]\nX", "Pair", "b")
+    assert find_made_names(["type X[T] = Pair[T]"]) == ["X"]
+
+
+#: How much longer the longer cell is, and how much longer it may take; a square is 64 times as much.
+LONGER, MOST_RATIO = 8, 24
+#: Seconds of processor time below which nothing can be told.
+LEAST = 0.01
+
+
+def measure(source):
+    """Return the seconds of processor time in which the names of a cell are found, the better of two tries."""
+    parse_cell(source)
+    tries = []
+    for _ in range(2):
+        began = time.process_time()
+        find_made_names([source])
+        find_free_names([source])
+        tries.append(time.process_time() - began)
+    return max(min(tries), LEAST)
+
+
+@pytest.mark.parametrize(
+    ("before", "line", "after"),
+    [
+        ("", "if c{n}: a{n} = 1", ""),
+        ("", "with open(p) as f{n}: a{n} = f{n}", ""),
+        ("for x in y:", "    if c{n}: break\n    a{n} = 1", ""),
+        ("match x:", "    case a{n} if c{n}: b{n} = 1", ""),
+        ("try: pass", "except E{n} as e{n}: a{n} = 1", ""),
+        ("try: pass", "except* E{n} as e{n}: a{n} = 1", ""),
+        ("try:", "    a{n} = 1\n    del a{n}", "except E: pass"),
+        ("", "def f{n}():\n    global a{n}\n    if c: a{n} = 1", ""),
+        ("x = (1", "and (a{n} := 1)", ")"),
+        ("", "import a{n}\na{n} = 1", ""),
+    ],
+    ids=["if", "with", "for", "match", "try", "except*", "del", "def", "and", "import"],
+)
+def test_a_cell_eight_times_as_long_takes_no_square_of_the_time(before, line, after):
+    short, long = (
+        "\n".join([before, *(line.format(n=n) for n in range(count)), after]) for count in (500, 500 * LONGER)
+    )
+    assert measure(long) <= MOST_RATIO * measure(short)
 
 
 def check_free(source, *names):
@@ -154,6 +250,21 @@ def test_scopes_are_those_of_python(source, free):
         ("match fresh:\n    case 1:\n        model = Net()\n    case _:\n        model = 1", False),
         ("fresh and (model := Net())", True),
         ("with fresh:\n    model = Net()", False),
+        ("with suppress(E):\n    model = Net()", True),
+        ("with open(x) as file, contextlib.suppress(E), open(y) as model:\n    pass", True),
+        ("with open(x) as model, contextlib.suppress(E):\n    pass", False),
+        ("with suppress(E) as model:\n    raise E", False),
+        ("model = 1\nwith suppress(E):\n    fit()\n    del model", True),
+        ("for x in y:\n    pass\nelse:\n    model = 1", False),
+        ("for x in y:\n    if x:\n        break\nelse:\n    model = 1", True),
+        ("while (model := fresh()):\n    pass", False),
+        ("a < (model := 1)", False),
+        ("a < b < (model := 1)", True),
+        ("try:\n    assert fresh, (model := 1)\nexcept E:\n    pass", True),
+        ("[x for x in y if (model := x)]", True),
+        ("match fresh:\n    case model if fresh:\n        pass", True),
+        ("match fresh:\n    case 1:\n        model = 1\n    case _:\n        raise E", False),
+        ("try:\n    model = Net()\nexcept* E:\n    model = 1\nexcept* F:\n    del model", True),
         ("def f():\n    global model\n    model = Net()", True),
     ],
 )

@@ -62,6 +62,15 @@ def test_what_the_script_defines_is_known_to_later_cells():
     assert find_dependents(["%run other.py\nprint(rate)", "print(net)"], ["net = rate = 1"]) == [[], ["net"]]
 
 
+def test_the_script_deletes_names_of_the_notebook_only_if_it_shares_them(folder):
+    (folder / "less.py").write_text("import rate\nrate = 1\nname = 1\ndel name, other\n")
+    cells = "name = other = 1\n"
+    assert find_made_names([cells + "%run less.py"]) == ["name", "other", "rate"]
+    assert find_made_names([cells + "%run -i less.py"]) == ["rate"]
+    assert find_made_names([cells + "exec(open('less.py').read())"]) == ["rate"]
+    assert find_made_names([cells + "if small:\n    %run -i less.py"]) == ["name", "other", "rate"]
+
+
 def test_the_script_reads_names_of_the_notebook_only_if_it_shares_them():
     assert "factor" not in find_free_names(["%run other.py"])
     assert "factor" in find_free_names(["%run -i other.py"])

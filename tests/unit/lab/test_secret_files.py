@@ -47,6 +47,38 @@ def test_a_line_with_a_star_in_its_last_name_lets_no_secret_go_along(tmp_path, l
     assert list(filter(rules.is_secret, secrets)) == ["rclone.conf"]
 
 
+@pytest.mark.parametrize(
+    ("lines", "secrets"),
+    [
+        ("!.env\n*.env", [".env"]),
+        ("!.env\n.env", [".env"]),
+        ("!.env\n.*", [".env"]),
+        ("!.env\n*.env\n!*.env", [".env"]),
+        ("!.env\n!conf/\n*.env", [".env"]),
+        ("*.env\n!.env", []),
+        ("!.env\n*.env\n!.ENV", []),
+        ("!.env\n*.csv", []),
+        ("!.env\n/conf/*.env", []),
+        ("*.csv\ndata.csv", [".env"]),
+    ],
+)
+def test_of_the_lines_that_name_a_secret_the_last_one_counts(tmp_path, lines, secrets):
+    for path in (".env", "data.csv"):
+        write(tmp_path, path)
+    write(tmp_path, IGNORE_FILE, f"{lines}\n")
+    needed = find(tmp_path, ".env", "data.csv")
+    assert needed.secrets == secrets
+    assert (".env" in needed.going) is not bool(secrets)
+
+
+def test_a_later_line_keeps_what_a_line_for_its_folder_lets_go(tmp_path):
+    for path in (".aws/notes.txt", ".aws/config.toml", "data/notes.txt"):
+        write(tmp_path, path)
+    write(tmp_path, IGNORE_FILE, "!.aws/\n*.txt\n")
+    needed = find(tmp_path, ".aws/", "data/")
+    assert (sorted(needed.going), needed.secrets) == ([".aws/config.toml", "data/notes.txt"], [".aws/notes.txt"])
+
+
 def list_notes(folder: Path, needed: Needed) -> list[str]:
     project = Project(
         folder=folder,
@@ -84,11 +116,12 @@ def test_the_note_on_a_secret_has_a_line_that_lets_it_go_along(tmp_path, path):
     (note,) = list_notes(tmp_path, find_needed(tmp_path, code, (), CAPS))
     begin, end = (
         f"What may hold secrets stays, such as {path}: the line ",
-        " in .jupyter-gq-ignore lets the job take it",
+        " at the end of .jupyter-gq-ignore lets the job take it",
     )
     assert note.startswith(f"{begin}!")
     assert note.endswith(f"{end} along all the same.")
-    write(tmp_path, IGNORE_FILE, f"{note.removeprefix(begin).removesuffix(f'{end} along all the same.')}\n")
+    line = note.removeprefix(begin).removesuffix(f"{end} along all the same.")
+    write(tmp_path, IGNORE_FILE, f"*.key\n.env\n{line}\n")
     needed = find_needed(tmp_path, code, (), CAPS)
     assert (list(needed.going), list_notes(tmp_path, needed)) == ([path], [])
 
@@ -143,6 +176,7 @@ def test_a_package_of_credentials_goes_along_and_no_file_of_that_name(tmp_path):
         *("Kopie von kaggle.json", "Copie de kaggle.json", "Copia de kaggle.json", ".kaggle.json.tmp", "kaggle.json.~"),
         *(".kaggle.json.Xa3bQ9", "..netrc.Xa3bQ9", ".server.key.a1b2c3", "kaggle.json.br", "kaggle.json.lzma"),
         *("keys/.aws.tbz2", "keys/.aws.txz", "kaggle (3. Kopie).json", ".env.Xa3bQ9"),
+        *("kaggle-1.json", "kaggle_2.json", "credentials-1.json", ".env-2", "id_rsa_1", "password-1.txt", "token-3"),
         *("prod-Copy1.env", ".env.local.bak", "prod.env.1", ".env.production~", "id_rsa_github.old"),
     ],
 )
@@ -211,6 +245,20 @@ def test_code_with_a_name_like_that_of_a_secret_goes_along(tmp_path):
         *("tokens.json", "tokenizer_config.json", "special_tokens_map.json", "bos_token.txt"),
         *("added_tokens.json", "api_token.py", "kubeconfig.py", "private_key.py", "secret_garden.txt", "secrets.py"),
         *("api_key.py", "credentials.py", "covid_rsa", "old_id_rsa.pub", "id_rsa.md", "key.txt", "secrets/a.py"),
+        *(
+            "keyword.json",
+            "keypoints.json",
+            "keys.json",
+            "monkey.json",
+            "answer_key.json",
+            "primary-key.json",
+            "key.csv",
+        ),
+        *("passengers.csv", "bypass.txt", "compass.json", "password_strength.csv", "10k-passwords.txt", "passwd"),
+        *("common-passwords.txt", "passwords.parquet", "password.py", "passwords/train.csv", "password_reset.html"),
+        *("token/a.txt", "vocab/token", "tokens.txt", "token.py", "token.parquet", "kaggle-1.csv", "kaggle-2019.json"),
+        *("dem.asc", "data/grid.asc", "sha256sums.asc", "public.asc", "pubring.gpg", "data.tar.gpg", "parsec.asc"),
+        *("keyfile.py", "gcp-keypoints.json", "htpasswd.py", "rsa_key.pub", "ssh_key.py", "private.py", "train-1.csv"),
         *("hf_tokenizer.json", "model.ckpt.1", "data.csv.gz", "prod.env.example", "net-checkpoint.pt", "id_rsa/a.py"),
     ]
     for name in names:
@@ -247,6 +295,11 @@ def test_code_with_a_name_like_that_of_a_secret_goes_along(tmp_path):
         *("vault_token", "huggingface-token.txt", "old_id_rsa", "github_id_rsa", "deploy-id_ed25519", "x_id_dsa.bak"),
         *("id_rsa.c", "id_rsa.h", "id_rsa.r", "id_rsa.m", "id_rsa.json", "id_ecdsa.yaml"),
         *("creds.json", "gcp-creds.json", "secretinfo.json", "id_rsa.bin", "prod.env.sh", "server.pem.txt"),
+        *("password.txt", "passwords.txt", "password", "my_passwords.txt", "Chrome Passwords.csv", "db-password.json"),
+        *(".passwd", "htpasswd", ".htpasswd", "passphrase.txt", "token", "conf/token", "key.json", "keyfile.json"),
+        *("gcp-key.json", "gcp_key.json", "my-google-key.json", "service_key.json", "mongo-keyfile", "deploy_key"),
+        *("ssh_key.txt", "rsa_key", "privkey", "privkey.json", "secring.gpg", "private.asc", "ann-secret-key.asc"),
+        *("secret.gpg", "private_subkeys.asc", "ann.private.asc", ".authinfo.gpg", "pgpass.conf", "azure-keys.json"),
         *(".aws/cacert.pem", ".aws/vocab/token.txt", "my_cacert.pem", "public.key", "cacert.pem/server.key"),
         *("secretary-secret.json", "secretary.env", "secretary.key", "credentials.env", "Secret.ENV.yaml"),
     ],
