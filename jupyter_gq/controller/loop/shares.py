@@ -5,7 +5,8 @@ Rules
 Intent first: a decision to suspend is saved with the record, which stays RUNNING and holds its devices. Only once the
 backend shows that the devices are free, the workload is SUSPENDED and its devices are lent.
 
-Used again: if the notebook is used before that, the intent is withdrawn, and the backend undoes what it has done.
+Used again: if the notebook is used before that, the intent is withdrawn, and the backend undoes what it has done. A
+cell that has begun and ended since the decision, between two reports, is a use too.
 
 Refused: after a failed attempt the notebook runs on. The reason is kept. During a backoff that doubles each time in a
 row, the share is kept as if the owner had asked for that: no attempt is made, and the server is not stopped instead.
@@ -100,7 +101,7 @@ def act_on_share(record: Record, share: ShareState | None, port: ShareSuspension
 def _interpret_intent(record: Record, intent: Suspension, share: ShareState, now: Instant) -> list[Change]:
     """Return the change for a notebook that is to be suspended: suspended, used again, or refused."""
     workload = record.workload
-    if _is_used_again(workload.activity, now):
+    if _is_used_again(workload.activity, intent, now):
         return [Change(workload=workload.id, detail=DetailChange(suspension=None))]
     if share.phase is SharePhase.SUSPENDED:
         return [_suspended(record, intent, share, now)]
@@ -109,11 +110,12 @@ def _interpret_intent(record: Record, intent: Suspension, share: ShareState, now
     return []
 
 
-def _is_used_again(activity: Activity | None, now: Instant) -> bool:
-    """Return whether a kernel executes something, or the owner keeps the share; False if that is not known."""
+def _is_used_again(activity: Activity | None, intent: Suspension, now: Instant) -> bool:
+    """Return whether the share is used or was since the decision, or its owner keeps it; False if that is not known."""
     if activity is None:
         return False
-    return activity.busy is True or (activity.kept_until is not None and now < activity.kept_until)
+    was_used = activity.last_active is not None and activity.last_active > intent.decided_at
+    return activity.busy is True or was_used or (activity.kept_until is not None and now < activity.kept_until)
 
 
 def has_failed(share: ShareState, intent: Suspension) -> bool:

@@ -186,6 +186,32 @@ async def test_a_cell_between_decision_and_suspension_undoes_it(lab):
     assert acts(lab, Action.NOTEBOOK_SUSPEND) == []
 
 
+async def test_a_cell_that_begins_and_ends_between_two_reports_undoes_it(lab):
+    lab.send(ANN, "vision", "1")
+    while not lab.servers.calls:
+        await spend(lab, 5)
+    lab.clock.forward(0.5)
+    lab.report(ANN, busy=False, last=lab.clock.now())
+    await lab.step()
+    assert lab.notebook(ANN).phase == "running"
+    assert lab.servers.calls[-1] == ("resume", lab.notebook(ANN).id)
+    await spend(lab, 10)
+    assert lab.servers.shares[lab.notebook(ANN).id].phase is SharePhase.IN_USE
+    assert acts(lab, Action.NOTEBOOK_SUSPEND) == []
+
+
+async def test_keep_it_undoes_also_a_suspension_without_a_warning(lab):
+    await spend(lab, 90)
+    lab.send(ANN, "vision", "1")
+    while not lab.servers.calls:
+        await spend(lab, 5)
+    assert lab.notebook(ANN).warning is None
+    kept = lab.controller.tickets.keep(ANN, "").kept_until
+    await spend(lab, 20)
+    assert (lab.notebook(ANN).phase, lab.notebook(ANN).kept_until) == ("running", kept)
+    assert lab.servers.shares[lab.notebook(ANN).id].phase is SharePhase.IN_USE
+
+
 async def test_keep_it_between_decision_and_suspension_undoes_it(lab):
     lab.send(ANN, "vision", "1")
     while not lab.servers.calls:
