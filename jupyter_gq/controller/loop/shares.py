@@ -23,6 +23,7 @@ See docs/decisions/0121-suspend-shares-level-triggered.md and
 docs/decisions/0122-end-the-suspension-not-the-server-when-a-restore-fails.md.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -32,11 +33,13 @@ from jupyter_gq.controller.records.changes import Change, DetailChange, Workload
 from jupyter_gq.devices.share_state import SharePhase, ShareState
 from jupyter_gq.domain.amount import Instant, MiB, Seconds
 from jupyter_gq.domain.audit import Action, AuditEntry
+from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.states import Event, State
 from jupyter_gq.domain.workload import Activity, Workload
 from jupyter_gq.domain.workload_detail import Suspension, SuspensionRefusal
 from jupyter_gq.scheduling.decision import Resume, Suspend
+from jupyter_gq.scheduling.idle.lending import is_wanted_back
 from jupyter_gq.store.protocol import Record
 
 #: The first and the longest backoff after a failed attempt to suspend a share.
@@ -44,6 +47,10 @@ FIRST_PAUSE, LONGEST_PAUSE = Seconds(60), Seconds(3600)
 PROGRAMS_ENDED: Final = (
     "The kernel whose GPU state was kept has ended, and its variables with it. The share is lent; the next cell that "
     "you run brings it back."
+)
+UNUSABLE_GPU: Final = (
+    "The GPU of this share cannot be used at present, so the share cannot come back now. What was on the GPU is kept, "
+    "and the share comes back once the GPU can be used again. If that takes long, ask your administrator."
 )
 #: Phases in which the state of a share is not, or soon will not be, on its devices.
 _AWAY: Final = frozenset({SharePhase.SUSPENDING, SharePhase.SUSPENDED})
@@ -83,6 +90,18 @@ def interpret_share(record: Record, share: ShareState | None, now: Instant) -> l
             return [_resumed(record, share, now)]
         case _:
             return []
+
+
+def describe_unusable_gpu(record: Record, devices: Mapping[str, Device]) -> str:
+    """Return that a share for which a cell waits cannot come back as a GPU of it cannot be used; "" if that is not so.
+
+    A GPU cannot be used if the driver has lost it, its node is not ready, or a run that should not be there holds it.
+    `devices` are those of the cluster, by id.
+    """
+    if not is_wanted_back(record.workload):
+        return ""
+    held = [devices.get(device) for task in record.workload.placement for device in task.devices]
+    return UNUSABLE_GPU if any(each is not None and not (each.healthy or each.withheld) for each in held) else ""
 
 
 def act_on_share(record: Record, share: ShareState | None, port: ShareSuspension) -> None:

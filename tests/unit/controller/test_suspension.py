@@ -262,6 +262,22 @@ async def test_a_refusal_after_the_clock_was_set_back_is_not_tried_again_at_once
     assert lab.notebook(ANN).unsuspendable == "The kernel uses managed memory."
 
 
+async def test_a_cell_that_waits_for_a_lost_gpu_is_told_so_and_is_promised_nothing_until_the_gpu_is_found(lab):
+    await suspended(lab)
+    nodes = lab.nodes
+    lost = tuple(replace(device, healthy=False) for device in nodes[0].devices)
+    lab.servers._nodes = lab.backend._nodes = (replace(nodes[0], devices=lost),)
+    await spend(lab, 10)
+    assert "cannot be used" not in lab.notebook(ANN).sentence, "nobody needs the GPU yet"
+    await spend(lab, 10, ann=True)
+    view = lab.notebook(ANN)
+    assert view.sentence.startswith("A cell waits for the share. The GPU of this share cannot be used at present")
+    assert view.suspension.back_within is None
+    lab.servers._nodes = lab.backend._nodes = nodes
+    await spend(lab, 30, ann=True)
+    assert (lab.notebook(ANN).phase, lab.notebook(ANN).trouble) == ("running", "")
+
+
 async def test_a_resume_that_lost_the_state_ends_the_suspension_and_is_not_repeated(lab):
     await suspended(lab)
     lab.servers.loses = "The GPU state of the kernel is lost."
