@@ -378,7 +378,9 @@ class RunShares:
     def _start(self, share: ManagedShare, phase: SharePhase, work: Callable[[], ShareState]) -> None:
         """Run `work` in a thread, with the share in `phase` meanwhile and in the returned state afterwards."""
         before = share.state
-        share.state, share.began, share.is_guess = ShareState(phase=phase), self.awake(), False
+        # The owner reads why the share is not back yet until it is, also while the next attempt waits for room.
+        failure = share.state.failure if share.state is not None and phase is SharePhase.RESUMING else ""
+        share.state, share.began, share.is_guess = ShareState(phase=phase, failure=failure), self.awake(), False
         failed = before.phase if before is not None else SharePhase.IN_USE
 
         def finish(result: ShareState | None) -> None:

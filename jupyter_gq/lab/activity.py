@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import ActivityReport, KernelActivity, ServiceEvent
 
-from .clock import now
+from .clock import monotonic, now
 from .share import ShareNotice
 from .watch import KernelState, KernelWatch
 
@@ -65,7 +65,7 @@ class ActivityReporter:
             for kernel in states
         ]
         try:
-            wanted = self._share.is_wanted(states, at)
+            wanted = self._share.is_wanted(states, monotonic())
             await self._client.report_activity(self._server, ActivityReport(at=at, kernels=kernels, wanted=wanted))
         except ServiceUnavailable:
             return  # the event stream logs the loss of the connection once

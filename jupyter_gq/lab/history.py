@@ -13,6 +13,7 @@ Rules
 - Polling: pages ask about variables by short silent requests, for hours if nobody is there. So a silent request counts
   only from `SILENT_SECONDS` on; it is no use if it ends before. A cell and a message of a widget always count.
 - No use: connections, completions, inspections and polling are no use of a kernel.
+- Clock: times are those of the wall clock. If it is set, or the machine sleeps, they are moved along.
 - Need of the share: while the share of the server is lent, any request but a question about the kernel itself may wait
   in the driver. One that is open for `NEED_SECONDS` probably does.
 - Failed: a cell failed if an error was published for it. For a magic that is not there or is used wrongly, IPython
@@ -145,6 +146,18 @@ class KernelRecord:
 
     def _list_open(self) -> list[_Open]:
         return [each for opened in self._open.values() for each in opened.values()]
+
+    def move(self, seconds: float, now: float) -> None:
+        """Move the times of the last use and of open requests by so many seconds, after the wall clock was set.
+
+        No time is later than `now` afterwards: a message may have come since then.
+        """
+        self.last_active = min(now, self.last_active + seconds)
+        for each in self._list_open():
+            each.at = min(now, each.at + seconds)
+        if self._introspection is not None:
+            request, began = self._introspection
+            self._introspection = (request, min(now, began + seconds))
 
     def note_start(self) -> None:
         """Record that the kernel has just started, so that nothing can have run before."""

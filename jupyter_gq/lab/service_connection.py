@@ -37,7 +37,7 @@ from .activity import ActivityReporter
 from .assignments import list_points, set_values
 from .carrying.captures import Captures
 from .carrying.models import Captured, CaptureRequest
-from .clock import now
+from .clock import monotonic
 from .code_reading import read_code
 from .copies import JobCopies
 from .environment import ServerEnvironment
@@ -331,7 +331,7 @@ class ServiceConnection:
 
         A service that does not answer within `WANT_SECONDS` counts as one that cannot be reached.
         """
-        self._share.ask(now())
+        self._share.ask(monotonic())
         try:
             async with asyncio.timeout(WANT_SECONDS):
                 await self.reporter.report()
@@ -346,7 +346,7 @@ class ServiceConnection:
         """
         self.reporter.note_event(event)
         if event.kind == "notebook":
-            self._share.note_notebook(event.data, now())
+            self._share.note_notebook(event.data, monotonic())
         elif event.kind == "reset":
             self._fetch_share()
 
@@ -368,7 +368,7 @@ class ServiceConnection:
         except ServiceError as error:
             self._log.info("the state of the share could not be fetched: %s", error.problem.message)
         else:
-            self._share.note_notebooks([notebook.model_dump() for notebook in found.notebooks], now())
+            self._share.note_notebooks([notebook.model_dump() for notebook in found.notebooks], monotonic())
 
 
 def _name_group(request: SweepRequest, steps: Sequence[bundle.Step]) -> str:

@@ -8,6 +8,7 @@ Rules
 - Last word: if the service is lost, its last word counts, and the notice says that the service cannot be reached.
 - Wanted: a kernel that waits asks for the share again and again. The share is wanted until `WANTED_SECONDS` after the
   last request, or while any other kernel has served one request for a second: it may wait in the driver.
+- Clock: times are those of the monotonic clock, which the server and its kernels share.
 
 See docs/decisions/0123-a-cell-waits-in-the-kernel.md.
 """
@@ -39,7 +40,7 @@ class ShareState:
     lent: bool = False
     #: For whom and why the share is lent, or how it comes back, in sentences for the user.
     sentence: str = ""
-    #: When the share is probably back; None = unknown.
+    #: When the share is probably back, by the monotonic clock; None = unknown.
     ready_at: float | None = None
 
 

@@ -21,7 +21,7 @@ from zmq.eventloop.zmqstream import ZMQStream
 
 from jupyter_gq.domain.json_types import JsonMapping
 
-from .clock import now
+from .clock import JumpMeter, now
 from .history import NEEDED_MESSAGES, USAGE_ERROR, KernelHistory, KernelRecord
 from .jupyter_parts import EventBus, Kernels
 
@@ -59,8 +59,9 @@ class _WatchedKernel:
 class KernelWatch:
     """The records of all kernels of this server, each from the kernel's start to its end."""
 
-    def __init__(self, kernels: Kernels, events: EventBus, log: Logger) -> None:
+    def __init__(self, kernels: Kernels, events: EventBus, log: Logger, jumps: JumpMeter | None = None) -> None:
         self._kernels, self._events, self.log = kernels, events, log
+        self._jumps = jumps or JumpMeter()
         self._watched: dict[str, _WatchedKernel] = {}
         #: Connections on which a question waits for its reply, by kernel.
         self._questions: dict[str, ZMQStream] = {}
@@ -112,6 +113,7 @@ class KernelWatch:
         A later call then knows the state of that kernel.
         """
         self.sync()
+        self._follow_clock()
         for kernel_id, watched in self._watched.items():
             if not watched.record.is_known:
                 self._send_question(kernel_id, watched)
@@ -172,8 +174,25 @@ class KernelWatch:
             self.log.info("kernel %s cannot be watched (%s), so it has no run history", kernel_id, error)
             self._watched[kernel_id] = _WatchedKernel(record)
         else:
-            stream.on_recv(lambda parts: _apply_message(record, session, parts, self.log))
+            stream.on_recv(lambda parts: self._hear(record, session, parts))
             self._watched[kernel_id] = _WatchedKernel(record, stream, session)
+
+    def _hear(self, record: KernelRecord, session: Session, parts: list[bytes]) -> None:
+        """Apply a published message to `record`, after a jump of the clock was applied to all records."""
+        self._follow_clock()
+        _apply_message(record, session, parts, self.log)
+
+    def _follow_clock(self) -> None:
+        """Move the times of all records if the wall clock was set, so that no kernel seems used later or longer ago.
+
+        The service moves what it has stored in the same way.
+        See docs/decisions/0484-move-the-times-of-kernels-with-the-clock-of-their-server.md.
+        """
+        jump = self._jumps.measure()
+        if jump:
+            self.log.info("the clock was set by %+.0f s, or the machine slept: the last use of each kernel moves", jump)
+            for watched in self._watched.values():
+                watched.record.move(jump, now())
 
     def _send_question(self, kernel_id: str, watched: _WatchedKernel) -> None:
         """Send a `kernel_info_request` to the kernel, unless an earlier one waits for its reply.

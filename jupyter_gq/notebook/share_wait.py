@@ -40,6 +40,8 @@ class Notice:
     def __init__(self, sentence: str, ready_at: float | None, timeout: float, reachable: bool) -> None:
         """Store the sentence for the user, the expected time of the return (None = unknown), and the longest wait.
 
+        The time is that of the monotonic clock, which all processes of a machine share.
+
         `reachable` is False if the server has lost the scheduler service.
         """
         self.sentence, self.ready_at, self.timeout, self.reachable = sentence, ready_at, timeout, reachable
@@ -91,7 +93,7 @@ async def wait_for_share(socket: str, tell: Callable[[str], None]) -> None:
     try:
         notice = read_notice(path)
         while notice is not None:
-            line = notice.describe(clock.now(), answered=request.answered, reachable=request.reachable)
+            line = notice.describe(clock.monotonic(), answered=request.answered, reachable=request.reachable)
             if line != told:
                 told = line
                 tell(line)

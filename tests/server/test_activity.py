@@ -7,6 +7,7 @@ import pytest
 
 from jupyter_gq.client.models import ServiceEvent
 from jupyter_gq.lab.activity import LAST_ACTIVITY_SETTING
+from jupyter_gq.lab.clock import JumpMeter, now
 from jupyter_gq.lab.watch import KernelState
 from tests.server.service import LacksTheScope
 from tests.server.test_kernels import kernel, waits_for  # noqa: F401 - a fixture
@@ -38,6 +39,19 @@ async def test_a_real_kernel_is_reported_busy_and_then_idle(kernel, service, rep
     last = service.activity[-1]
     assert last["kernels"][0]["busy"] is False
     assert last["at"] - 30 < last["kernels"][0]["last_active"] <= last["at"]
+
+
+@pytest.mark.parametrize("jump", [86400.0, -86400.0])
+async def test_the_last_use_of_a_kernel_moves_with_the_clock_of_the_server(kernel, service, reporter, jump):  # noqa: F811
+    await reporter.report()
+    before = service.activity[-1]["kernels"][0]["last_active"]
+    set_by = 0.0
+    reporter._kernels._jumps = JumpMeter(wall=lambda: now() + set_by)
+    set_by = jump
+    await reporter.report()
+    # The clock of the reports stays as it was here, so that nothing moves forwards.
+    last = service.activity[-1]
+    assert last["kernels"][0]["last_active"] == pytest.approx(min(before + jump, last["at"]), abs=1)
 
 
 async def test_reports_are_repeated(on_hub, service, extension, jp_serverapp, until):

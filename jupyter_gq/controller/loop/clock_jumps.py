@@ -9,6 +9,9 @@ only tell when something happened stay.
 
 Between two steps: only a jump while this service runs is seen.
 
+Nothing in the future: a report that came after the jump, and before the step that saw it, has a time of the new clock.
+What has happened is not moved beyond the present.
+
 Times of another clock stay: a machine whose clock was lost starts in the past, and jumps once the clock is set. What is
 stored then is far ahead of that clock, because an earlier service wrote it by a right one.
 
@@ -61,7 +64,8 @@ class ClockJumps:
             log.warning(
                 "the clock was set by %+.0f s, or the machine slept: what lasts goes on without this time", jump
             )
-            shift = _Shift(jump=jump, latest=self._clock.now() - jump + _MOST_AHEAD)
+            now = self._clock.now()
+            shift = _Shift(jump=jump, latest=now - jump + _MOST_AHEAD, now=now)
             moved = (_move_times(record, shift) for record in self._records.unfinished())
             self._records.commit_each([change for change in moved if change is not None])
             for move in self._move_more:
@@ -76,10 +80,15 @@ class _Shift:
     jump: float
     #: The latest time that the clock can have written before the jump.
     latest: float
+    now: Instant
 
     def move(self, time: Instant) -> Instant:
         """Return a time moved by the jump; one that another clock has written stays."""
         return time if time > self.latest else Instant(time + self.jump)
+
+    def move_past(self, time: Instant) -> Instant:
+        """Return the time of something that has happened, moved by the jump: a report may have come since the jump."""
+        return time if time > self.latest else min(self.now, self.move(time))
 
     def move_optional(self, time: Instant | None) -> Instant | None:
         """Return a time moved by the jump; None if there is none."""
@@ -111,8 +120,8 @@ def _move_activity(activity: Activity, shift: _Shift) -> Activity:
     """Return the activity with all of its times moved."""
     return replace(
         activity,
-        last_active=shift.move_optional(activity.last_active),
-        sampled_at=shift.move(activity.sampled_at),
+        last_active=None if activity.last_active is None else shift.move_past(activity.last_active),
+        sampled_at=shift.move_past(activity.sampled_at),
         kept_until=shift.move_optional(activity.kept_until),
         expire_at=shift.move_optional(activity.expire_at),
         promised_until=shift.move_optional(activity.promised_until),

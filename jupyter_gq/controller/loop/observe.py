@@ -21,7 +21,7 @@ from .observed_runs import ObservedRuns
 from .other_runs import OtherRuns
 from .resizing import correct_size
 from .run_end import interpret
-from .shares import interpret_share
+from .shares import describe_unusable_gpu, interpret_share
 from .suspended_jobs import interpret_job_share
 
 log = logging.getLogger(__name__)
@@ -166,9 +166,18 @@ class Observer:
             and observation.sentence
             and self._context.records.is_present_run(name, run)
         }
+        told = self._find_unusable_gpus() | told
         for name in told.keys() - self._context.troubles.keys():
             log.warning("%s: %s", name, told[name], extra={"workload": name})
         self._context.troubles = kept | told
+
+    def _find_unusable_gpus(self) -> dict[str, str]:
+        """Return a sentence for each suspended notebook that a cell waits for and whose GPU cannot be used, by id."""
+        devices = {device.id: device for node in self._context.nodes() for device in node.devices}
+        found = {
+            record.workload.id: describe_unusable_gpu(record, devices) for record in self._context.records.notebooks()
+        }
+        return {name: sentence for name, sentence in found.items() if sentence}
 
     def _report_strays(self, strays: Sequence[Stray]) -> None:
         """Log each pod of a notebook that has no ticket and keeps devices from other work, once for each pod.

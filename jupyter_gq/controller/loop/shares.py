@@ -5,7 +5,8 @@ Rules
 Intent first: a decision to suspend is saved with the record, which stays RUNNING and holds its devices. Only once the
 backend shows that the devices are free, the workload is SUSPENDED and its devices are lent.
 
-Used again: if the notebook is used before that, the intent is withdrawn, and the backend undoes what it has done.
+Used again: if the notebook is used before that, the intent is withdrawn, and the backend undoes what it has done. A
+cell that has begun and ended since the decision, between two reports, is a use too.
 
 Refused: after a failed attempt the notebook runs on. The reason is kept. During a backoff that doubles each time in a
 row, the share is kept as if the owner had asked for that: no attempt is made, and the server is not stopped instead.
@@ -22,6 +23,7 @@ See docs/decisions/0121-suspend-shares-level-triggered.md and
 docs/decisions/0122-end-the-suspension-not-the-server-when-a-restore-fails.md.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -31,11 +33,13 @@ from jupyter_gq.controller.records.changes import Change, DetailChange, Workload
 from jupyter_gq.devices.share_state import SharePhase, ShareState
 from jupyter_gq.domain.amount import Instant, MiB, Seconds
 from jupyter_gq.domain.audit import Action, AuditEntry
+from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.states import Event, State
 from jupyter_gq.domain.workload import Activity, Workload
 from jupyter_gq.domain.workload_detail import Suspension, SuspensionRefusal
 from jupyter_gq.scheduling.decision import Resume, Suspend
+from jupyter_gq.scheduling.idle.lending import is_wanted_back
 from jupyter_gq.store.protocol import Record
 
 #: The first and the longest backoff after a failed attempt to suspend a share.
@@ -43,6 +47,10 @@ FIRST_PAUSE, LONGEST_PAUSE = Seconds(60), Seconds(3600)
 PROGRAMS_ENDED: Final = (
     "The kernel whose GPU state was kept has ended, and its variables with it. The share is lent; the next cell that "
     "you run brings it back."
+)
+UNUSABLE_GPU: Final = (
+    "The GPU of this share cannot be used at present, so the share cannot come back now. What was on the GPU is kept, "
+    "and the share comes back once the GPU can be used again. If that takes long, ask your administrator."
 )
 #: Phases in which the state of a share is not, or soon will not be, on its devices.
 _AWAY: Final = frozenset({SharePhase.SUSPENDING, SharePhase.SUSPENDED})
@@ -84,6 +92,18 @@ def interpret_share(record: Record, share: ShareState | None, now: Instant) -> l
             return []
 
 
+def describe_unusable_gpu(record: Record, devices: Mapping[str, Device]) -> str:
+    """Return that a share for which a cell waits cannot come back as a GPU of it cannot be used; "" if that is not so.
+
+    A GPU cannot be used if the driver has lost it, its node is not ready, or a run that should not be there holds it.
+    `devices` are those of the cluster, by id.
+    """
+    if not is_wanted_back(record.workload):
+        return ""
+    held = [devices.get(device) for task in record.workload.placement for device in task.devices]
+    return UNUSABLE_GPU if any(each is not None and not (each.healthy or each.withheld) for each in held) else ""
+
+
 def act_on_share(record: Record, share: ShareState | None, port: ShareSuspension) -> None:
     """Tell the backend to suspend or resume a share, as its record says; do nothing if the share is unknown."""
     workload, intent = record.workload, record.detail.suspension
@@ -100,7 +120,7 @@ def act_on_share(record: Record, share: ShareState | None, port: ShareSuspension
 def _interpret_intent(record: Record, intent: Suspension, share: ShareState, now: Instant) -> list[Change]:
     """Return the change for a notebook that is to be suspended: suspended, used again, or refused."""
     workload = record.workload
-    if _is_used_again(workload.activity, now):
+    if _is_used_again(workload.activity, intent, now):
         return [Change(workload=workload.id, detail=DetailChange(suspension=None))]
     if share.phase is SharePhase.SUSPENDED:
         return [_suspended(record, intent, share, now)]
@@ -109,11 +129,12 @@ def _interpret_intent(record: Record, intent: Suspension, share: ShareState, now
     return []
 
 
-def _is_used_again(activity: Activity | None, now: Instant) -> bool:
-    """Return whether a kernel executes something, or the owner keeps the share; False if that is not known."""
+def _is_used_again(activity: Activity | None, intent: Suspension, now: Instant) -> bool:
+    """Return whether the share is used or was since the decision, or its owner keeps it; False if that is not known."""
     if activity is None:
         return False
-    return activity.busy is True or (activity.kept_until is not None and now < activity.kept_until)
+    was_used = activity.last_active is not None and activity.last_active > intent.decided_at
+    return activity.busy is True or was_used or (activity.kept_until is not None and now < activity.kept_until)
 
 
 def has_failed(share: ShareState, intent: Suspension) -> bool:

@@ -161,7 +161,7 @@ class ActivityLog:
         """
         workload, rule = record.workload, self._context.settings.policy.idle
         activity = workload.activity
-        if activity is None or activity.expire_at is None or workload.state is not State.RUNNING:
+        if activity is None or not _is_about_to_be_taken(record, activity):
             raise Conflict(_explain_nothing_to_keep(workload, self._context.clock.now()))
         step = keep_seconds(activity, rule)
         if step <= 0:
@@ -175,7 +175,7 @@ class ActivityLog:
             activity,
             expire_at=None,
             # A short step must not end before the time that the warning named.
-            kept_until=Instant(max(now + step, activity.expire_at)),
+            kept_until=Instant(max(now + step, activity.expire_at or 0.0)),
             kept_total=activity.kept_total + step,
         )
         fields, detail = WorkloadChange(activity=kept), DetailChange(warning="")
@@ -253,6 +253,12 @@ def _next_activity(before: Activity | None, busy: bool | None, active: Instant, 
         sampled_at=sampled_at,
         kept_total=0.0 if used_again else before.kept_total,
     )
+
+
+def _is_about_to_be_taken(record: Record, activity: Activity) -> bool:
+    """Return whether the owner of a share is warned, or its suspension is decided, which may be without a warning."""
+    is_decided = activity.expire_at is not None or record.detail.suspension is not None
+    return is_decided and record.workload.state is State.RUNNING
 
 
 def _explain_nothing_to_keep(workload: Workload, now: Instant) -> str:

@@ -18,6 +18,9 @@ COMES_BACK: Final = (
     "saves its state and makes room."
 )
 
+#: The same, and the sentence of a share that comes back, if something stands in the way, which is told after them.
+WAITS, COMING = "A cell waits for the share.", "The share is to come back."
+
 #: An admitted ticket still waits, since its server may start only when the backend expects it.
 _PHASES: Mapping[State, NotebookPhase] = {
     State.PENDING: "waiting",
@@ -48,10 +51,11 @@ def notebook_phase(workload: Workload) -> NotebookPhase:
     return _PHASES[workload.state]
 
 
-def suspension_view(record: Record, return_within: Seconds) -> SuspensionView | None:
+def suspension_view(record: Record, return_within: Seconds | None) -> SuspensionView | None:
     """Return the suspension of a notebook whose share is suspended or comes back; None for any other.
 
-    `return_within` is the time within which a share is back once a cell waits for it.
+    `return_within` is the time within which a share is back once a cell waits for it; None = it is not known, because
+    something stands in the way.
     """
     found = record.detail.suspension
     if found is None or found.since is None or record.workload.state not in {State.SUSPENDED, State.RESUMING}:
@@ -65,19 +69,21 @@ def suspension_view(record: Record, return_within: Seconds) -> SuspensionView | 
     )
 
 
-def _back_within(record: Record, found: Suspension, return_within: Seconds) -> Seconds | None:
+def _back_within(record: Record, found: Suspension, return_within: Seconds | None) -> Seconds | None:
     """Return the seconds within which a share that a cell waits for should be back; None if none waits, or unknown."""
     if record.workload.state is State.RESUMING:
-        return found.seconds
+        return None if return_within is None else found.seconds
     return return_within if is_wanted_back(record.workload) else None
 
 
-def suspension_sentence(record: Record, return_within: Seconds) -> str:
+def suspension_sentence(record: Record, return_within: Seconds | None) -> str:
     """Return the sentence about a notebook whose share is suspended or comes back; see `suspension_view`."""
     found = record.detail.suspension
     if record.workload.state is State.RESUMING:
+        if return_within is None:
+            return COMING
         about = f", which takes about {max(1, round(found.seconds))} s" if found is not None and found.seconds else ""
         return f"The share is coming back: its GPU state is being restored{about}."
     if is_wanted_back(record.workload):
-        return COMES_BACK.format(seconds=round(return_within))
+        return WAITS if return_within is None else COMES_BACK.format(seconds=round(return_within))
     return found.sentence if found is not None else "The share is suspended: the next cell that you run brings it back."

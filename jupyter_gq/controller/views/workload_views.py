@@ -114,6 +114,11 @@ class ViewContext:
     #: What is done about a share that holds too much memory; None = nothing.
     over_limit: MemoryExcessView | None = None
 
+    @property
+    def promise(self) -> Seconds | None:
+        """The time within which a suspended share is back once a cell waits for it; None while something is wrong."""
+        return None if self.trouble else self.return_within
+
 
 def job_view(record: Record, context: ViewContext) -> JobView:
     """Return the view of a job for its owner, from its record and the data in `context`."""
@@ -290,7 +295,7 @@ def notebook_view(record: Record, context: ViewContext) -> NotebookView:
         warning=warning,
         kept_until=_kept_until(workload),
         over_limit=context.over_limit,
-        suspension=suspension_view(record, context.return_within),
+        suspension=suspension_view(record, context.promise),
         unsuspendable=record.detail.unsuspendable.sentence if record.detail.unsuspendable else "",
         trouble=context.trouble,
         eviction=eviction_view(record.detail.eviction),
@@ -319,7 +324,7 @@ def notebook_sentence(record: Record, context: ViewContext) -> str:
                 f"The server has {_share_phrase(workload, record.detail.place, context)}.", context.trouble
             )
         case "suspended" | "resuming":
-            return _append_trouble(suspension_sentence(record, context.return_within), context.trouble)
+            return _append_trouble(suspension_sentence(record, context.promise), context.trouble)
         case "stopping":
             told = workload.stop.sentence if workload.stop else "The server is being stopped."
             return _append_trouble(told, context.trouble)

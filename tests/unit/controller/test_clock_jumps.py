@@ -81,6 +81,22 @@ async def test_an_active_notebook_is_not_called_idle(world: World, jump):
 
 
 @jumps
+async def test_a_report_that_comes_before_the_jump_is_seen_does_not_make_the_notebook_used_for_hours(
+    world: World, jump
+):
+    await world.start_server(ANN, "0.5")
+    await world.start_server(BOB, "0.25")
+    world.ask(CAROL, "0.5")
+    await spend(world, 900)
+    jump(world.clock)
+    world.report(BOB, busy=True)
+    await spend(world, 120)
+    assert world.notebook(BOB).warning is None
+    await spend(world, 2000)
+    assert world.controller.tickets.list_notebooks(BOB).notebooks == []
+
+
+@jumps
 async def test_a_warning_runs_as_long_as_it_promised(world: World, jump):
     await world.start_server(ANN, "0.5")
     await world.start_server(BOB, "0.25")

@@ -186,6 +186,32 @@ async def test_a_cell_between_decision_and_suspension_undoes_it(lab):
     assert acts(lab, Action.NOTEBOOK_SUSPEND) == []
 
 
+async def test_a_cell_that_begins_and_ends_between_two_reports_undoes_it(lab):
+    lab.send(ANN, "vision", "1")
+    while not lab.servers.calls:
+        await spend(lab, 5)
+    lab.clock.forward(0.5)
+    lab.report(ANN, busy=False, last=lab.clock.now())
+    await lab.step()
+    assert lab.notebook(ANN).phase == "running"
+    assert lab.servers.calls[-1] == ("resume", lab.notebook(ANN).id)
+    await spend(lab, 10)
+    assert lab.servers.shares[lab.notebook(ANN).id].phase is SharePhase.IN_USE
+    assert acts(lab, Action.NOTEBOOK_SUSPEND) == []
+
+
+async def test_keep_it_undoes_also_a_suspension_without_a_warning(lab):
+    await spend(lab, 90)
+    lab.send(ANN, "vision", "1")
+    while not lab.servers.calls:
+        await spend(lab, 5)
+    assert lab.notebook(ANN).warning is None
+    kept = lab.controller.tickets.keep(ANN, "").kept_until
+    await spend(lab, 20)
+    assert (lab.notebook(ANN).phase, lab.notebook(ANN).kept_until) == ("running", kept)
+    assert lab.servers.shares[lab.notebook(ANN).id].phase is SharePhase.IN_USE
+
+
 async def test_keep_it_between_decision_and_suspension_undoes_it(lab):
     lab.send(ANN, "vision", "1")
     while not lab.servers.calls:
@@ -234,6 +260,22 @@ async def test_a_refusal_after_the_clock_was_set_back_is_not_tried_again_at_once
     await spend(lab, 30)
     assert lab.servers.calls == [("suspend", lab.notebook(ANN).id)]
     assert lab.notebook(ANN).unsuspendable == "The kernel uses managed memory."
+
+
+async def test_a_cell_that_waits_for_a_lost_gpu_is_told_so_and_is_promised_nothing_until_the_gpu_is_found(lab):
+    await suspended(lab)
+    nodes = lab.nodes
+    lost = tuple(replace(device, healthy=False) for device in nodes[0].devices)
+    lab.servers._nodes = lab.backend._nodes = (replace(nodes[0], devices=lost),)
+    await spend(lab, 10)
+    assert "cannot be used" not in lab.notebook(ANN).sentence, "nobody needs the GPU yet"
+    await spend(lab, 10, ann=True)
+    view = lab.notebook(ANN)
+    assert view.sentence.startswith("A cell waits for the share. The GPU of this share cannot be used at present")
+    assert view.suspension.back_within is None
+    lab.servers._nodes = lab.backend._nodes = nodes
+    await spend(lab, 30, ann=True)
+    assert (lab.notebook(ANN).phase, lab.notebook(ANN).trouble) == ("running", "")
 
 
 async def test_a_resume_that_lost_the_state_ends_the_suspension_and_is_not_repeated(lab):

@@ -53,6 +53,13 @@ def test_a_share_in_use_has_no_suspension_even_while_one_is_decided(state):
     assert suspension_view(a_record(State.SUSPENDED, replace(LENT_TO_BOB, since=None)), WITHIN) is None
 
 
+def test_nothing_is_promised_while_something_stands_in_the_way():
+    suspended, resuming = used(a_record(State.SUSPENDED)), a_record(State.RESUMING)
+    assert suspension_sentence(suspended, None) == "A cell waits for the share."
+    assert suspension_sentence(resuming, None) == "The share is to come back."
+    assert suspension_view(suspended, None).back_within is suspension_view(resuming, None).back_within is None
+
+
 def test_the_sentence_follows_the_share_on_its_way_back():
     suspended = a_record(State.SUSPENDED)
     assert suspension_sentence(suspended, WITHIN) == "Lent to bob."

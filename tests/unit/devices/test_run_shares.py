@@ -153,6 +153,10 @@ async def test_a_resume_without_room_waits_and_says_so(machine):
     shares.resume(*KEY)
     assert "cannot come back yet" in (await comes_to(shares, SharePhase.SUSPENDED)).failure
     assert "cannot come back yet" in shares.describe_trouble(*KEY)
+    shares.resume(*KEY)
+    assert shares.state(*KEY).phase is SharePhase.RESUMING
+    assert "cannot come back yet" in shares.describe_trouble(*KEY), "also while the next attempt waits for room"
+    await comes_to(shares, SharePhase.SUSPENDED)
     machine.driver.end(9)
     shares.resume(*KEY)
     await comes_to(shares, SharePhase.IN_USE)

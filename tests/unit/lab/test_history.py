@@ -242,3 +242,23 @@ def test_history_is_complete_if_nothing_is_missing_since_the_start():
     record.note_restart(START + 4)
     assert record.history.complete
     assert record.history.cells == ()
+
+
+@pytest.mark.parametrize("jump", [86400.0, -86400.0])
+def test_times_move_with_a_clock_that_is_set(jump):
+    record = record_of(*ran("a", 1, "x = 1", 0, 2), busy("b", 3))
+    record.move(jump, LATER + jump)
+    assert record.last_active == START + 2 + jump
+    assert not record.is_busy(START + jump + 7)
+    assert record.is_busy(START + jump + 9)
+    record.apply(said("execute_input", "b", jump + 3, code="y = 1", execution_count=2))
+    record.apply(idle("b", jump + 10))
+    assert record.cells[-1].seconds == 7
+    assert record.last_active == START + 10 + jump
+
+
+def test_what_was_heard_after_the_clock_was_set_is_not_moved_into_the_future():
+    record = record_of(*ran("a", 1, "x = 1", 0, 2), busy("b", 3), busy("c", 3, of="inspect_request"))
+    record.move(86400.0, START + 10)
+    assert record.last_active == START + 10
+    assert record.needs_share(START + 11)
