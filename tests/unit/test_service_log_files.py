@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import socket
 import threading
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_gq.app import _run_application
+from jupyter_gq.controller.settings import reading
 from jupyter_gq.controller.settings.traits import SettingsError
 from jupyter_gq.service import SchedulerService
 from jupyter_gq.service_log import _find_obstacle
@@ -28,8 +30,23 @@ class MakesItsFolder(logging.FileHandler):
         super().__init__(filename, delay=True)
 
 
+class Waits(logging.NullHandler):
+    """A handler that connects to a machine which does not answer, until `answers` is set."""
+
+    answers = threading.Event()
+
+    def __init__(self):
+        self.answers.wait()
+        super().__init__()
+
+
 def interrupt():
     raise KeyboardInterrupt
+
+
+def press_ctrl_c():
+    signal.raise_signal(signal.SIGINT)
+    Waits.answers.wait()
 
 
 def fail():
@@ -140,12 +157,31 @@ def test_check_config_tells_of_the_file_and_makes_none(check, tmp_path):
     assert not (tmp_path / "none").exists()
 
 
-def test_ctrl_c_while_a_handler_is_made_is_no_fault_of_the_log():
-    entry = {"()": f"{__name__}.interrupt"}
-    for part in ("handlers", "formatters"):
-        service = SchedulerService(logging_config={part: {"x": entry}})
+@pytest.fixture
+def no_answer():
+    """Machines do not answer during the test."""
+    Waits.answers.clear()
+    yield
+    Waits.answers.set()
+
+
+def test_ctrl_c_while_the_log_is_set_up_is_no_fault_of_the_log(no_answer):
+    for part, factory in (("handlers", press_ctrl_c), ("formatters", interrupt)):
+        service = SchedulerService(logging_config={part: {"x": {"()": f"{__name__}.{factory.__name__}"}}})
         with pytest.raises(KeyboardInterrupt):
             service.configure_log()
+
+
+def test_a_handler_that_waits_for_another_machine_does_not_hold_up_the_start(no_answer, monkeypatch, capsys):
+    far = {"class": f"{__name__}.Waits"}
+    service = SchedulerService(logging_config={"handlers": {"far": far}, "root": {"handlers": ["far"]}})
+    with monkeypatch.context() as short:
+        short.setattr(reading, "READ_TIMEOUT", 0.2)
+        told = service.configure_log()
+    assert "logging_config['handlers']['far'] = '…': it is not ready after 0.2 s" in told
+    assert "let a collector send it). Mend that, and start the service again." in told
+    logging.getLogger("jupyter_gq").error("the service works")
+    assert "the service works" in capsys.readouterr().err
 
 
 class InterruptedApplication:

@@ -55,6 +55,10 @@ FAULTS = [
         "formatters']['x'] = '…': no log can have it (System",
     ),
     ("logging_config = {'filters': {'x': {'()': 'os._exit', 'status': 3}}}", "logging_config['filters']['x'] = '…'"),
+    ("logging_config = {5: 1}", "(TypeError: its key 5 is not text)"),
+    ("logging_config = {'handlers': {5: {'class': 'logging.NullHandler'}}}", "(TypeError: its key 5 is not text)"),
+    ("logging_config = {'handlers': {'x': {'class': 5}}}", "(TypeError: its class is no name of a class)"),
+    ("logging_config = {'handlers': {'x': {'class': 'os.getcwd'}}}", "(TypeError: its class is no class of handlers)"),
     ("logging_config = {'version': 2}", "logging_config['version'] = '…': no log can have it (ValueError: the only"),
     ("logging_config = {'incremental': True}", "logging_config['incremental'] = '…': no log can have it"),
     (
@@ -98,6 +102,49 @@ FAULTS = [
     ("show_config = True", "c.SchedulerService.show_config = '…': there is no such trait"),
     ("show_config_json = True", "c.SchedulerService.show_config_json = '…': there is no such trait"),
     ("socket_dir = '/run/' + 'x' * 200", "has 213 bytes, and Linux allows 107"),
+]
+#: Arguments of handlers that cannot be used: the class in `logging`, the arguments, and what is said.
+HANDLER_FAULTS = [
+    (
+        "handlers.TimedRotatingFileHandler",
+        "'filename': 'x', 'interval': 0",
+        "(ValueError: its file would change more often than once in a second)",
+    ),
+    (
+        "handlers.TimedRotatingFileHandler",
+        "'filename': 'x', 'interval': 1e-9",
+        "(ValueError: its file would change more often than once in a second)",
+    ),
+    (
+        "handlers.TimedRotatingFileHandler",
+        "'filename': 'x', 'when': 'Q'",
+        "(ValueError: Invalid rollover interval specified: Q)",
+    ),
+    (
+        "handlers.RotatingFileHandler",
+        "'filename': 'x', 'backupCount': 2.5",
+        "(TypeError: 'float' object cannot be interpreted as an integer)",
+    ),
+    (
+        "handlers.RotatingFileHandler",
+        "'filename': 'x', 'backupCount': 10**9",
+        "(ValueError: it keeps more than 100000 files)",
+    ),
+    ("FileHandler", "'filename': 'x', 'mode': 'r'", "(UnsupportedOperation: not writable)"),
+    ("FileHandler", "'filename': 'x', 'errors': 'zz'", "(LookupError: unknown error handler name 'zz')"),
+    ("StreamHandler", "'stream': 5", "(TypeError: its stream is no open file)"),
+    ("StreamHandler", "'nope': 5", "(TypeError: got an unexpected keyword argument 'nope')"),
+    ("StreamHandler", "'level': []", "(TypeError: Level not an integer or a valid string: [])"),
+    ("StreamHandler", "'filters': [5]", "there is no 5 among its filters"),
+    (
+        "handlers.MemoryHandler",
+        "'capacity': 'x'",
+        "(TypeError: '>=' not supported between instances of 'int' and 'str')",
+    ),
+]
+FAULTS += [
+    (f"logging_config = {{'handlers': {{'x': {{'class': 'logging.{name}', {given}}}}}}}", told)
+    for name, given, told in HANDLER_FAULTS
 ]
 PLACES = [
     (
@@ -156,6 +203,12 @@ GOOD_LOGS = [
     "logging_config = {'handlers': {'console': {'()': 'logging.StreamHandler'}}}",
     "logging_config = {'formatters': {'console': {'()': 'logging.Formatter', 'fmt': '%(message)s'}}}",
     "logging_config = {'version': 1, 'incremental': False}",
+    "logging_config = {'handlers': {'x': {'class': 'logging.handlers.TimedRotatingFileHandler', 'filename': "
+    "'/dev/null', 'when': 'midnight', 'backupCount': 7, 'delay': True}}}",
+    "logging_config = {'handlers': {'a': {'class': 'logging.handlers.MemoryHandler', 'capacity': 1, 'target': 'b'}, "
+    "'b': {'class': 'logging.StreamHandler'}}, 'root': {'handlers': ['a']}}",
+    "logging_config = {'handlers': {'x': {'class': 'logging.handlers.SMTPHandler', 'mailhost': ['127.0.0.1', 25], "
+    "'fromaddr': 'gq@example.org', 'toaddrs': ['ops@example.org'], 'subject': 'errors', 'level': 'CRITICAL'}}}",
     "logging_config = {'formatters': {'x': {'()': 'ext://logging.Formatter'}}}",
     "logging_config = {'formatters': {'x': {'format': 'cfg://own.form'}}, 'own': {'form': '%(message)s'}}",
     "logging_config = {'handlers': {'x': {'()': 'ext://logging.NullHandler', 'level': 'cfg://own'}}, 'own': 'INFO'}",
