@@ -172,6 +172,35 @@ PLACES = [
     ("database_url = 'sqlite:///~nobodyxyz/x'", 'The database ~nobodyxyz/x cannot be there: "~" does not stand for'),
     ("database_url = 'sqlite:///x?timeout=long'", "An option in the URL of the database cannot be used: could not con"),
     ("database_url = 'sqlite:///x?check_same_thread=maybe'", "String is not true/false: 'maybe'. Leave it out."),
+    (
+        "database_url = 'sqlite:///x?cached_statements=99999999999'",
+        "Python int too large to convert to C int. Leave it",
+    ),
+    (
+        "database_url = 'sqlite:///x?plugin=y'",
+        "option in the URL of the database cannot be used: plugin would let SQLAl",
+    ),
+    ("database_url = 'sqlite://gq:hidden-word@host/x'", "A URL of SQLite names no host. Write sqlite:///file"),
+    ("database_url = 'sqlite:////proc/self/fd/x'", "/fd. Name a file in the URL, such as sqlite:////srv/gq.sqlite."),
+    ("database_url = 'postgresql://gq:hidden-word@host/gq?port=abc'", "The ports in the URL of the database cannot be"),
+    (
+        "database_url = 'postgresql://gq:hidden-word@host/gq?port=1&port=2'",
+        "Write one number from 1 to 65535, as in po",
+    ),
+    (
+        "database_url = 'postgresql://gq:hidden-word@host:99999/gq'",
+        "The ports in the URL of the database cannot be used.",
+    ),
+    ("database_url = 'postgresql://gq:hidden-word@host/gq?plugin=foo'", "plugin would let SQLAlchemy load other code."),
+    ("database_url = 'postgresql://gq@host/gq?password=hidden-word&password=b'", "'password' is there several times."),
+    (
+        "database_url = 'postgresql://gq:hidden-word@host..org/gq'",
+        "The host in the URL of the database is no name of a",
+    ),
+    (
+        "database_url = 'postgresql://gq:hidden-word@host/gq?colour=red'",
+        "PostgreSQL has no option 'colour'. Leave it out",
+    ),
     ("database_url = 'sqlite:///.'", "is no file. Name a file in the URL"),
     ("database_url = 'sqlite:////dev'", "The database /dev is no file. Name a file in the URL"),
     ("database_url = 'sqlite:///' + 'x' * 300", "cannot be opened: File name too long. Name a file in the URL"),
