@@ -51,8 +51,8 @@ class JournalLock:
         """Take the lock beside the journal unless this process holds it; return "" if it may act by the journal.
 
         If another process holds the lock, or if that cannot be seen for lack of a descriptor, returns a sentence that
-        says so and what to do; each new sentence is logged. Does not wait for the other process, but for the disk. Where
-        no lock can be made, as in a folder that this process may not write or on a file system without locks, "" is
+        says so and what to do; each new sentence is logged. Waits for the disk, and not for the other process. Where no
+        lock can be made, as in a folder that this process may not write or on a file system without locks, "" is
         returned, since nothing tells of another agent.
         """
         with self._mutex:
