@@ -89,11 +89,9 @@ class LoggedApplication(Application):
         Raises nothing but `KeyboardInterrupt`, after Ctrl+C.
         """
         try:
-            with forbid_process_end():
-                tried = self._try_settings()  # a format with an unknown field would fail at each line of the log
+            made = self._make_in_time()
             self.logging_config = self._complete()
-            self._make_handlers_in_time(tried)
-            _put_in_force(tried)
+            _put_in_force(made)
             self._logging_configured = True
         except BaseException as error:  # classes of the administrator may raise anything
             if _is_ctrl_c(error):
@@ -141,28 +139,31 @@ class LoggedApplication(Application):
             if fault is not None
         ]
 
-    def _make_handlers_in_time(self, tried: DictConfigurator) -> None:
-        """Make the handlers of the log; raise `SettingsError` for one that is not made within `READ_TIMEOUT`.
+    def _make_in_time(self) -> DictConfigurator:
+        """Return the settings of the log with all parts made; raise `SettingsError` if that exceeds `READ_TIMEOUT`.
 
-        Raises any error of a file or of a handler.
+        Raises any error of a part, and what `check_start` raises: a format with an unknown field would fail at each
+        line of the log.
         """
         begun: list[str] = []
 
-        def make() -> None:
+        def make() -> DictConfigurator:
             with forbid_process_end():
+                tried = self._try_settings()
                 self._expect_log_files()
                 _forget_handlers(tried)
                 _make_handlers(tried, begun)
+            return tried
 
         making = Reading(make)  # Python's own set-up has the lock of all loggers meanwhile, and so nobody could go on
         if not making.wait_in_time():
             making.abandon()
-            silent = "a file system or another machine does not answer"
+            silent = "a file system, another machine or other code does not answer"
             problem = f"it is not ready after {reading.READ_TIMEOUT:g} s: {silent}"
             fix = "write the log to the standard error output, and let a collector send it"
-            path = ("handlers", *begun[-1:])
+            path = ("handlers", begun[-1]) if begun else ()
             raise SettingsError("SchedulerService.logging_config", "…", problem, fix, path=path)
-        making.result()
+        return making.result()
 
     def _expect_log_files(self) -> None:
         """Raise `SettingsError` for a file of the log that cannot be opened, or whose opening would not end.
@@ -279,7 +280,7 @@ def _make_handlers(tried: DictConfigurator, begun: list[str]) -> None:
         try:
             made = tried.configure_handler(handlers[name])
             made.name = name
-        except Exception as error:
+        except BaseException as error:
             raise ValueError(f"Unable to configure handler {name!r}") from error
         handlers[name] = made
 

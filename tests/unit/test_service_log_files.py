@@ -17,7 +17,7 @@ from jupyter_gq.service_log import _find_obstacle
 from tests.patience import scaled
 from tests.unit.test_check_config import as_nobody, check
 from tests.unit.test_service_log_settings import _kept_handlers
-from tests.unit.test_service_start import GOOD, loaded, look, place
+from tests.unit.test_service_start import GOOD, loaded, look, place, started
 
 __all__ = ["_kept_handlers", "as_nobody", "check", "place"]
 
@@ -166,8 +166,8 @@ def no_answer():
 
 
 def test_ctrl_c_while_the_log_is_set_up_is_no_fault_of_the_log(no_answer):
-    for part, factory in (("handlers", press_ctrl_c), ("formatters", interrupt)):
-        service = SchedulerService(logging_config={part: {"x": {"()": f"{__name__}.{factory.__name__}"}}})
+    for part in ("handlers", "formatters"):
+        service = SchedulerService(logging_config={part: {"x": {"()": f"{__name__}.press_ctrl_c"}}})
         with pytest.raises(KeyboardInterrupt):
             service.configure_log()
 
@@ -182,6 +182,23 @@ def test_a_handler_that_waits_for_another_machine_does_not_hold_up_the_start(no_
     assert "let a collector send it). Mend that, and start the service again." in told
     logging.getLogger("jupyter_gq").error("the service works")
     assert "the service works" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("part", ["handlers", "formatters"])
+def test_code_of_an_administrator_does_not_interrupt_the_start(part):
+    told = SchedulerService(logging_config={part: {"x": {"()": f"{__name__}.interrupt"}}}).configure_log()
+    assert "KeyboardInterrupt" in told
+
+
+@pytest.mark.parametrize("part", ["filters", "formatters"])
+def test_a_part_of_the_log_that_waits_holds_up_the_start_no_longer_than_a_file(no_answer, place, monkeypatch, part):
+    place.write_text(f"{GOOD}c.SchedulerService.logging_config = {{'{part}': {{'x': {{'()': '{__name__}.Waits'}}}}}}\n")
+    with monkeypatch.context() as short:
+        short.setattr(reading, "READ_TIMEOUT", 0.5)
+        service = started(place)
+        assert service.logging_config == {}, "the last good settings are in force"
+        waits = SchedulerService(logging_config={part: {"x": {"()": f"{__name__}.Waits"}}})
+        assert "logging_config = '…': it is not ready after 0.5 s" in waits.configure_log()
 
 
 class InterruptedApplication:

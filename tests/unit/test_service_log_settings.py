@@ -390,7 +390,7 @@ def test_a_handler_that_ends_the_process_is_left_out_and_said(place):
     )
     service = started(place)
     assert service._trouble is None
-    assert "no log can be written so (SystemExit" in service.configure_log()
+    assert "(Unable to configure handler 'x': SystemExit" in service.configure_log()
 
 
 def test_a_look_opens_no_file_of_the_log(place, tmp_path):
