@@ -10,9 +10,10 @@ import signal
 import sys
 from pathlib import Path
 
-from traitlets import Bool, Bunch, Enum, Float, TraitError, Unicode, default, validate
+from traitlets import Bool, Bunch, Enum, TraitError, Unicode, default, validate
 from traitlets.config import Application, Config
 
+from jupyter_gq.client.finite_float import FiniteFloat
 from jupyter_gq.client.plain_output import log_plainly
 from jupyter_gq.devices.abilities import Machine
 from jupyter_gq.devices.choose import choose_probe
@@ -96,7 +97,7 @@ class NodeAgent(Application):
         help="Folder in which the agent notes each step of a suspension. It must be a folder of the node that only "
         "root can write, because the next agent finds there what is suspended.",
     ).tag(config=True)
-    report_every = Float(
+    report_every = FiniteFloat(
         5.0,
         help="Longest interval between two reports, in seconds. The service may ask for a shorter one. A change of its "
         "orders makes the agent report at once.",
