@@ -22,11 +22,13 @@ from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.devices.processes import has_host_pids
 from jupyter_gq.devices.simulated import SimulatedDevices
+from jupyter_gq.domain.errors import AdminError
 
 from . import clock
 from .abilities import NodeAbilities
 from .agent import MAX_INTERVAL, MIN_INTERVAL, Agent
 from .backoff import ExponentialBackoff
+from .config_file import load_config
 from .kubelet import KubeletSocket
 from .node import LocalNode
 from .observer import NodeObserver
@@ -130,11 +132,19 @@ class NodeAgent(Application):
         return logging.INFO
 
     def initialize(self, argv: list[str] | None = None) -> None:
-        """Read the command line and the configuration file that it names, and join the package's log to the agent's."""
+        """Read the command line and the configuration file that it names, and join the package's log to the agent's.
+
+        Logs the reason and exits with code 1 if the file, or a value in it, cannot be used.
+        """
         self.parse_command_line(argv)
         if self.config_file:
-            path = Path(self.config_file)
-            self.load_config_file(path.name, str(path.parent))
+            try:
+                config = load_config(Path(self.config_file).absolute())
+                config.merge(self.cli_config)
+                self.update_config(config)
+            except (AdminError, TraitError) as error:
+                self.log.critical("The agent cannot start. %s", error)
+                sys.exit(1)
         log_plainly()
         logger = logging.getLogger("jupyter_gq")
         logger.parent = self.log  # one format and one level for the whole log of the agent
