@@ -44,7 +44,7 @@ class JournalLock:
 
     @property
     def told(self) -> str:
-        """What the last call of `hold` returned; before the first one, a sentence that says so. Never blocks."""
+        """The result of the last call of `hold`; before the first one, a sentence that says so. Never blocks."""
         return self._told
 
     def hold(self) -> str:
