@@ -180,22 +180,33 @@ def _describe_missing_spawner(config: Config) -> str:
     name = config.JupyterHub.get("spawner_class")
     if not isinstance(name, str) or find_spec("jupyterhub") is None:
         return ""
-    if name.lower() in {each.name.lower() for each in entry_points(group="jupyterhub.spawners")}:
-        return ""
+    entry = {each.name.lower(): each for each in entry_points(group="jupyterhub.spawners")}.get(name.lower())
+    module = name.rpartition(".")[0] or name if entry is None else entry.module
     fix = "Write the name as in the documentation, or leave the line out: `configure(c)` sets the spawner."
     try:
         with forbid_process_end():
-            found = import_item(name)
+            found = import_item(name) if entry is None else entry.load()
+            spawner = import_item("jupyterhub.spawner.Spawner")
     except KeyboardInterrupt:
         raise
-    except (ImportError, ValueError) as error:  # ValueError: "" and "." name no module
-        why = describe_error(error)
     except BaseException as error:  # noqa: BLE001 - the code of a module may raise anything
-        module = quoted(name.rpartition(".")[0] or name)
-        why, fix = describe_error(error), f"Mend its module {module}, or name another class."
+        if entry is not None and isinstance(error, ModuleNotFoundError) and not _is_within(module, error.name):
+            return ""  # a package that the Hub's machine may have
+        why, is_no_name = (
+            describe_error(error),
+            isinstance(error, ImportError | ValueError),
+        )  # "" and "." name no module
+        if entry is not None or not is_no_name:
+            fix = f"Mend its module {quoted(module)}, or name another class."
     else:
-        why = "" if isinstance(found, type) else f"{quoted(found)} is no class"
+        is_spawner = isinstance(found, type) and issubclass(found, spawner)
+        why = "" if is_spawner else f"{quoted(found)} is no class of spawners"
     return f"c.JupyterHub.spawner_class = {quoted(name)}: the Hub cannot import it ({why}). {fix}" if why else ""
+
+
+def _is_within(module: str, name: str | None) -> bool:
+    """Return whether a module is the module `name` or lies in it."""
+    return f"{module}.".startswith(f"{name}.")
 
 
 def _compare(before: Settings, after: Settings, state: LiveState) -> None:

@@ -220,7 +220,9 @@ class SchedulerService(LoggedApplication):
         try:
             config = early.reading.result()
             self.update_config(self._with_command_line(config))
-            return find_policy(config, early.executed, self._sections())
+            sections = self._sections()
+            trial = Reading(lambda: find_policy(config, early.executed, sections))
+            return trial.result() if trial.wait_in_time() else None  # code that values name may wait, too
         except BaseException as error:  # noqa: BLE001 - the code of a value's class may raise anything
             if not isinstance(error, ConfigFileError | SettingsError):  # which `PolicyFile` finds again and says
                 self._trouble = as_trait_error(error, self.config_file)

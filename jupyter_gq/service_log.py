@@ -1,20 +1,23 @@
 """The log of the service: its set-up once the settings are known, and a trial of them that makes no handler.
 
-See docs/decisions/0485-check-at-once-what-the-next-start-reads.md and
-docs/decisions/0463-take-no-pipe-for-the-file-of-the-log.md.
+See docs/decisions/0485-check-at-once-what-the-next-start-reads.md,
+docs/decisions/0463-take-no-pipe-for-the-file-of-the-log.md and
+docs/decisions/0478-make-the-handlers-of-the-log-with-a-deadline.md.
 """
 
 import codecs
 import copy
+import inspect
 import logging
+import operator
 import os
 import re
 import stat
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from logging.config import DictConfigurator
-from logging.handlers import MemoryHandler
+from logging.config import DictConfigurator, dictConfig
+from logging.handlers import MemoryHandler, QueueHandler, RotatingFileHandler, TimedRotatingFileHandler
 from pathlib import Path
 
 from traitlets import Bool, Enum
@@ -22,8 +25,9 @@ from traitlets.config import Application
 from traitlets.utils.nested_update import nested_update
 
 from jupyter_gq.client.log_styles import describe_log
+from jupyter_gq.controller.settings import reading
 from jupyter_gq.controller.settings.process_end import forbid_process_end
-from jupyter_gq.controller.settings.reading import Abandoned
+from jupyter_gq.controller.settings.reading import Abandoned, Reading
 from jupyter_gq.controller.settings.told_errors import describe_error, describe_refusal
 from jupyter_gq.controller.settings.traits import SettingsError
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
@@ -31,6 +35,10 @@ from jupyter_gq.domain.plain_text import quoted
 
 #: The parts of a logging configuration that have names.
 _KINDS = ("formatters", "filters", "handlers", "loggers")
+#: What an entry of a handler has beside the arguments with which the handler is made.
+_NO_ARGUMENTS = ("class", "formatter", "level", "filters")
+#: Most earlier files that a log may keep by number: each of them is renamed when the file is changed.
+_MOST_FILES = 100_000
 #: Widths of fields, and digits of numbers, with which a line would not fit into memory, by the style of a format.
 _WIDE: Mapping[object, re.Pattern[str]] = {
     logging.PercentStyle: re.compile(r"%\([^)]*\)[-#0+ ]*(\d{5,}|\d*\.\d{5,}[^sra\d])"),
@@ -76,16 +84,15 @@ class LoggedApplication(Application):
         Returns "" if the log is as the settings say. If no log can be set up so, the log goes to the standard error
         output, without `log_format`, `log_datefmt` and `logging_config`, and a sentence for administrators is returned
         that says what is wrong and what to do. The cause may be a value that `check_start` refuses, a file that cannot
-        be opened, a named pipe, or a handler that raises an error or ends the process.
+        be opened, a named pipe, or a handler that raises an error, ends the process, or is not made in `READ_TIMEOUT`.
 
         Raises nothing but `KeyboardInterrupt`, after Ctrl+C.
         """
         try:
-            with forbid_process_end():
-                LoggedApplication.check_start(self)  # a format with an unknown field would fail at each line of the log
-                self.logging_config = self._complete()
-                self._expect_log_files()
-                super()._configure_logging()
+            made = self._make_in_time()
+            self.logging_config = self._complete()
+            _put_in_force(made)
+            self._logging_configured = True
         except BaseException as error:  # classes of the administrator may raise anything
             if _is_ctrl_c(error):
                 raise
@@ -101,9 +108,13 @@ class LoggedApplication(Application):
 
     def check_start(self) -> None:
         """Raise `SettingsError` if no log can be written with these settings, as far as is known without opening it."""
+        self._try_settings()
+
+    def _try_settings(self) -> DictConfigurator:
+        """Return the settings of the log with the formatters and filters made; raise `SettingsError` as above."""
         _check_shape(self.logging_config)
         try:
-            _check_parts(nested_update(self.get_default_logging_config(), copy.deepcopy(self._complete())))
+            return _check_parts(self._merge())
         except SettingsError as error:
             is_own = "console" in self.logging_config.get("formatters", {})
             if is_own or error.path != ("formatters", "console"):
@@ -118,6 +129,7 @@ class LoggedApplication(Application):
         Python's logging, because nothing is known of how they open a file. Raises `SettingsError` as `check_start` does
         if the settings are no configuration of a log.
         """
+        _check_shape(self.logging_config)
         files = self._list_log_files().items()
         faults = [(name, _find_obstacle(path) or _find_lacking_right(path)) for name, path in files]
         return [
@@ -126,6 +138,32 @@ class LoggedApplication(Application):
             for name, fault in faults
             if fault is not None
         ]
+
+    def _make_in_time(self) -> DictConfigurator:
+        """Return the settings of the log with all parts made; raise `SettingsError` if that exceeds `READ_TIMEOUT`.
+
+        Raises any error of a part, and what `check_start` raises: a format with an unknown field would fail at each
+        line of the log.
+        """
+        begun: list[str] = []
+
+        def make() -> DictConfigurator:
+            with forbid_process_end():
+                tried = self._try_settings()
+                self._expect_log_files()
+                _forget_handlers(tried)
+                _make_handlers(tried, begun)
+            return tried
+
+        making = Reading(make)  # Python's own set-up has the lock of all loggers meanwhile, and so nobody could go on
+        if not making.wait_in_time():
+            making.abandon()
+            silent = "a file system, another machine or other code does not answer"
+            problem = f"it is not ready after {reading.READ_TIMEOUT:g} s: {silent}"
+            fix = "write the log to the standard error output, and let a collector send it"
+            path = ("handlers", begun[-1]) if begun else ()
+            raise SettingsError("SchedulerService.logging_config", "…", problem, fix, path=path)
+        return making.result()
 
     def _expect_log_files(self) -> None:
         """Raise `SettingsError` for a file of the log that cannot be opened, or whose opening would not end.
@@ -138,7 +176,7 @@ class LoggedApplication(Application):
 
     def _list_log_files(self) -> dict[str, Path]:
         """Return the absolute paths of the files that handlers of Python's logging open, by name of the handler."""
-        tried = DictConfigurator(nested_update(self.get_default_logging_config(), copy.deepcopy(self._complete())))
+        tried = DictConfigurator(self._merge())
         found: dict[str, Path] = {}
         for name in tried.config.get("handlers", {}):
             with _blamed("handlers", str(name)):
@@ -161,6 +199,10 @@ class LoggedApplication(Application):
         """Return `logging_config` with what it does not say, in the style `log_style`."""
         return nested_update(describe_log(self.log_style, self.log_level), self.logging_config)
 
+    def _merge(self) -> JsonObject:
+        """Return a configuration of the whole log, which the caller may change."""
+        return nested_update(self.get_default_logging_config(), copy.deepcopy(self._complete()))
+
 
 def _check_shape(given: JsonMapping) -> None:
     """Raise `SettingsError` for a part of `logging_config` that the merge with the other settings would leave out.
@@ -173,12 +215,22 @@ def _check_shape(given: JsonMapping) -> None:
     with _blamed("incremental"):
         if given.get("incremental"):
             raise ValueError("the service sets up its whole log once, when it starts")
+    with _blamed():
+        _expect_names(given)
     for kind in (*_KINDS, "root"):
         with _blamed(kind):
-            part = _expect_dict(given.get(kind, {}))
+            part = _expect_names(_expect_dict(given.get(kind, {})))
         for name in part if kind in _KINDS else ():
-            with _blamed(kind, str(name)):
-                _expect_dict(part[name])
+            with _blamed(kind, name):
+                _expect_names(_expect_dict(part[name]))
+
+
+def _expect_names(given: JsonMapping) -> JsonMapping:
+    """Return a dict whose keys are texts; raise `TypeError` for any other."""
+    for key in given:
+        if not isinstance(key, str):
+            raise TypeError(f"its key {quoted(key)} is not text")
+    return given
 
 
 def _expect_dict(value: object) -> JsonMapping:
@@ -188,10 +240,11 @@ def _expect_dict(value: object) -> JsonMapping:
     return value
 
 
-def _check_parts(config: JsonObject) -> None:
+def _check_parts(config: JsonObject) -> DictConfigurator:
     """Raise `SettingsError` for the first part of a logging configuration that cannot be made, or writes no line.
 
-    No handler is made: it might open a file or a connection. Formatters and filters are made, and tried on a record.
+    No handler is made that might open a file or a connection. Formatters and filters are made, and tried on a record.
+    Returns the configuration with them in their places.
     """
     tried = DictConfigurator(config)
     for kind, make in (("formatters", tried.configure_formatter), ("filters", tried.configure_filter)):
@@ -206,6 +259,37 @@ def _check_parts(config: JsonObject) -> None:
         _check_logger(tried, tried.config.get("root", {}))
     for name in _list_own_handlers(tried.config):
         _try_line(tried, name)
+    return tried
+
+
+def _forget_handlers(tried: DictConfigurator) -> None:
+    """Close the handlers that there are in this process, and take them from the loggers that a configuration names."""
+    loggers: JsonObject = {name: {} for name in tried.config.get("loggers", {})}
+    others = tried.config.get("disable_existing_loggers", True)
+    dictConfig({"version": 1, "loggers": loggers, "root": {"handlers": []}, "disable_existing_loggers": others})
+
+
+def _make_handlers(tried: DictConfigurator, begun: list[str]) -> None:
+    """Make the handlers of a configuration, those that name others last; add the name of each to `begun` before.
+
+    Raises `ValueError` with the error of a handler as its cause.
+    """
+    handlers = tried.config.get("handlers", {})
+    for name in sorted(handlers, key=lambda name: ("target" in handlers[name] or "handlers" in handlers[name], name)):
+        begun.append(name)
+        try:
+            made = tried.configure_handler(handlers[name])
+            made.name = name
+        except BaseException as error:
+            raise ValueError(f"Unable to configure handler {name!r}") from error
+        handlers[name] = made
+
+
+def _put_in_force(tried: DictConfigurator) -> None:
+    """Give the loggers of a configuration their handlers, which have been made, and all else that it says of them."""
+    for name, entry in tried.config.get("loggers", {}).items():
+        tried.configure_logger(name, entry)
+    tried.configure_root(tried.config.get("root", {}))
 
 
 @contextmanager
@@ -245,6 +329,8 @@ def _describe_failure(error: BaseException) -> str:
 def _find_maker(tried: DictConfigurator, entry: JsonMapping) -> object:
     """Return the class or the function that makes a handler; raise any error if there is none."""
     made_by = entry["()"] if "()" in entry else entry["class"]
+    if not callable(made_by) and not isinstance(made_by, str):
+        raise TypeError("its class is no name of a class")
     return made_by if callable(made_by) else tried.resolve(made_by)
 
 
@@ -305,27 +391,61 @@ def _find_lacking_right(path: Path) -> tuple[str, str] | None:
 def _check_handler(tried: DictConfigurator, entry: JsonMapping) -> None:
     """Raise any error if a handler names a class, a level, a formatter or a filter that there is not.
 
-    The same holds for its arguments, which are looked up as Python's logging does, and for the encoding of a file.
+    The same holds for its arguments, which are looked up as Python's logging does. Handlers of Python's logging that
+    write to a file or to another handler are made without these, and tried.
     """
     maker = _find_maker(tried, entry)
-    for key in entry:
-        if isinstance(key, str) and key.isidentifier():  # the arguments; what has another name is not looked up
-            entry[key]  # looks up values such as "ext://sys.stderr"
-    if _opens_file(maker):
-        os.fspath(entry["filename"])
-        if entry.get("encoding") != "locale":
-            codecs.lookup(entry.get("encoding") or "utf-8")
-    if "class" in entry and isinstance(maker, type) and issubclass(maker, MemoryHandler):
-        _check_known(tried, "handlers", [entry["target"]] if isinstance(entry.get("target"), str) else [])
+    names = [key for key in entry if key.isidentifier()]  # what has another name is not looked up
+    arguments = {key: entry[key] for key in names}  # looks up values such as "ext://sys.stderr"
+    for name in _NO_ARGUMENTS:
+        arguments.pop(name, None)
     _check_logger(tried, entry)
     _check_known(tried, "formatters", filter(None, [entry.get("formatter")]))
+    if not (isinstance(maker, type) and issubclass(maker, logging.Handler)):
+        if "()" in entry:
+            return  # a factory
+        raise TypeError("its class is no class of handlers")
+    if "class" in entry and issubclass(maker, MemoryHandler):
+        _check_known(tried, "handlers", [entry["target"]] if isinstance(entry.get("target"), str) else [])
+    if _opens_file(maker) or maker.__module__.partition(".")[0] == "logging":
+        _check_arguments(maker, arguments)
+
+
+def _check_arguments(maker: type[logging.Handler], arguments: JsonObject) -> None:
+    """Raise any error if a handler of Python's logging could not be made with these arguments, or write no line.
+
+    Nothing is opened: the arguments for files and for other handlers are replaced, and what connects is not made.
+    """
+    if issubclass(maker, logging.FileHandler):
+        os.fspath(arguments["filename"])
+        _try_file(maker(**{**arguments, "filename": os.devnull, "delay": True}))
+    elif issubclass(maker, MemoryHandler):
+        maker(**{**arguments, "target": None}).shouldFlush(_make_record())
+    elif not issubclass(maker, QueueHandler):  # of which newer releases of Python read more arguments
+        inspect.signature(maker).bind(**arguments)
+    stream = arguments.get("stream")
+    if stream is not None and not callable(getattr(stream, "write", None)):
+        raise TypeError("its stream is no open file")
+
+
+def _try_file(handler: logging.FileHandler) -> None:
+    """Raise any error if a handler that has opened no file could not write to it, or would not end to change it."""
+    codecs.lookup_error(handler.errors or "strict")
+    handler.baseFilename, handler.mode = os.devnull, handler.mode.replace("x", "w")
+    with handler._open() as opened:
+        opened.write("")
+    if isinstance(handler, TimedRotatingFileHandler) and not handler.interval >= 1:
+        raise ValueError("its file would change more often than once in a second")
+    if operator.index(getattr(handler, "backupCount", 0)) > _MOST_FILES and isinstance(handler, RotatingFileHandler):
+        raise ValueError(f"it keeps more than {_MOST_FILES} files")
 
 
 def _check_logger(tried: DictConfigurator, entry: JsonMapping) -> None:
     """Raise any error if a logger names a level, a handler or a filter that there is not."""
-    logging.Logger("tried", entry.get("level") or 0)
+    level = entry.get("level")
+    logging.Logger("tried", logging.NOTSET if level is None else level)
     _check_known(tried, "handlers", entry.get("handlers") or ())
-    _check_known(tried, "filters", [each for each in entry.get("filters") or () if isinstance(each, str)])
+    _check_known(tried, "filters", [each for each in entry.get("filters") or () if not hasattr(each, "filter")])
 
 
 def _check_known(tried: DictConfigurator, kind: str, names: Iterable[str]) -> None:

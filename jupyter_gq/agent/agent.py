@@ -83,10 +83,9 @@ class Agent:
         returned.
         """
         watch = [] if self._orders is None else self._orders.watch
-        if self._shares is not None:
-            self._shares.recover()
         report = await self._observer.observe(watch)
         if self._shares is not None:
+            self._shares.recover()  # behind the observation, which finds out whether another agent does so
             report = self._shares.add_suspensions(report)
         self._log_changes(report)
         told = dict(self._results)

@@ -10,9 +10,10 @@ import signal
 import sys
 from pathlib import Path
 
-from traitlets import Bool, Bunch, Enum, Float, TraitError, Unicode, default, validate
+from traitlets import Bool, Bunch, Enum, TraitError, Unicode, default, validate
 from traitlets.config import Application, Config
 
+from jupyter_gq.client.finite_float import FiniteFloat
 from jupyter_gq.client.plain_output import log_plainly
 from jupyter_gq.devices.abilities import Machine
 from jupyter_gq.devices.choose import choose_probe
@@ -21,11 +22,13 @@ from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.devices.processes import has_host_pids
 from jupyter_gq.devices.simulated import SimulatedDevices
+from jupyter_gq.domain.errors import AdminError
 
 from . import clock
 from .abilities import NodeAbilities
 from .agent import MAX_INTERVAL, MIN_INTERVAL, Agent
 from .backoff import ExponentialBackoff
+from .config_file import load_config
 from .kubelet import KubeletSocket
 from .node import LocalNode
 from .observer import NodeObserver
@@ -96,7 +99,7 @@ class NodeAgent(Application):
         help="Folder in which the agent notes each step of a suspension. It must be a folder of the node that only "
         "root can write, because the next agent finds there what is suspended.",
     ).tag(config=True)
-    report_every = Float(
+    report_every = FiniteFloat(
         5.0,
         help="Longest interval between two reports, in seconds. The service may ask for a shorter one. A change of its "
         "orders makes the agent report at once.",
@@ -129,11 +132,19 @@ class NodeAgent(Application):
         return logging.INFO
 
     def initialize(self, argv: list[str] | None = None) -> None:
-        """Read the command line and the configuration file that it names, and join the package's log to the agent's."""
+        """Read the command line and the configuration file that it names, and join the package's log to the agent's.
+
+        Logs the reason and exits with code 1 if the file, or a value in it, cannot be used.
+        """
         self.parse_command_line(argv)
         if self.config_file:
-            path = Path(self.config_file)
-            self.load_config_file(path.name, str(path.parent))
+            try:
+                config = load_config(Path(self.config_file).absolute())
+                config.merge(self.cli_config)
+                self.update_config(config)
+            except (AdminError, TraitError) as error:
+                self.log.critical("The agent cannot start. %s", error)
+                sys.exit(1)
         log_plainly()
         logger = logging.getLogger("jupyter_gq")
         logger.parent = self.log  # one format and one level for the whole log of the agent

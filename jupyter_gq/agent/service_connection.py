@@ -3,6 +3,7 @@
 See docs/decisions/0026-agents-call-the-service.md.
 """
 
+import stat
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -30,8 +31,10 @@ class _PodTransport(Transport):
     def authorization(self) -> dict[str, str]:
         """Return the header that authenticates the pod; raise `TokenMissing` if there is no token."""
         try:
+            if not stat.S_ISREG(self._token_file.stat().st_mode):  # to read a pipe may wait for ever
+                raise TokenMissing(f"The token file {self._token_file} is no regular file.")
             token = self._token_file.read_text().strip()
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:  # a ValueError: no text, or no path
             raise TokenMissing(f"The token file {self._token_file} cannot be read: {error}.") from error
         if not token:
             raise TokenMissing(f"The token file {self._token_file} is empty: the kubelet has not filled it yet.")

@@ -56,7 +56,8 @@ class PodShares:
     processes: Processes
     #: Returns why the agent can suspend nothing, by the ids of the node's devices; "" = it can. May block.
     explain_missing: Callable[[Sequence[str]], str]
-    #: Returns a sentence while another agent acts by the same journal, so that this one must not; "" = none does.
+    #: Returns a sentence while another agent acts by the same journal, or may do so, so that this one must not; "" =
+    #: none does. Never blocks.
     find_other_agent: Callable[[], str] = lambda: ""
     #: GPU memory in MiB that all suspended shares of the node may have; None = what fits.
     most_suspended: MiB | None = field(init=False, default=None)

@@ -54,7 +54,7 @@ def make_pod_shares(probe: DeviceProbe, processes: Processes, signals: PodSignal
         ),
         processes=processes,
         explain_missing=partial(_explain_missing, suspender, signals, host, folder, lock),
-        find_other_agent=lock.hold,
+        find_other_agent=lambda: lock.told,
     )
     return shares
 
@@ -67,14 +67,18 @@ def _explain_missing(
     lock: JournalLock,
     devices: Sequence[str],
 ) -> str:
-    """Return why the agent can suspend nothing on these devices of its node, as a sentence; "" if it can."""
+    """Return why the agent can suspend nothing on these devices of its node, as a sentence; "" if it can.
+
+    Takes the lock of the journal if no other agent has it, whatever else is missing. May block.
+    """
+    other = lock.hold()
     if not signals.knows_processes(devices):
         return NO_HOST_IDS
     if not os.access(folder, os.W_OK | os.X_OK):
         return NO_JOURNAL.format(folder=folder)
     if not _is_private(folder):
         return OPEN_JOURNAL.format(folder=folder)
-    if other := lock.hold():
+    if other:
         return other
     if not all(map(is_simulated, devices)) and not host.sees_groups(os.getpid()):
         return NO_GROUPS

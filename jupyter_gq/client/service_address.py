@@ -37,7 +37,7 @@ _SCHEME = "http+unix"
 _OPEN = stat.S_IWGRP | stat.S_IWOTH
 _OPEN_FAULT = "other accounts can write in its folder"
 #: File systems that are views of the kernel, in which nobody can make a file.
-_VIRTUAL = frozenset({Path("/proc"), Path("/sys")})
+VIRTUAL_FOLDERS = frozenset({Path("/proc"), Path("/sys")})
 #: The maximum length in bytes of the path of a Unix socket on Linux.
 _LONGEST_PATH = 107
 #: Seconds in which a connection must succeed, and between two attempts while the socket's queue is full.
@@ -94,7 +94,7 @@ class SocketPlace:
                 fault = "it is there already, and is not a socket"
             elif loose := [each for each in self.path.parents if each.is_symlink() and not each.exists()]:
                 fault = f"{loose[-1]} is a link to nothing"
-            elif self.path.parent.is_dir() and any(map(self.path.parent.resolve().is_relative_to, _VIRTUAL)):
+            elif self.path.parent.is_dir() and any(map(self.path.parent.resolve().is_relative_to, VIRTUAL_FOLDERS)):
                 fault = "no program can make a file there"
             elif self.path.parent.is_dir() and self.path.parent.stat().st_mode & _OPEN:
                 fault = _OPEN_FAULT

@@ -112,6 +112,8 @@ def _load_document(text: str | bytes) -> JsonObject:
         raise InvalidSnapshot(f"This is not JSON: {error.reason} at byte {error.start}.") from None
     except json.JSONDecodeError as error:
         raise InvalidSnapshot(f"This is not JSON: {error.msg} in line {error.lineno}, column {error.colno}.") from None
+    except ValueError:
+        raise InvalidSnapshot("This is not a state document: a number in it has thousands of digits.") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise InvalidSnapshot(
             f'This is not a state document: an object with "format": "{FORMAT}" was expected. '

@@ -166,7 +166,11 @@ def _memory_of(pid: int, device: str) -> MiB:
 
 
 def _folder_of(uid: int) -> Path:
-    return Path(tempfile.gettempdir(), f"{_FOLDER}{uid}")
+    try:
+        parent = tempfile.gettempdir()
+    except FileNotFoundError:  # all disks are full, or can only be read: nothing new is there
+        parent = "/tmp"  # noqa: S108 - each file in it is read with care
+    return Path(parent, f"{_FOLDER}{uid}")
 
 
 def _folder_of_process(pid: int) -> Path:

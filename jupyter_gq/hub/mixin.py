@@ -22,6 +22,7 @@ import psutil
 from traitlets import Any as AnyTrait
 from traitlets import Float, Integer, List, Unicode, default
 
+from jupyter_gq.client.finite_float import FiniteFloat
 from jupyter_gq.client.http import ServiceClient, ServiceUnavailable
 from jupyter_gq.client.models import ProcessReport
 from jupyter_gq.client.plain_output import log_own_records_plainly
@@ -60,8 +61,8 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         help="URL of the scheduler service with its prefix, for servers that need another URL than the hub. "
         "Empty: `service_url`."
     ).tag(config=True)
-    service_timeout = Float(
-        10.0, help="Seconds to wait for one answer of the scheduler service while a server starts."
+    service_timeout = FiniteFloat(
+        10.0, least=0.1, help="Seconds to wait for one answer of the scheduler service while a server starts."
     ).tag(config=True)
     gpu_queue_timeout = Float(
         3600.0,
@@ -77,8 +78,8 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         "(64 with Zero to JupyterHub). If all starts are occupied, nobody can start a server, not even without a GPU, "
         "so keep the number well below that limit. 0: any number.",
     ).tag(config=True)
-    gpu_queue_poll_interval = Float(
-        1.0, help="Seconds between two requests to the service while a server waits in line."
+    gpu_queue_poll_interval = FiniteFloat(
+        1.0, least=0.01, help="Seconds between two requests to the service while a server waits in line."
     ).tag(config=True)
     kernel_provisioner = Unicode(
         "jupyter-gq",

@@ -22,14 +22,14 @@ def database_url(given: str | None, *, may_be_missing: bool = False) -> str:
     "jupyter-gq-state/service.sqlite" in this folder. With `may_be_missing` only the folder of that file must exist.
     Raises `AdminError` if none of them names a database.
     """
-    is_usual = _USUAL.parent.is_dir() if may_be_missing else _USUAL.is_file()
+    is_usual = _USUAL.parent.is_dir() if may_be_missing else find_file(_USUAL)
     text = given or os.environ.get(VARIABLE, "") or (str(_USUAL) if is_usual else "")
     if not text:
         raise AdminError(
             f"Which database? There is no {_USUAL} in this folder. Give the URL of the database, or the path of its "
             f"SQLite file, or set ${VARIABLE}."
         )
-    is_file = "://" not in text and ("/" in text or text.endswith(".sqlite") or Path(text).is_file())
+    is_file = "://" not in text and ("/" in text or text.endswith(".sqlite") or find_file(Path(text)))
     return make_sqlite_url(Path(text).resolve()) if is_file else text
 
 

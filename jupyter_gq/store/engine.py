@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from jupyter_gq.client.service_address import VIRTUAL_FOLDERS
 from jupyter_gq.domain.errors import AdminError
-from jupyter_gq.domain.plain_text import shorten
+from jupyter_gq.domain.plain_text import quoted, shorten, strip_controls
 
 if TYPE_CHECKING:
     import sqlite3
@@ -25,6 +26,10 @@ WRITES = "jupyter_gq_writes"
 COMMAND, SERVICE = "jupyter-gq", "jupyter-gq service"
 #: What to do about the path of a SQLite file.
 _NAME_ANOTHER = "Name a file in the URL, such as sqlite:////srv/gq.sqlite."
+#: Options of a URL of PostgreSQL that may be there several times, for several hosts.
+_LISTED = frozenset({"host", "port"})
+#: The number of ports, with 0, which is none.
+_PORTS = 65536
 #: Timeout of making a connection to PostgreSQL, in seconds.
 _CONNECT = 3
 #: How libpq notices that the server is gone: seconds of silence before it probes, seconds between two probes, number of
@@ -57,9 +62,9 @@ def open_engine(url: str, program: str = COMMAND) -> sa.Engine:
     made in `_CONNECT` seconds or fail, and a server that is silent counts as gone. The caller closes the engine with
     `dispose`.
 
-    Raises `AdminError` for a URL that `parse_url` refuses, for an unknown option of a URL of PostgreSQL, if the driver
-    of PostgreSQL is not installed, and if the SQLite file cannot be created or is not a regular file. The text of the
-    error never contains the URL, which may hold a password; it has the path of a SQLite file.
+    Raises `AdminError` for a URL that `parse_url` refuses, if the driver of PostgreSQL is not installed, and if the
+    SQLite file cannot be created or is not a regular file. The text of the error never contains the URL, which may hold
+    a password; it has the path of a SQLite file.
     """
     parsed = parse_url(url)
     if parsed.get_backend_name() == "postgresql":
@@ -114,9 +119,9 @@ def parse_url(url: str) -> sa.URL:
     `check_url` for the place of a SQLite file.
 
     Raises `AdminError` for a text that is no URL, for one with a NUL or with characters that have no bytes, for a
-    database that is neither SQLite nor PostgreSQL, and for SQLite without a file, with the option `uri`, or with a
-    value that its driver does not take for an option. The sentence of the error never contains the URL, which may hold
-    a password.
+    database that is neither SQLite nor PostgreSQL, for SQLite without a file or with the option `uri`, and for an
+    option, a host or a port with which no connection could be made. Options of PostgreSQL are known only if its driver
+    is installed. The sentence of the error never contains the URL, which may hold a password.
     """
     try:
         parsed: sa.URL | None = sa.make_url(url)
@@ -137,21 +142,65 @@ def parse_url(url: str) -> sa.URL:
         raise AdminError(
             "The store needs a file, such as sqlite:///service.sqlite, and no option uri: jobs outlive the service."
         )
+    if "plugin" in parsed.query:
+        raise _refuse_option("plugin would let SQLAlchemy load other code")
     if parsed.drivername == "sqlite":
         _check_sqlite_options(parsed)
+    else:
+        _check_postgresql_options(parsed)
     return parsed
 
 
+def _refuse_option(problem: str) -> AdminError:
+    """Return the error for an option of the URL of a database."""
+    return AdminError(f"An option in the URL of the database cannot be used: {problem}. Leave it out.")
+
+
 def _check_sqlite_options(url: sa.URL) -> None:
-    """Raise `AdminError` for an option of a URL of SQLite whose value its driver does not take."""
+    """Raise `AdminError` for an option of a URL of SQLite whose value its driver does not take, or for a host."""
+    if url.host or url.username:
+        raise AdminError(
+            "A URL of SQLite names no host. Write sqlite:///file, or sqlite:////folder/file for a full path."
+        )
+    dialect = url.get_dialect()()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of options that the driver does not know, which change nothing
         try:
-            url.get_dialect()().create_connect_args(url)
-        except (sa.exc.ArgumentError, TypeError, ValueError) as error:
+            _, options = dialect.create_connect_args(url)
+            dialect.import_dbapi().connect(":memory:", **options).close()
+        except (sa.exc.ArgumentError, TypeError, ValueError, OverflowError) as error:
+            raise _refuse_option(strip_controls(shorten(str(error)))) from None
+
+
+def _check_postgresql_options(url: sa.URL) -> None:
+    """Raise `AdminError` for a host, a port or an option of a URL of PostgreSQL that no server can have."""
+    repeated = [name for name, given in url.query.items() if not isinstance(given, str) and name not in _LISTED]
+    if repeated:
+        raise _refuse_option(f"{quoted(repeated[0])} is there several times")
+    try:
+        _, found = url.set(drivername="postgresql+psycopg").get_dialect()().create_connect_args(url)
+        ports = [int(port) for port in str(found.get("port") or "").split(",") if port]
+    except (sa.exc.ArgumentError, ValueError):
+        ports = [0]
+    if any(not 0 < port < _PORTS for port in ports):
+        raise AdminError(
+            f"The ports in the URL of the database cannot be used. Write one number from 1 to {_PORTS - 1}, as in "
+            "postgresql://user@host:5432/database, or one for each host: ?host=first,second&port=5432,5433."
+        )
+    for host in str(found.get("host") or "").split(","):
+        try:
+            host.encode("idna")  # as the names of hosts are looked up
+        except UnicodeError:
             raise AdminError(
-                f"An option in the URL of the database cannot be used: {shorten(str(error))}. Leave it out."
+                "The host in the URL of the database is no name of a machine: each part between two points has 1 to 63 "
+                "letters. Write it as postgresql://user@host/database."
             ) from None
+    with suppress(ImportError):  # told when the database is opened
+        from psycopg.pq import Conninfo
+
+        unknown = sorted(set(url.query) - {each.keyword.decode() for each in Conninfo.get_defaults()})
+        if unknown:
+            raise _refuse_option(f"PostgreSQL has no option {quoted(unknown[0])}")
 
 
 def check_url(url: str) -> None:
@@ -167,6 +216,11 @@ def check_url(url: str) -> None:
     first = given.parts[0] if given.parts else ""
     if first.startswith("~") and not Path(first).exists():
         raise AdminError(f'The database {given} cannot be there: "~" does not stand for a home folder. {_NAME_ANOTHER}')
+    folder = Path(os.path.realpath(path.parent))
+    if not VIRTUAL_FOLDERS.isdisjoint((folder, *folder.parents)):
+        raise AdminError(
+            f"The database {path} cannot be there: no program can make a file in {folder}. {_NAME_ANOTHER}"
+        )
     for each in (path, *path.parents):
         try:
             mode = each.stat().st_mode
@@ -203,9 +257,9 @@ def _refuse_path(path: Path, error: OSError | ValueError) -> AdminError:
 
 
 def _open_postgresql(url: sa.URL, program: str) -> sa.Engine:
-    """Return an engine for PostgreSQL; raise `AdminError` if its driver is missing or an option of the URL is wrong."""
+    """Return an engine for PostgreSQL; raise `AdminError` if its driver is missing."""
     try:
-        from psycopg import ProgrammingError, conninfo
+        from .silence_timeout import connect  # the driver of PostgreSQL is needed only here
     except ImportError as error:
         raise AdminError(
             "A database on PostgreSQL needs the driver psycopg. Install it with: pip install 'jupyter-gq[postgresql]'"
@@ -220,12 +274,6 @@ def _open_postgresql(url: sa.URL, program: str) -> sa.Engine:
         pool_use_lifo=True,
         connect_args={"connect_timeout": _CONNECT, "application_name": program, **_KEEPALIVE},
     )
-    try:
-        conninfo.make_conninfo(**{name: value for name, value in url.query.items() if isinstance(value, str)})
-    except ProgrammingError as error:
-        raise AdminError(f"The URL of the database cannot be used: {error}.") from None
-    from .silence_timeout import connect  # the driver of PostgreSQL is needed only here
-
     sa.event.listen(engine, "do_connect", connect)
     sa.event.listen(engine, "connect", _prepare_postgresql)
     return engine

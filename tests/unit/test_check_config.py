@@ -102,7 +102,10 @@ def test_a_state_folder_in_which_nobody_may_write_is_said(as_nobody, below):
 def test_check_config_says_that_it_may_not_write_in_the_state_folder(check, tmp_path):
     if os.access("/proc/sys", os.W_OK):
         pytest.skip("this account may write in every folder")
-    code, told = check(NOW + 'c.SchedulerService.state_dir = "/proc/sys/gq"\n', compare=False)
+    lines = (
+        f'c.SchedulerService.state_dir = "/proc/sys/gq"\nc.SchedulerService.database_url = "sqlite:///{tmp_path}/gq"\n'
+    )
+    code, told = check(NOW + lines, compare=False)
     assert code == 0, "the account of the Hub may have the right"
     assert "may not write in /proc/sys. The account of the Hub needs that right" in told
     code, told = check(NOW + 'c.SchedulerService.state_dir = "gq"\n', compare=False)
@@ -222,9 +225,27 @@ def test_a_spawner_whose_module_fails_is_told_in_one_sentence(check, tmp_path, m
     assert "Mend its module 'broken_spawner', or name another class." in said
 
 
-def test_a_spawner_that_is_no_class_is_told(check):
-    code, told = check(NOW + "c.JupyterHub.spawner_class = 'os.path'\n", compare=False)
-    assert (code, "is no class). Write the name as in the documentation" in told) == (1, True), told
+@pytest.mark.parametrize("code", ["1 / 0", "import jupyterhub.no_such", "class Other: pass", "class Own: pass"])
+def test_a_spawner_named_by_a_package_is_imported_too(check, tmp_path, monkeypatch, code):
+    (tmp_path / "broken_package.py").write_text(code + "\n")
+    info = tmp_path / "broken_package-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken_package\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[jupyterhub.spawners]\nOurs = broken_package:Own\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "broken_package", raising=False)
+    status, said = check(NOW + "c.JupyterHub.spawner_class = 'ours'\n", compare=False)
+    if "no_such" in code:  # of another package, which may be where the Hub runs
+        assert status == 0
+        return
+    assert (status, said.count("\n")) == (1, 1), said
+    assert "c.JupyterHub.spawner_class = 'ours': the Hub cannot import it (" in said
+
+
+@pytest.mark.parametrize("name", ["os.path", "collections.OrderedDict"])
+def test_a_spawner_that_is_no_class_of_spawners_is_told(check, name):
+    code, told = check(NOW + f"c.JupyterHub.spawner_class = '{name}'\n", compare=False)
+    assert (code, "is no class of spawners). Write the name as in the documentation" in told) == (1, True), told
 
 
 @pytest.mark.parametrize("text", ["", "c.JupyterHub.port = 8000\n"])

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import socket
 import threading
 from pathlib import Path
@@ -9,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from jupyter_gq.app import _run_application
+from jupyter_gq.controller.settings import reading
 from jupyter_gq.controller.settings.traits import SettingsError
 from jupyter_gq.service import SchedulerService
 from jupyter_gq.service_log import _find_obstacle
 from tests.patience import scaled
 from tests.unit.test_check_config import as_nobody, check
 from tests.unit.test_service_log_settings import _kept_handlers
-from tests.unit.test_service_start import GOOD, loaded, look, place
+from tests.unit.test_service_start import GOOD, loaded, look, place, started
 
 __all__ = ["_kept_handlers", "as_nobody", "check", "place"]
 
@@ -28,8 +30,23 @@ class MakesItsFolder(logging.FileHandler):
         super().__init__(filename, delay=True)
 
 
+class Waits(logging.NullHandler):
+    """A handler that connects to a machine which does not answer, until `answers` is set."""
+
+    answers = threading.Event()
+
+    def __init__(self):
+        self.answers.wait()
+        super().__init__()
+
+
 def interrupt():
     raise KeyboardInterrupt
+
+
+def press_ctrl_c():
+    signal.raise_signal(signal.SIGINT)
+    Waits.answers.wait()
 
 
 def fail():
@@ -140,12 +157,48 @@ def test_check_config_tells_of_the_file_and_makes_none(check, tmp_path):
     assert not (tmp_path / "none").exists()
 
 
-def test_ctrl_c_while_a_handler_is_made_is_no_fault_of_the_log():
-    entry = {"()": f"{__name__}.interrupt"}
+@pytest.fixture
+def no_answer():
+    """Machines do not answer during the test."""
+    Waits.answers.clear()
+    yield
+    Waits.answers.set()
+
+
+def test_ctrl_c_while_the_log_is_set_up_is_no_fault_of_the_log(no_answer):
     for part in ("handlers", "formatters"):
-        service = SchedulerService(logging_config={part: {"x": entry}})
+        service = SchedulerService(logging_config={part: {"x": {"()": f"{__name__}.press_ctrl_c"}}})
         with pytest.raises(KeyboardInterrupt):
             service.configure_log()
+
+
+def test_a_handler_that_waits_for_another_machine_does_not_hold_up_the_start(no_answer, monkeypatch, capsys):
+    far = {"class": f"{__name__}.Waits"}
+    service = SchedulerService(logging_config={"handlers": {"far": far}, "root": {"handlers": ["far"]}})
+    with monkeypatch.context() as short:
+        short.setattr(reading, "READ_TIMEOUT", 0.2)
+        told = service.configure_log()
+    assert "logging_config['handlers']['far'] = '…': it is not ready after 0.2 s" in told
+    assert "let a collector send it). Mend that, and start the service again." in told
+    logging.getLogger("jupyter_gq").error("the service works")
+    assert "the service works" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("part", ["handlers", "formatters"])
+def test_code_of_an_administrator_does_not_interrupt_the_start(part):
+    told = SchedulerService(logging_config={part: {"x": {"()": f"{__name__}.interrupt"}}}).configure_log()
+    assert "KeyboardInterrupt" in told
+
+
+@pytest.mark.parametrize("part", ["filters", "formatters"])
+def test_a_part_of_the_log_that_waits_holds_up_the_start_no_longer_than_a_file(no_answer, place, monkeypatch, part):
+    place.write_text(f"{GOOD}c.SchedulerService.logging_config = {{'{part}': {{'x': {{'()': '{__name__}.Waits'}}}}}}\n")
+    with monkeypatch.context() as short:
+        short.setattr(reading, "READ_TIMEOUT", 0.5)
+        service = started(place)
+        assert service.logging_config == {}, "the last good settings are in force"
+        waits = SchedulerService(logging_config={part: {"x": {"()": f"{__name__}.Waits"}}})
+        assert "logging_config = '…': it is not ready after 0.5 s" in waits.configure_log()
 
 
 class InterruptedApplication:

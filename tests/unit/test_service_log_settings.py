@@ -55,6 +55,10 @@ FAULTS = [
         "formatters']['x'] = '…': no log can have it (System",
     ),
     ("logging_config = {'filters': {'x': {'()': 'os._exit', 'status': 3}}}", "logging_config['filters']['x'] = '…'"),
+    ("logging_config = {5: 1}", "(TypeError: its key 5 is not text)"),
+    ("logging_config = {'handlers': {5: {'class': 'logging.NullHandler'}}}", "(TypeError: its key 5 is not text)"),
+    ("logging_config = {'handlers': {'x': {'class': 5}}}", "(TypeError: its class is no name of a class)"),
+    ("logging_config = {'handlers': {'x': {'class': 'os.getcwd'}}}", "(TypeError: its class is no class of handlers)"),
     ("logging_config = {'version': 2}", "logging_config['version'] = '…': no log can have it (ValueError: the only"),
     ("logging_config = {'incremental': True}", "logging_config['incremental'] = '…': no log can have it"),
     (
@@ -99,6 +103,49 @@ FAULTS = [
     ("show_config_json = True", "c.SchedulerService.show_config_json = '…': there is no such trait"),
     ("socket_dir = '/run/' + 'x' * 200", "has 213 bytes, and Linux allows 107"),
 ]
+#: Arguments of handlers that cannot be used: the class in `logging`, the arguments, and what is said.
+HANDLER_FAULTS = [
+    (
+        "handlers.TimedRotatingFileHandler",
+        "'filename': 'x', 'interval': 0",
+        "(ValueError: its file would change more often than once in a second)",
+    ),
+    (
+        "handlers.TimedRotatingFileHandler",
+        "'filename': 'x', 'interval': 1e-9",
+        "(ValueError: its file would change more often than once in a second)",
+    ),
+    (
+        "handlers.TimedRotatingFileHandler",
+        "'filename': 'x', 'when': 'Q'",
+        "(ValueError: Invalid rollover interval specified: Q)",
+    ),
+    (
+        "handlers.RotatingFileHandler",
+        "'filename': 'x', 'backupCount': 2.5",
+        "(TypeError: 'float' object cannot be interpreted as an integer)",
+    ),
+    (
+        "handlers.RotatingFileHandler",
+        "'filename': 'x', 'backupCount': 10**9",
+        "(ValueError: it keeps more than 100000 files)",
+    ),
+    ("FileHandler", "'filename': 'x', 'mode': 'r'", "(UnsupportedOperation: not writable)"),
+    ("FileHandler", "'filename': 'x', 'errors': 'zz'", "(LookupError: unknown error handler name 'zz')"),
+    ("StreamHandler", "'stream': 5", "(TypeError: its stream is no open file)"),
+    ("StreamHandler", "'nope': 5", "(TypeError: got an unexpected keyword argument 'nope')"),
+    ("StreamHandler", "'level': []", "(TypeError: Level not an integer or a valid string: [])"),
+    ("StreamHandler", "'filters': [5]", "there is no 5 among its filters"),
+    (
+        "handlers.MemoryHandler",
+        "'capacity': 'x'",
+        "(TypeError: '>=' not supported between instances of 'int' and 'str')",
+    ),
+]
+FAULTS += [
+    (f"logging_config = {{'handlers': {{'x': {{'class': 'logging.{name}', {given}}}}}}}", told)
+    for name, given, told in HANDLER_FAULTS
+]
 PLACES = [
     (
         "socket_dir = '/dev/null/gq'",
@@ -125,6 +172,35 @@ PLACES = [
     ("database_url = 'sqlite:///~nobodyxyz/x'", 'The database ~nobodyxyz/x cannot be there: "~" does not stand for'),
     ("database_url = 'sqlite:///x?timeout=long'", "An option in the URL of the database cannot be used: could not con"),
     ("database_url = 'sqlite:///x?check_same_thread=maybe'", "String is not true/false: 'maybe'. Leave it out."),
+    (
+        "database_url = 'sqlite:///x?cached_statements=99999999999'",
+        "Python int too large to convert to C int. Leave it",
+    ),
+    (
+        "database_url = 'sqlite:///x?plugin=y'",
+        "option in the URL of the database cannot be used: plugin would let SQLAl",
+    ),
+    ("database_url = 'sqlite://gq:hidden-word@host/x'", "A URL of SQLite names no host. Write sqlite:///file"),
+    ("database_url = 'sqlite:////proc/self/fd/x'", "/fd. Name a file in the URL, such as sqlite:////srv/gq.sqlite."),
+    ("database_url = 'postgresql://gq:hidden-word@host/gq?port=abc'", "The ports in the URL of the database cannot be"),
+    (
+        "database_url = 'postgresql://gq:hidden-word@host/gq?port=1&port=2'",
+        "Write one number from 1 to 65535, as in po",
+    ),
+    (
+        "database_url = 'postgresql://gq:hidden-word@host:99999/gq'",
+        "The ports in the URL of the database cannot be used.",
+    ),
+    ("database_url = 'postgresql://gq:hidden-word@host/gq?plugin=foo'", "plugin would let SQLAlchemy load other code."),
+    ("database_url = 'postgresql://gq@host/gq?password=hidden-word&password=b'", "'password' is there several times."),
+    (
+        "database_url = 'postgresql://gq:hidden-word@host..org/gq'",
+        "The host in the URL of the database is no name of a",
+    ),
+    (
+        "database_url = 'postgresql://gq:hidden-word@host/gq?colour=red'",
+        "PostgreSQL has no option 'colour'. Leave it out",
+    ),
     ("database_url = 'sqlite:///.'", "is no file. Name a file in the URL"),
     ("database_url = 'sqlite:////dev'", "The database /dev is no file. Name a file in the URL"),
     ("database_url = 'sqlite:///' + 'x' * 300", "cannot be opened: File name too long. Name a file in the URL"),
@@ -156,6 +232,12 @@ GOOD_LOGS = [
     "logging_config = {'handlers': {'console': {'()': 'logging.StreamHandler'}}}",
     "logging_config = {'formatters': {'console': {'()': 'logging.Formatter', 'fmt': '%(message)s'}}}",
     "logging_config = {'version': 1, 'incremental': False}",
+    "logging_config = {'handlers': {'x': {'class': 'logging.handlers.TimedRotatingFileHandler', 'filename': "
+    "'/dev/null', 'when': 'midnight', 'backupCount': 7, 'delay': True}}}",
+    "logging_config = {'handlers': {'a': {'class': 'logging.handlers.MemoryHandler', 'capacity': 1, 'target': 'b'}, "
+    "'b': {'class': 'logging.StreamHandler'}}, 'root': {'handlers': ['a']}}",
+    "logging_config = {'handlers': {'x': {'class': 'logging.handlers.SMTPHandler', 'mailhost': ['127.0.0.1', 25], "
+    "'fromaddr': 'gq@example.org', 'toaddrs': ['ops@example.org'], 'subject': 'errors', 'level': 'CRITICAL'}}}",
     "logging_config = {'formatters': {'x': {'()': 'ext://logging.Formatter'}}}",
     "logging_config = {'formatters': {'x': {'format': 'cfg://own.form'}}, 'own': {'form': '%(message)s'}}",
     "logging_config = {'handlers': {'x': {'()': 'ext://logging.NullHandler', 'level': 'cfg://own'}}, 'own': 'INFO'}",
@@ -308,7 +390,7 @@ def test_a_handler_that_ends_the_process_is_left_out_and_said(place):
     )
     service = started(place)
     assert service._trouble is None
-    assert "no log can be written so (SystemExit" in service.configure_log()
+    assert "(Unable to configure handler 'x': SystemExit" in service.configure_log()
 
 
 def test_a_look_opens_no_file_of_the_log(place, tmp_path):

@@ -82,10 +82,10 @@ def test_a_value_that_the_service_refuses_is_replaced_too(place):
 
 UNFIT = [
     ("LocalBackend.max_uncounted_tasks = -1", "'max_uncounted_tasks' trait of a LocalBackend"),
-    ("ServersBackend.attach_timeout = 'long'", "'attach_timeout' trait of a ServersBackend"),
+    ("ServersBackend.attach_timeout = 'long'", "c.ServersBackend.attach_timeout = 'long': it is not a number"),
     ("ServiceConnections.max_connections = None", "c.ServiceConnections.max_connections = None"),
     ("SchedulerService.log_style = 'xml'", "'log_style' trait of a SchedulerService"),
-    ("Notifications.min_minutes = 'few'", "'min_minutes' trait of a Notifications"),
+    ("Notifications.min_minutes = 'few'", "c.Notifications.min_minutes = 'few': it is not a number from 0"),
 ]
 
 

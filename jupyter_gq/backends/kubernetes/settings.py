@@ -6,11 +6,12 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from traitlets import Bool, Bunch, Dict, Float, Integer, List, TraitError, Unicode, validate
+from traitlets import Bool, Bunch, Dict, Integer, List, TraitError, Unicode, validate
 from traitlets.config import LoggingConfigurable
 
 from jupyter_gq import __version__
 from jupyter_gq.backends.server_stopper import ServerStopper
+from jupyter_gq.client.finite_float import FiniteFloat
 from jupyter_gq.domain.errors import AdminError, BackendError
 from jupyter_gq.domain.pod_pool import PodPool
 
@@ -75,48 +76,48 @@ class KubernetesBackend(LoggingConfigurable):
     image_pull_secrets = List(
         Unicode(), help="Names of pull secrets; they must exist in the training and the nodes namespace. Default: none."
     ).tag(config=True)
-    unschedulable_after = Float(
+    unschedulable_after = FiniteFloat(
         20.0,
         help="Seconds that the cluster may fail to place a pod. After that the pod is deleted, its node pauses and the "
         "work is planned again. Default: 20.",
     ).tag(config=True)
-    reservation_timeout = Float(
+    reservation_timeout = FiniteFloat(
         30.0,
         help="Seconds that a reservation pod may take to hold a device. After that its node pauses. Default: 30.",
     ).tag(config=True)
-    linger = Float(
+    linger = FiniteFloat(
         60.0,
         help="Seconds that a device stays reserved after the end of its last share, so that the next share need not "
         "wait. Default: 60.",
     ).tag(config=True)
-    start_timeout = Float(
+    start_timeout = FiniteFloat(
         1200.0,
         help="Seconds that the container of a job's task may take to start once its pod has a node. After that the pod "
         "is deleted, the node pauses and the job is planned again. Allow enough time for the first pull of a large "
         "image. Default: 1200.",
     ).tag(config=True)
-    gang_start_timeout = Float(
+    gang_start_timeout = FiniteFloat(
         300.0,
         help="Seconds in which all tasks of a job must run: the first tasks hold their GPUs until the last task runs. "
         "After that all pods of the job are deleted, nodes where a task has not started pause, and the job is planned "
         "again. Default: 300.",
     ).tag(config=True)
-    gang_grace = Float(
+    gang_grace = FiniteFloat(
         10.0, help="Seconds that the other tasks of a job have to end after a task has failed. Default: 10."
     ).tag(config=True)
-    attach_timeout = Float(
+    attach_timeout = FiniteFloat(
         180.0,
         help="Seconds that the hub has to create a notebook's pod after its share was admitted. Default: 180.",
     ).tag(config=True)
-    pull_timeout = Float(
+    pull_timeout = FiniteFloat(
         60.0,
         help="Seconds for which, without a pause, the image of a job may be impossible to pull, or a container of its "
         "pod not start for another reason that may pass. Then the job fails with that reason. Default: 60.",
     ).tag(config=True)
-    agent_silent_after = Float(
+    agent_silent_after = FiniteFloat(
         60.0, help="Seconds without a report of a node's agent after which the node gets no new shares. Default: 60."
     ).tag(config=True)
-    node_lost_after = Float(
+    node_lost_after = FiniteFloat(
         60.0, help="Seconds that a node may be not ready before the runs on it count as lost. Default: 60."
     ).tag(config=True)
     leave_cordoned = Bool(
@@ -167,8 +168,9 @@ class KubernetesBackend(LoggingConfigurable):
         "privileged runner. The database, its backups and snapshots have these values in clear: a variable with a "
         "credential names a Secret by `valueFrom`. Default: {}."
     ).tag(config=True)
-    lease_duration = Float(
+    lease_duration = FiniteFloat(
         15.0,
+        least=0.1,
         help="Seconds after which a waiting service takes over from a leader that does not renew its lease. A leader "
         "that cannot renew stops acting after two thirds of the time. A leader that has not reached its database for "
         "four times as long gives the lease back. Default: 15.",
@@ -176,7 +178,9 @@ class KubernetesBackend(LoggingConfigurable):
     kubeconfig = Unicode(
         help='Path of a kubeconfig. Default: "", the service account of the pod that the service runs in.'
     ).tag(config=True)
-    request_timeout = Float(10.0, help="Seconds that a call to the API server may take. Default: 10.").tag(config=True)
+    request_timeout = FiniteFloat(
+        10.0, least=0.1, help="Seconds that a call to the API server may take. Default: 10."
+    ).tag(config=True)
     creations = Integer(100, min=1, help="Largest number of pods that are created at the same time. Default: 100.").tag(
         config=True
     )

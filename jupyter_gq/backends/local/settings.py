@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from traitlets import Bool, Float, Integer, List, TraitError, TraitType, Unicode, default, validate
+from traitlets import Bool, Integer, List, TraitError, TraitType, Unicode, default, validate
 from traitlets.config import LoggingConfigurable
 from traitlets.utils.bunch import Bunch
 
@@ -19,6 +19,7 @@ from jupyter_gq.backends.enforcers import NO_ENFORCERS, Enforcers
 from jupyter_gq.backends.machine_clock import MachineClock
 from jupyter_gq.backends.memory_limits import DriverLimits, clear_left_limits
 from jupyter_gq.backends.mps import MpsDevices
+from jupyter_gq.client.finite_float import FiniteFloat
 from jupyter_gq.devices.choose import choose_limiter
 from jupyter_gq.devices.mps import MpsDaemon, default_folder, locate_folder
 from jupyter_gq.devices.probe import DeviceProbe
@@ -82,13 +83,13 @@ class LocalBackend(LoggingConfigurable):
         list(KEPT_VARIABLES),
         help="Names (or patterns such as LC_*) of variables of the service that jobs keep.",
     ).tag(config=True)
-    linger_timeout = Float(
+    linger_timeout = FiniteFloat(
         10.0,
         help="Seconds for which a job's processes may run on after the job has reported its end.",
     ).tag(config=True)
-    gang_grace = Float(10.0, help="Seconds that the other tasks of a job have to end after a task has failed.").tag(
-        config=True
-    )
+    gang_grace = FiniteFloat(
+        10.0, help="Seconds that the other tasks of a job have to end after a task has failed."
+    ).tag(config=True)
     node_name = Unicode(help="Name of this machine in the lab. Default: its host name.").tag(config=True)
     cpus = _Amount(
         parse_cpus,

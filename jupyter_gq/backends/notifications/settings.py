@@ -2,9 +2,10 @@
 
 from urllib.parse import urlsplit
 
-from traitlets import Enum, Float, List, TraitError, Unicode, validate
+from traitlets import Enum, List, TraitError, Unicode, validate
 from traitlets.config import Configurable
 
+from jupyter_gq.client.finite_float import FiniteFloat
 from jupyter_gq.domain.amount import Seconds
 
 from .mail import Mail, MailServer
@@ -52,9 +53,8 @@ class Notifications(Configurable):
         maximum running time is reported with those that failed, and with those that were cancelled. A sweep is reported
         if one of its jobs ended so. Default: ["done", "failed"].""",
     ).tag(config=True)
-    min_minutes = Float(
+    min_minutes = FiniteFloat(
         5.0,
-        min=0.0,
         help="Jobs and sweeps that ended sooner after they were sent are not reported, in minutes. Default: 5.",
     ).tag(config=True)
 

@@ -1,11 +1,11 @@
 """The settings of the backend for notebook servers."""
 
-from traitlets import Float
 from traitlets.config import LoggingConfigurable
 
 from jupyter_gq.backends.enforcers import NO_ENFORCERS, Enforcers
 from jupyter_gq.backends.machine_clock import MachineClock
 from jupyter_gq.backends.server_stopper import ServerStopper
+from jupyter_gq.client.finite_float import FiniteFloat
 from jupyter_gq.devices.run_shares import RunShares
 
 from .backend import ServerRuns
@@ -14,7 +14,7 @@ from .backend import ServerRuns
 class ServersBackend(LoggingConfigurable):
     """The settings of the backend for notebook servers, from which the backend is built."""
 
-    attach_timeout = Float(
+    attach_timeout = FiniteFloat(
         180.0,
         help="Seconds within which the Hub must start a notebook server after its share was assigned. After that the "
         "share is free again.",

@@ -30,7 +30,7 @@ def identify(path: Path) -> FileIdentity:
     """Return what changes if a file is replaced or written; None for a file that cannot be looked at."""
     try:
         found = path.stat()
-    except OSError:
+    except (OSError, ValueError):  # a ValueError: no path has a NUL
         return None
     return found.st_ino, found.st_mtime_ns, found.st_size
 

@@ -17,6 +17,7 @@ Copied: each look works on a copy, which becomes the policy only once the look h
 import copy
 import hashlib
 import logging
+import stat
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Self
@@ -210,14 +211,16 @@ class LoadedPolicy:
         return (first and _find_last(first, error)) or str(self._path)
 
     def _fingerprints(self) -> dict[Path, str]:
-        """Return a hash of the content of each watched file; for a file that cannot be read, the error."""
+        """Return a hash of the content of each watched file; for what cannot be read, its kind or the error."""
         found = {}
         for path in self._loaded:
             try:
-                regular = path.is_file()  # anything else is refused, and to open it may wait for ever
-                found[path] = hashlib.sha256(path.read_bytes()).hexdigest() if regular else "no file"
+                kind = stat.S_IFMT(path.stat().st_mode)  # only a file is read: to open anything else may wait for ever
+                found[path] = hashlib.sha256(path.read_bytes()).hexdigest() if kind == stat.S_IFREG else f"kind {kind}"
             except OSError as error:
                 found[path] = repr(error.errno)
+            except ValueError:
+                found[path] = "no path"
         return found
 
 

@@ -231,7 +231,8 @@ class PolicyFile:
         return (
             f"{next(reversed(list(files)), self._path)}: the file has not been read and checked within "
             f"{reading.READ_TIMEOUT:g} s. A file system does not answer: that of the file, or of a folder that it "
-            "names, such as c.SchedulerService.state_dir. Mend that file system."
+            "names, such as c.SchedulerService.state_dir. Or code that it names waits, such as a part of "
+            "c.SchedulerService.logging_config. Mend that."
         )
 
     def _log_warnings(self) -> None:

@@ -9,7 +9,8 @@ Abandoned: Python cannot end a thread that waits outside Python, and such a thre
 computes without end is interrupted once a file that it reads is replaced; code that catches `SystemExit` goes on. Since
 the threads are daemons, the process can still end.
 
-See docs/decisions/0104-abandon-the-reading-of-a-file-that-hangs.md.
+See docs/decisions/0104-abandon-the-reading-of-a-file-that-hangs.md and, for the log,
+docs/decisions/0478-make-the-handlers-of-the-log-with-a-deadline.md.
 """
 
 import asyncio

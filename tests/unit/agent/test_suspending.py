@@ -17,12 +17,16 @@ from jupyter_gq.devices.suspension_journal import JOURNAL_NAME
 from tests.unit.devices.test_nvml import FakeNvml
 
 
-def explain(folder, *devices, host_ids=True, probe=None):
+def make_shares(folder, *, host_ids=True, probe=None):
     processes = Processes(Path("/proc"), find_pod_by_cgroup)
     signals = PodSignals(processes, allowed=True, host_ids=lambda: host_ids)
     simulated = SimulatedDevices(config=Config({"SimulatedDevices": {"mode": "always"}}), node="n")
     probe = probe or simulated.probe(why="of this test.", now=lambda: 0.0)
-    return make_pod_shares(probe, processes, signals, folder).explain_missing(devices)
+    return make_pod_shares(probe, processes, signals, folder)
+
+
+def explain(folder, *devices, **more):
+    return make_shares(folder, **more).explain_missing(devices)
 
 
 def test_simulated_devices_need_only_a_journal(tmp_path):
@@ -43,9 +47,18 @@ def test_journal_that_others_can_write_is_refused(tmp_path, mode):
     folder = tmp_path / "journal"
     folder.mkdir()
     folder.chmod(mode)
-    assert explain(folder, "GPU-sim-n-0") == OPEN_JOURNAL.format(folder=folder)
+    agent = make_shares(folder)
+    assert agent.explain_missing(["GPU-sim-n-0"]) == OPEN_JOURNAL.format(folder=folder)
     folder.chmod(0o755)
-    assert explain(folder, "GPU-sim-n-0") == ""
+    assert agent.explain_missing(["GPU-sim-n-0"]) == ""
+
+
+def test_the_loop_of_the_agent_opens_no_file_to_learn_of_another_agent(tmp_path):
+    agent = make_shares(tmp_path)
+    assert "has not been looked at yet" in agent.find_other_agent()
+    assert list(tmp_path.iterdir()) == []
+    assert agent.explain_missing(["GPU-sim-n-0"]) == ""
+    assert agent.find_other_agent() == ""
 
 
 def test_real_devices_need_the_ids_of_the_host(tmp_path):

@@ -277,6 +277,27 @@ async def test_what_is_no_regular_file_is_refused_without_being_opened(path, tmp
         load(path)
 
 
+async def test_the_reason_is_that_of_what_is_there_now(path):
+    policy = load(path)
+    path.write_text("c.FixedQuota.default = 'much'\n")
+    for _ in range(2):
+        await policy.refresh()
+    assert "= 'much'" in policy.error
+    make = {
+        "this is a folder": path.mkdir,
+        "this is a pipe": lambda: os.mkfifo(path),
+        "no such file": lambda: path.symlink_to("nowhere"),
+        "this is a device": lambda: path.symlink_to("/dev/zero"),
+    }
+    for reason, put in make.items():
+        path.rmdir() if path.is_dir() else path.unlink()
+        put()
+        for _ in range(2):
+            await policy.refresh()
+        assert reason in policy.error
+    assert policy.current.default_quota == 250
+
+
 async def test_a_pipe_among_the_files_that_the_file_loads_is_refused(path, tmp_path):
     os.mkfifo(tmp_path / "quotas.py")
     path.write_text(GOOD + "load_subconfig('quotas.py')\n")

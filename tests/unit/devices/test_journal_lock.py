@@ -69,6 +69,29 @@ def test_the_kernel_gives_the_lock_back_when_the_process_dies(journal, other, ca
     assert JournalLock(journal).hold(), "it is held"
 
 
+def test_an_agent_whose_lock_file_was_deleted_locks_the_new_one(journal):
+    lock, file = JournalLock(journal), journal.with_name("suspensions.json.lock")
+    assert lock.hold() == ""
+    file.unlink()
+    assert lock.hold() == ""
+    assert file.read_text() == str(os.getpid())
+    assert JournalLock(journal).hold(), "it is held again"
+
+
+def test_of_two_agents_with_two_lock_files_only_the_second_one_goes_on(journal):
+    first, second = JournalLock(journal), JournalLock(journal)
+    assert first.hold() == ""
+    journal.with_name("suspensions.json.lock").unlink()
+    assert second.hold() == ""
+    told = OTHER_AGENT.format(holder=os.getpid(), journal=journal)
+    assert [first.hold(), first.told, second.hold()] == [told, told, ""]
+
+
+def test_a_pipe_in_the_place_of_the_lock_holds_up_nothing(journal):
+    os.mkfifo(journal.with_name("suspensions.json.lock"))
+    assert JournalLock(journal).hold() == ""
+
+
 def test_where_no_lock_can_be_made_nothing_tells_of_another_agent(tmp_path):
     assert JournalLock(tmp_path / "missing" / "suspensions.json").hold() == ""
 

@@ -224,3 +224,13 @@ def test_report_of_the_kernel_s_helper_is_read(probe, reports):
     simulate_memory(0)
     assert Path(reports / str(os.getpid())).exists()
     assert probe.usage("GPU-sim-0", [os.getpid()])[0].memory == 0
+
+
+def test_simulated_devices_are_read_where_nothing_can_be_written(monkeypatch):
+    def find_none():
+        raise FileNotFoundError("No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_get_default_tempdir", find_none)
+    probe = SimulatedDevices(config=Config({"SimulatedDevices": {"mode": "always"}})).probe(why="", now=lambda: 0.0)
+    assert probe.status().state is ProbeState.OK

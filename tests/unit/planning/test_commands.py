@@ -63,7 +63,10 @@ def test_a_damaged_state_is_refused_with_its_place(tmp_path, damage, sentence):
     assert sentence in str(refusal.value)
 
 
-@pytest.mark.parametrize(("text", "sentence"), [("{", "line 1, column 2"), (b"\xff\xfe{}", "not JSON")])
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [("{", "line 1, column 2"), (b"\xff\xfe{}", "not JSON"), (f'{{"a": {"9" * 5000}}}', "has thousands of digits")],
+)
 def test_what_is_no_json_is_refused(text, sentence):
     with pytest.raises(InvalidSnapshot) as refusal:
         read_state(text)

@@ -11,7 +11,7 @@ from alembic.script import ScriptDirectory
 from jupyter_gq.domain.errors import AdminError, StorageFull
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload_detail import WorkloadDetail
-from jupyter_gq.store.address import expect_file
+from jupyter_gq.store.address import database_url, expect_file
 from jupyter_gq.store.engine import find_file, make_sqlite_url, parse_url
 from jupyter_gq.store.protocol import NewEvent, OutputPiece, Record
 from jupyter_gq.store.reachability import expect_database, peek_setting
@@ -130,6 +130,16 @@ def test_a_database_that_cannot_be_seen_is_named_instead_of_a_traceback(tmp_path
     for check in (expect_file, SqlStore, lambda each: expect_database(each, tmp_path, 1)):
         with pytest.raises(AdminError, match="x cannot be opened: File name too long"):
             check(url)
+
+
+def test_a_usual_database_that_cannot_be_seen_is_named_instead_of_a_traceback(tmp_path, monkeypatch):
+    """Such as one of another account; a loop of links stands for it, since root may look everywhere."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("JUPYTER_GQ_DATABASE_URL", raising=False)
+    (tmp_path / "jupyter-gq-state").symlink_to("jupyter-gq-state")
+    for given in (None, "jupyter-gq-state"):
+        with pytest.raises(AdminError, match="cannot be opened"):
+            database_url(given)
 
 
 def test_only_a_regular_file_or_a_link_to_one_is_the_file_of_a_database(tmp_path):
