@@ -192,11 +192,9 @@ def _describe_missing_spawner(config: Config) -> str:
     except BaseException as error:  # noqa: BLE001 - the code of a module may raise anything
         if entry is not None and isinstance(error, ModuleNotFoundError) and not _is_within(module, error.name):
             return ""  # a package that the Hub's machine may have
-        why, is_no_name = (
-            describe_error(error),
-            isinstance(error, ImportError | ValueError),
-        )  # "" and "." name no module
-        if entry is not None or not is_no_name:
+        why = describe_error(error)
+        is_missing = isinstance(error, ImportError | ValueError)  # a ValueError: "" and "." name no module
+        if entry is not None or not is_missing:
             fix = f"Mend its module {quoted(module)}, or name another class."
     else:
         is_spawner = isinstance(found, type) and issubclass(found, spawner)
