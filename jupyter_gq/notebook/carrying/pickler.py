@@ -25,6 +25,7 @@ import io
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -250,10 +251,15 @@ def _is_flat(value: object) -> bool:
     """
     kind = type(value)
     if kind in _SEQUENCES:
-        return _ATOMS.issuperset(map(type, cast("Iterable[object]", value)))
+        return _are_atoms(cast("Iterable[object]", value))
     if isinstance(value, dict) and kind is dict:
-        return _ATOMS.issuperset(map(type, value)) and _ATOMS.issuperset(map(type, value.values()))
+        return _are_atoms(value) and _are_atoms(value.values())
     return kind in _ATOMS
+
+
+def _are_atoms(values: Iterable[object]) -> bool:
+    """Return whether these values are numbers and texts: neighbours have mostly one type, which is looked up once."""
+    return all(kind in _ATOMS for kind, _ in groupby(values, type))
 
 
 def _notice(value: object, noticed: Noticed) -> None:
