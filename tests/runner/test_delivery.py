@@ -151,13 +151,28 @@ def test_unwanted_job_ends_without_waiting(job: Job, service: Service) -> None:
     assert job.run()["outcome"] == "SUCCEEDED"
 
 
-@pytest.mark.parametrize("bars", ["tqdm", "tqdm.notebook"])
-def test_heartbeats_carry_the_progress_of_a_bar(job, service, bars):
-    job.prefix(f"from {bars} import tqdm\nfor _ in tqdm(range(2)): pass")
-    job.target("import time\nbar = tqdm(total=4, desc='epochs')\nbar.update(3)\nbar.refresh()\ntime.sleep(3600)")
+_TQDM = (
+    "from {module} import tqdm\nfor _ in tqdm(range(2)): pass",
+    "bar = tqdm(total=4, desc='epochs')\nbar.update(3)\nbar.refresh()\n",
+)
+_RICH = (
+    "from rich.progress import Progress, track\nfor _ in track(range(2)): pass",
+    "bar = Progress()\nbar.start()\nbar.update(bar.add_task('epochs', total=4), advance=3, refresh=True)\n",
+)
+
+
+@pytest.mark.parametrize(
+    ("bars", "module"),
+    [(_TQDM, "tqdm"), (_TQDM, "tqdm.notebook"), (_RICH, "rich")],
+    ids=["tqdm", "widgets of tqdm", "rich"],
+)
+def test_heartbeats_carry_the_progress_of_a_bar(job, service, bars, module):
+    earlier, target = bars
+    job.prefix(earlier.format(module=module))
+    job.target(f"import time\n{target}time.sleep(3600)")
     job.start()
     eventually(lambda: [beat for beat in service.beats() if (beat["progress"] or {}).get("fraction") == 0.75])
-    assert service.beats()[-1]["progress"]["text"].startswith("epochs: 3/4 [")
+    assert service.beats()[-1]["progress"]["text"].startswith("epochs")
     assert not [beat for beat in service.beats() if (beat["progress"] or {}).get("fraction") == 1], "a replayed bar"
 
 
