@@ -25,12 +25,12 @@ def load_config(path: Path, timeout: float = READ_TIMEOUT) -> Config:
     Raises `AdminError` with the path, the line and what to do if the file is missing, is no regular file, has an error,
     or is not read within `timeout` seconds. The thread that reads it then goes on until the process ends.
     """
-    _expect_file(path)
     kind: type[FileConfigLoader] = JSONFileConfigLoader if path.suffix == ".json" else PyFileConfigLoader
     outcome: Future[Config] = Future()
 
     def read() -> None:
         try:
+            _expect_file(path)
             outcome.set_result(kind(path.name, str(path.parent)).load_config())
         except BaseException as error:  # noqa: BLE001 - the code of an administrator may raise anything
             outcome.set_exception(error)
@@ -38,6 +38,8 @@ def load_config(path: Path, timeout: float = READ_TIMEOUT) -> Config:
     threading.Thread(target=read, name="read settings", daemon=True).start()
     try:
         return outcome.result(timeout)
+    except AdminError:
+        raise  # a sentence already
     except BaseException as error:  # as above
         if not outcome.done() and isinstance(error, TimeoutError):
             raise AdminError(
@@ -63,8 +65,9 @@ def _expect_file(path: Path) -> None:
 def _find_place(error: BaseException, path: Path) -> str:
     """Return the path with the line of the file at which an error was raised, as far as that is known."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-    line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
-    return str(path) if line is None else f"{path}, line {line}"
+    if isinstance(error, SyntaxError) and error.filename == str(path) and error.lineno is not None:
+        lines.append(error.lineno)
+    return f"{path}, line {lines[-1]}" if lines else str(path)
 
 
 def _describe(error: BaseException) -> str:

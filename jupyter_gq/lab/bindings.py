@@ -55,6 +55,12 @@ def find_functions(body: Iterable[ast.AST]) -> dict[str, Function]:
     return {node.name: node for node in list_statements(body) if isinstance(node, Function)}
 
 
+def list_arguments(arguments: ast.arguments) -> list[ast.arg]:
+    """Return the arguments of a function, of all kinds."""
+    several = [*filter(None, [arguments.vararg, arguments.kwarg])]
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *several]
+
+
 def list_bound_names(node: ast.AST) -> set[str]:
     """Return the names that a node binds itself, without those that the nodes below it bind."""
     match node:

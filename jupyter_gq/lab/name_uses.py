@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Literal
 
-from .bindings import Comprehension, Function, find_bindings, list_bound_names
+from .bindings import Comprehension, Function, find_bindings, list_arguments, list_bound_names
 from .call_parts import get_last_name
 from .lookups import find_names_in_text
 from .magics import read_magic
@@ -217,10 +217,9 @@ class Uses(ast.NodeVisitor):
         self._visit_branches(node.comparators[1:], [])
 
     def visit_Try(self, node: ast.Try | ast.TryStar) -> None:
-        body = self._visit_deletion(node.body)
-        with self._in_part() as usual:
-            self._visit_all(*body)
-            failing = usual.interrupt()
+        usual = self._read_tried(node)
+        failing = usual.interrupt()
+        with self._in_part(usual):
             self._visit_all(*node.orelse)
         with self._in_part(failing):
             handled = []
@@ -233,6 +232,10 @@ class Uses(ast.NodeVisitor):
         self._visit_all(*node.finalbody)
 
     visit_TryStar = visit_Try
+
+    def _read_tried(self, node: ast.Try | ast.TryStar) -> Part:
+        """Visit the statements whose errors the handlers of a `try` catch; return the part behind a deletion."""
+        return self._read_part(*self._visit_deletion(node.body))
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
         self._visit_all(*filter(None, [node.type]))
@@ -296,7 +299,7 @@ class Uses(ast.NodeVisitor):
     visit_ImportFrom = visit_Import
 
     def visit_FunctionDef(self, node: Function) -> None:
-        arguments = _list_arguments(node.args)
+        arguments = list_arguments(node.args)
         self._visit_all(*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults))
         with self._inside_parameters(node):
             self._visit_annotations(node.returns, *(each.annotation for each in arguments))
@@ -309,7 +312,7 @@ class Uses(ast.NodeVisitor):
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         self._visit_all(*node.args.defaults, *filter(None, node.args.kw_defaults))
-        self._visit_function([node.body], _list_arguments(node.args))
+        self._visit_function([node.body], list_arguments(node.args))
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self._visit_all(*node.decorator_list)
@@ -445,11 +448,21 @@ class UsesAtOnce(Uses):
     What is read where a `NameError` is caught is no need.
     """
 
+    #: Names that the statements of a `try` around the place have read before, so that its `else` has them.
+    _present: frozenset[str] = frozenset()
+
     def visit_Try(self, node: ast.Try | ast.TryStar) -> None:
-        with self._catching(any(each.type is None or _is_for_missing(each.type) for each in node.handlers)):
-            super().visit_Try(node)
+        before = self._present
+        super().visit_Try(node)
+        self._present = before
 
     visit_TryStar = visit_Try
+
+    def _read_tried(self, node: ast.Try | ast.TryStar) -> Part:
+        with self._catching(any(each.type is None or _is_for_missing(each.type) for each in node.handlers)):
+            tried = super()._read_tried(node)
+            self._present |= self.needed
+        return tried
 
     def visit_With(self, node: ast.With | ast.AsyncWith) -> None:
         managers = [item.context_expr for item in node.items]
@@ -472,13 +485,8 @@ class UsesAtOnce(Uses):
 
     def _lacks(self, name: str, scope: int = _MODULE) -> bool:
         """Return whether a name is certainly missing: reading one that a branch or function binds is no need."""
-        return name not in self._by_functions and not self._find_effect(name, scope) & BOUND
-
-
-def _list_arguments(arguments: ast.arguments) -> list[ast.arg]:
-    """Return the arguments of a function, of all kinds."""
-    several = [*filter(None, [arguments.vararg, arguments.kwarg])]
-    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *several]
+        known = name in self._by_functions or name in self._present
+        return not known and not self._find_effect(name, scope) & BOUND
 
 
 def _is_for_missing(errors: ast.expr) -> bool:

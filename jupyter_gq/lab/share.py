@@ -108,7 +108,7 @@ class ShareNotice:
         text = json.dumps(
             {
                 "sentence": self.state.sentence,
-                "ready_at": self.state.ready_at,
+                "back_at": self.state.ready_at,
                 "timeout": self._timeout,
                 "reachable": self._reachable,
             }

@@ -67,7 +67,7 @@ def read_notice(path: str) -> Notice | None:
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
-        ready_at = found.get("ready_at")
+        ready_at = found.get("back_at")  # servers of earlier releases write another time, as "ready_at"
         return Notice(
             str(found["sentence"]),
             None if ready_at is None else float(ready_at),

@@ -188,6 +188,8 @@ def _check_postgresql_options(url: sa.URL) -> None:
             "postgresql://user@host:5432/database, or one for each host: ?host=first,second&port=5432,5433."
         )
     for host in str(found.get("host") or "").split(","):
+        if host.startswith(("/", "@")):
+            continue  # the folder of a socket
         try:
             host.encode("idna")  # as the names of hosts are looked up
         except UnicodeError:

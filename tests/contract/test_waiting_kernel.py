@@ -191,7 +191,7 @@ async def test_questions_of_the_page_are_answered_while_the_share_is_lent(page, 
     assert server.asked == [], "nobody waits for the share"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"ready_at": 1}', '{"sentence": "x", "timeout": "soon"}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"back_at": 1}', '{"sentence": "x", "timeout": "soon"}'])
 async def test_notice_that_cannot_be_read_locks_nobody_out(page, server, text):
     server.notice.write_text(text)
     assert printed(await page.run("print('ran')")) == "ran\n"

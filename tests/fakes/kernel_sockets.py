@@ -28,7 +28,7 @@ class AnswersRequests:
     def lend(self, sentence: str = "Lent to carol.", **fields: object) -> None:
         """Write the notice that the share is lent."""
         draft = self.notice.with_suffix(".new")
-        draft.write_text(json.dumps({"sentence": sentence, "ready_at": None, "timeout": 600, **fields}))
+        draft.write_text(json.dumps({"sentence": sentence, "back_at": None, "timeout": 600, **fields}))
         draft.replace(self.notice)
 
     def give_back(self) -> None:

@@ -3,6 +3,7 @@
 import os
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from jupyter_gq.agent.config_file import load_config
 from jupyter_gq.agent.service_connection import TokenMissing, _PodTransport
 from jupyter_gq.controller.requests.activity import SAMPLE_EVERY
 from jupyter_gq.domain.errors import AdminError
+from tests.patience import scaled
 
 
 def test_devices_are_read_every_five_seconds_where_nothing_else_is_set():
@@ -63,6 +65,34 @@ def test_a_file_that_waits_is_told_with_a_deadline(tmp_path, monkeypatch):
             load_config(path, timeout=0.2)
     finally:
         answered.set()
+
+
+def test_a_file_system_that_does_not_answer_is_told_with_a_deadline(tmp_path, monkeypatch):
+    answered, path = threading.Event(), tmp_path / "agent.py"
+    path.touch()
+    look = Path.stat
+
+    def wait(each, **more):
+        if each == path:
+            answered.wait(scaled(30))
+        return look(each, **more)
+
+    try:
+        with monkeypatch.context() as machine:
+            machine.setattr(Path, "stat", wait)
+            with pytest.raises(AdminError, match=r"has not been read within 0\.2 s"):
+                load_config(path, timeout=0.2)
+    finally:
+        answered.set()
+
+
+def test_a_syntax_error_in_another_file_is_told_with_the_line_that_reads_that_file(tmp_path, monkeypatch):
+    (tmp_path / "other_settings.py").write_text("\n\n\ndef (:\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / "agent.py"
+    path.write_text("\nimport other_settings\n")
+    with pytest.raises(AdminError, match=r"agent\.py, line 2: SyntaxError: "):
+        load_config(path)
 
 
 def test_the_command_line_counts_before_the_file(tmp_path):

@@ -6,7 +6,9 @@ import threading
 
 import pytest
 
+from jupyter_gq.lab import code_reading
 from jupyter_gq.lab.code_reading import read_code
+from tests.patience import eventually
 
 pytestmark = pytest.mark.asyncio
 
@@ -51,4 +53,20 @@ async def test_the_collector_is_off_until_the_last_of_several_threads_has_read()
 async def test_a_collector_that_was_off_stays_off():
     gc.disable()
     await read_code(lambda: None)
+    assert not gc.isenabled()
+
+
+async def test_a_reading_that_does_not_end_pauses_the_collector_for_a_while_only(monkeypatch):
+    """Such as one on a file system that does not answer."""
+    monkeypatch.setattr(code_reading, "_LONGEST", 0.0)
+    is_over = threading.Event()
+    reading = asyncio.create_task(read_code(is_over.wait))
+    try:
+        await asyncio.sleep(0)  # the reading begins
+        await eventually(gc.isenabled)
+        assert not reading.done()
+        gc.disable()  # by somebody else: the end of a pause that is over changes nothing
+    finally:
+        is_over.set()
+    await reading
     assert not gc.isenabled()

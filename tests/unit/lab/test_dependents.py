@@ -19,6 +19,10 @@ from jupyter_gq.lab.dependents import find_dependents
         (["try:\n    net.test()\nexcept ValueError:\n    pass"], [["net"]]),
         (["with suppress(KeyError):\n    del net['a']"], [["net"]]),
         (["try:\n    load()\nexcept Exception:\n    pass\nnet.test()"], [["net"]]),
+        (["try:\n    load()\nexcept Exception:\n    pass\nelse:\n    net.test()"], [["net"]]),
+        (["try:\n    load()\nexcept Exception:\n    net.test()"], [["net"]]),
+        (["try:\n    load()\nexcept Exception:\n    pass\nfinally:\n    net.test()"], [["net"]]),
+        (["try:\n    net\nexcept NameError:\n    pass\nelse:\n    pass\nnet.test()"], [["net"]]),
     ],
 )
 def test_what_needs_a_target_when_it_runs_is_found(sources, names):
@@ -49,6 +53,7 @@ def test_what_needs_a_target_when_it_runs_is_found(sources, names):
         ["try:\n    net\nexcept NameError:\n    net = load()"],
         ["try:\n    net\nexcept (KeyError, Exception):\n    print('later')"],
         ["try:\n    net.test()\nexcept:\n    pass"],
+        ["try:\n    net\nexcept NameError:\n    pass\nelse:\n    net.test()"],
         ["with suppress(NameError):\n    del net"],
         ["def load():\n    global net\n    net = 1\nload()\nnet.test()"],
     ],
@@ -74,6 +79,7 @@ def test_what_needs_a_target_when_it_runs_is_found(sources, names):
         "asked by reading it",
         "caught with others",
         "caught with all",
+        "there where nothing was caught",
         "deleted if it is there",
         "made by a function",
     ],

@@ -6,6 +6,7 @@ import pytest
 
 from jupyter_gq.lab.share import WANTED_SECONDS, ShareNotice, ShareState, read_share
 from jupyter_gq.lab.watch import KernelState
+from jupyter_gq.notebook.share_wait import read_notice
 
 NOW = 1_000.0
 
@@ -49,17 +50,26 @@ def test_older_service_without_details_is_understood():
 def test_notice_is_there_exactly_while_the_share_is_lent(notice):
     assert not notice._file.exists(), "what is unknown is not lent"
     notice.note_notebook(a_view(sentence="Lent to carol."), NOW)
-    assert told(notice) == {"sentence": "Lent to carol.", "ready_at": None, "timeout": 600, "reachable": True}
+    assert told(notice) == {"sentence": "Lent to carol.", "back_at": None, "timeout": 600, "reachable": True}
     notice.note_notebook(a_view("resuming", back_within=8.0), NOW)
-    assert told(notice)["ready_at"] == NOW + 8
+    assert told(notice)["back_at"] == NOW + 8
     notice.note_notebook(a_view("running"), NOW)
     assert not notice._file.exists()
+
+
+def test_kernels_read_when_the_share_is_back_but_no_time_of_another_clock(notice):
+    """A server of an earlier release, which the upgrade has left running, writes the time of the wall clock."""
+    notice.note_notebook(a_view("resuming", back_within=8.0), NOW)
+    path = str(notice._file)
+    assert "(about 8 s)" in read_notice(path).describe(NOW)
+    notice._file.write_text(json.dumps({"sentence": "Lent.", "ready_at": 1.8e9, "timeout": 600, "reachable": True}))
+    assert read_notice(path).describe(NOW) == "Lent. This cell starts by itself when the GPU is back."
 
 
 def test_repeated_view_does_not_move_the_expected_time(notice):
     notice.note_notebook(a_view("resuming", back_within=8.0), NOW)
     notice.note_notebook(a_view("resuming", back_within=8.0), NOW + 5)
-    assert told(notice)["ready_at"] == NOW + 8
+    assert told(notice)["back_at"] == NOW + 8
 
 
 def test_other_servers_of_the_user_change_nothing(notice):

@@ -109,6 +109,11 @@ def test_a_database_of_a_newer_release_is_left_alone(tmp_path):
         SqlStore(url)
 
 
+@pytest.mark.parametrize("host", ["/" + "long" * 20, "/srv/pg..old", "/srv/a,/srv/..b", "@" + "abstract" * 9])
+def test_the_folder_of_a_socket_of_postgresql_is_no_name_of_a_machine(host):
+    assert parse_url(f"postgresql://gq@/gq?host={host}").query["host"] == host
+
+
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "sqlite:///file::memory:?uri=true"])
 def test_a_database_in_memory_is_refused(url, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
