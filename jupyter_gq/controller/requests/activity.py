@@ -115,7 +115,8 @@ class ActivityLog:
             use = self._context.usage[record.workload.id].utilisation
             if use is not None:
                 self._note_known(record.workload, now)
-            if use is not None and use > _least_activity(record.workload):
+            is_moved = record.detail.suspension is not None  # the move of its memory may look like a use
+            if use is not None and use > _least_activity(record.workload) and not is_moved:
                 self._last_use[record.workload.id] = now
                 self._record_use(record.workload, now)
             if self._context.usage[record.workload.id] != before.get(record.workload.id):

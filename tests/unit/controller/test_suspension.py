@@ -8,6 +8,7 @@ import pytest_asyncio
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.models import JobChange
 from jupyter_gq.controller.caller import Caller
+from jupyter_gq.devices.meter import ShareUse
 from jupyter_gq.devices.share_state import SharePhase
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.audit import Action, AuditFilter
@@ -198,6 +199,20 @@ async def test_a_cell_that_begins_and_ends_between_two_reports_undoes_it(lab):
     await spend(lab, 10)
     assert lab.servers.shares[lab.notebook(ANN).id].phase is SharePhase.IN_USE
     assert acts(lab, Action.NOTEBOOK_SUSPEND) == []
+
+
+async def test_the_move_of_its_memory_is_no_use_of_a_share(lab):
+    lab.send(ANN, "vision", "1")
+    while not lab.servers.calls:
+        await spend(lab, 5)
+
+    class Moving:
+        def measure(self, shares):
+            return {name: ShareUse(memory=1000, utilisation=80) for name in shares}
+
+    lab.controller._context.meter = Moving()
+    await spend(lab, 20)
+    assert lab.notebook(ANN).phase == "suspended"
 
 
 async def test_keep_it_undoes_also_a_suspension_without_a_warning(lab):
