@@ -256,7 +256,8 @@ async def test_submit_takes_files_along_to_another_machine(say, world, project, 
     code, out, _ = await say("submit", str(project), "--folder", "/home/ann/nowhere", "--", "data.csv")
     assert code == 0
     assert "the other files of the folder '/home/ann/nowhere' are there as links" in out
-    assert f"large.bin: {project.parent}/large.bin is not reachable from the job, and it has more than 16 MiB." in out
+    assert f"large.bin: {project.parent}/large.bin is not reachable from the job, and it has more than 16 MiB: " in out
+    assert ("put it into a folder that jobs reach (/home/ann), or read it by a URL." in out) is (reached != "/")
     (kept,) = world.bundles.kept
     assert read_manifest(world, kept) == (["conf.yaml", "data.csv", "net.py", "train.py"], True)
     assert world.bundles.kept[kept]["manifest"]["cwd"] == "/home/ann/nowhere"

@@ -1,6 +1,7 @@
 """The plan for the files of one job: which go along, what stays, and in which folder the job runs."""
 
 import asyncio
+import math
 import os
 import posixpath
 from collections.abc import Iterable, Sequence
@@ -30,6 +31,8 @@ CUT_SHORT = (
     "The search for files took too long and ended early. Name a missing file by its path in the cell, or move the "
     "notebook to a folder with fewer files."
 )
+#: Most folders that a sentence names.
+_MOST_REACHED = 3
 _COMES_BACK = "What it writes there comes back as its results"
 _LINKS = "; what it writes through a link changes your file."
 _NO_STORE = "The scheduler service takes no files along."
@@ -134,8 +137,23 @@ class Project:
         elif has_place:
             message = f"the job does not find it, because {file.why}: write its full path, or use the live folder"
         else:
-            message = f"{file.place} is not reachable from the job, and {file.why}"
+            message = f"{file.place} is not reachable from the job, and {file.why}{self._advise(file)}"
         return ShownStayingFile(path=_show(file.path), bytes=file.bytes, message=message, reached=reached)
+
+    def _advise(self, file: StayingFile) -> str:
+        """Return the end of a sentence on how the job reads a file that it does not reach; "" for a secret."""
+        if os.path.relpath(file.place, self.folder) in self.needed.secrets:
+            return ""  # a note says how it goes along
+        reached = [folder for folder in (self.store.reached if self.store is not None else ()) if folder != "/"]
+        is_inside, is_small = file.place.is_relative_to(self.folder), (file.bytes or math.inf) <= self.caps.file
+        ways = []
+        if is_inside and os.path.isabs(file.path):
+            ways.append("name it by its path in the notebook's folder")
+        elif is_small and not is_inside:
+            ways.append("copy it into the notebook's folder")
+        elif reached:
+            ways.append(f"put it into a folder that jobs reach ({', '.join(reached[:_MOST_REACHED])})")
+        return f": {', or '.join([*ways, 'read it by a URL'])}"
 
     def _describe_folder(self) -> list[str]:
         """Return sentences on the folder in which the job runs, and on what was not seen."""
