@@ -87,9 +87,10 @@ def _find_named(runtime: Runtime, environ: Mapping[str, str]) -> Iterator[Outsid
     if value is None:
         value, is_given = environ.get(_VARIABLE, ""), _VARIABLE in runtime.environment
     for folder in value.split(os.pathsep)[:_MOST_FOLDERS]:
-        if os.path.isabs(folder):  # any other is a folder of the job's own
-            for name, place in list_modules(Path(os.path.normpath(folder))).items():
-                yield OutsideModule(name=name, place=place, file=file, is_given=is_given)
+        place = Path(os.path.normpath(os.path.join(runtime.cwd, folder)))
+        if place != Path(runtime.cwd):  # where all modules go along
+            for name, module in list_modules(place).items():
+                yield OutsideModule(name=name, place=module, file=file, is_given=is_given)
 
 
 def _read_variable(kernel: Kernel) -> str | None:

@@ -192,6 +192,23 @@ def test_a_module_below_the_notebook_s_folder_is_frozen_by_the_line_that_the_pla
     assert told.path == "nets"
 
 
+@pytest.mark.parametrize(("value", "found"), [("src", ["nets"]), (":.:", []), ("../work", []), ("/nowhere", [])])
+def test_a_relative_path_in_pythonpath_begins_in_the_notebook_s_folder(folder, site, value, found):
+    (folder / "src" / "nets").mkdir(parents=True)
+    (folder / "src" / "nets" / "__init__.py").touch()
+    environ = {"PYTHONPATH": value}
+    told = tell("import nets, src", a_runtime(folder, site, environment=environ), environ)
+    assert [each.path for each in told] == found
+    assert all(each.message.startswith(f"stays in {folder}/src, ") for each in told)
+
+
+def test_a_folder_beside_the_packages_counts_as_installed(folder, site):
+    (site / "inner").mkdir()
+    (site / "inner" / "nets.py").touch()
+    (site / "inner.pth").write_text("inner")
+    assert tell("import nets", a_runtime(folder, site)) == []
+
+
 def test_nothing_is_told_of_programs_of_the_machine_and_of_another_image(folder, lib, site):
     (site / "lib.pth").write_text(f"{lib}\n/usr/lib\n")
     usual = a_runtime(folder, site)

@@ -31,6 +31,7 @@ def a_project(folder, staying, reached, secrets=()) -> Project:
         ("big.csv", 10**6, list("abcd"), ": put it into a folder that jobs reach (a, b, c), or read it by a URL"),
         ("../conf.yaml", 10, ["/d"], ": copy it into the notebook's folder, or read it by a URL"),
         ("../big.csv", 10**6, ["/d"], ": put it into a folder that jobs reach (/d), or read it by a URL"),
+        ("small.csv", 10, ["/d"], ": put it into a folder that jobs reach (/d), or read it by a URL"),
         (".env", 10, ["/d"], ""),
     ],
 )
