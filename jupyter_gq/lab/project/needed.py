@@ -179,6 +179,7 @@ class _Search:
 
     def add_references(self, references: References, package: tuple[str, ...]) -> None:
         """Add the modules and files that code of this package of the folder names; () is no package."""
+        self._others.add_places(references)
         for imported in sorted(references.imports):
             if (imported, package) not in self._imports:
                 self._imports.add((imported, package))
@@ -191,10 +192,6 @@ class _Search:
                 self._add_text(*named)
         self._patterns |= references.patterns
         self._named.update(references.texts)
-        self._others.written |= references.written
-        self._others.removed |= references.removed
-        self._others.folders |= references.folders
-        self._others.computed |= references.computed
 
     def note_written(self, others: Sequence[str]) -> None:
         """Note the paths that are only written, `others` among them, and the folders that the job needs for that.
@@ -312,6 +309,8 @@ class _Search:
         bases = [above] if imported.level or not package else [above, package]
         if not any([self._add_module_in(base, names) for base in bases]) and names and not imported.level:
             self.found.elsewhere.add(names[0])
+            for folder in sorted(self._others.module_folders):
+                self._add_module_in(tuple(folder.split("/")), names)
 
     def _add_module_in(self, base: tuple[str, ...], names: Sequence[str]) -> bool:
         """Add the files of a module with this dotted name if it lies in a folder; return whether it does."""

@@ -22,6 +22,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from string import Template
 
 from jupyter_gq.client.models import Kernel
 from jupyter_gq.lab.bundle import Runtime, is_python, read_object
@@ -83,9 +84,10 @@ def _find_named(runtime: Runtime, environ: Mapping[str, str]) -> Iterator[Outsid
     """Yield the modules in the folders of PYTHONPATH, as the kernelspec sets it, or else the environment."""
     of_spec = _read_variable(runtime.kernel)
     file = None if of_spec is None else Path(runtime.kernel.resource_dir, "kernel.json")
-    value, is_given = of_spec, True
-    if value is None:
+    if of_spec is None:
         value, is_given = environ.get(_VARIABLE, ""), _VARIABLE in runtime.environment
+    else:
+        value, is_given = Template(of_spec).safe_substitute(environ), True  # as Jupyter fills in a kernelspec
     for folder in value.split(os.pathsep)[:_MOST_FOLDERS]:
         place = Path(os.path.normpath(os.path.join(runtime.cwd, folder)))
         if place != Path(runtime.cwd):  # where all modules go along

@@ -162,7 +162,8 @@ def test_a_job_finds_a_module_if_it_reaches_the_place_and_what_leads_there(
         (site / "lib.pth").write_text(str(lib))
     elif by == "kernelspec":
         (tmp_path / "spec").mkdir()
-        (tmp_path / "spec" / "kernel.json").write_text(json.dumps({"env": {"PYTHONPATH": str(lib)}}))
+        (tmp_path / "spec" / "kernel.json").write_text(json.dumps({"env": {"PYTHONPATH": "${LIBS}/lib:${NONE}"}}))
+        environ = {"LIBS": str(lib.parent), "PYTHONPATH": "/nowhere"}
         fields = {"kernel": {"env_names": ["PYTHONPATH"], "resource_dir": str(tmp_path / "spec")}}
     else:
         environ = {"PYTHONPATH": str(lib)}
@@ -207,6 +208,36 @@ def test_a_folder_beside_the_packages_counts_as_installed(folder, site):
     (site / "inner" / "nets.py").touch()
     (site / "inner.pth").write_text("inner")
     assert tell("import nets", a_runtime(folder, site)) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "goes"),
+    [
+        ("sys.path.insert(0, 'src')", True),
+        ("sys.path.append('./src/')", True),
+        ("import os; place = 'src'; sys.path.insert(0, os.path.abspath(place))", True),
+        ("sys.path.insert(0, '..')", False),
+        ("sys.path.append('../work/src')", False),
+        ("sys.path.append('/src')", False),
+        ("others.path.append('src')", False),
+    ],
+)
+def test_modules_of_a_folder_that_a_cell_adds_go_along_where_the_folder_is_too_large(folder, line, goes):
+    for path in ("src/nets/__init__.py", "src/nets/model.py", "src/unused.py"):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text("")
+    (folder / "src" / "data.bin").write_bytes(b"1" * 2000)
+    needed = find_needed(folder, Code(trees=[ast.parse(f"import sys\n{line}\nimport nets")]), [], CAPS)
+    assert list(needed.going) == (["src/nets/__init__.py", "src/nets/model.py"] if goes else [])
+
+
+def test_a_module_that_is_installed_is_still_told_if_its_folder_comes_last(folder, site):
+    (folder / "src").mkdir()
+    (folder / "src" / "nets.py").touch()
+    (site / "lib.pth").write_text(str(folder / "src"))
+    runtime, source = a_runtime(folder, site), "import sys\nsys.path.{}'src')\nimport nets"
+    assert [each.path for each in tell(source.format("append("), runtime)] == ["nets"]
+    assert tell(source.format("insert(0, "), runtime) == []
 
 
 def test_nothing_is_told_of_programs_of_the_machine_and_of_another_image(folder, lib, site):
