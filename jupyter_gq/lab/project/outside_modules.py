@@ -72,7 +72,8 @@ def _find(names: Collection[str], runtime: Runtime, environ: Mapping[str, str]) 
     led = [each for each in _find_led(sites) if each.name in names]
     if not named and not led:
         return []
-    installed = {name: place for site in reversed(sites) for name, place in list_modules(site).items()}
+    folders = [Path(runtime.cwd), *sites]
+    installed = {name: place for each in reversed(folders) for name, place in list_modules(each).items()}
     whole = [each for each in named if _is_whole(each.place)]
     first: dict[str, OutsideModule] = {}
     for each in [*whole, *(each for each in named + led if not _is_hidden(each, installed))]:
@@ -115,7 +116,7 @@ def _find_led(sites: Iterable[Path]) -> Iterator[OutsideModule]:
 
 
 def _is_hidden(module: OutsideModule, installed: Mapping[str, Path]) -> bool:
-    """Return whether Python takes another module of this name, one that is installed or its own."""
+    """Return whether Python takes another module of this name: its own, or one in `installed`."""
     known = installed.get(module.name)
     return module.name in sys.stdlib_module_names or (
         known is not None and (_is_whole(known) or not _is_whole(module.place))
@@ -131,6 +132,6 @@ def _goes_along(module: OutsideModule, needed: Needed, added: Sequence[str]) -> 
     """Return whether the job finds a copy of the module first, in a folder below its own that a cell has added."""
     for folder in map(os.path.normpath, added):
         path = f"{folder}/{module.place.name}"
-        if path in needed.going or f"{path}/__init__.py" in needed.going:
+        if any(each == path or each.startswith(f"{path}/") for each in needed.going):
             return True
     return False

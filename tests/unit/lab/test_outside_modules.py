@@ -240,6 +240,15 @@ def test_a_module_that_is_installed_is_still_told_if_its_folder_comes_last(folde
     assert tell(source.format("insert(0, "), runtime) == []
 
 
+def test_a_folder_of_modules_that_go_along_is_not_told(folder, site):
+    for path in ("parts/one.py", "src/others/two.py"):
+        (folder / path).parent.mkdir(parents=True)
+        (folder / path).touch()
+    (site / "lib.pth").write_text(f"{folder}\n{folder}/src\n")
+    source = "import sys\nsys.path.insert(0, 'src')\nfrom parts import one\nfrom others import two"
+    assert tell(source, a_runtime(folder, site)) == []
+
+
 def test_nothing_is_told_of_programs_of_the_machine_and_of_another_image(folder, lib, site):
     (site / "lib.pth").write_text(f"{lib}\n/usr/lib\n")
     usual = a_runtime(folder, site)
