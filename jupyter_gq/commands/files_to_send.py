@@ -42,11 +42,12 @@ from jupyter_gq.lab.magics import read_magic
 from jupyter_gq.lab.parsing import list_nodes
 from jupyter_gq.lab.plan import find_warnings, list_python_sources
 from jupyter_gq.lab.project.freezing import FileService
+from jupyter_gq.lab.project.outside_modules import find_outside_modules
 from jupyter_gq.lab.project.patterns import Chosen
 from jupyter_gq.lab.project.plan import Project, find_project
 from jupyter_gq.lab.project.references import Variables, find_references
 from jupyter_gq.lab.refusal import RefusedRequest
-from jupyter_gq.lab.requests import CellsRequest, PrefixCell, describe_validation_error
+from jupyter_gq.lab.requests import CellsRequest, FilesPlan, PrefixCell, describe_validation_error
 from jupyter_gq.lab.scripts import reading_scripts
 from jupyter_gq.lab.software import PORTABLE_COMMAND, explain_unknown
 
@@ -189,6 +190,11 @@ class JobFromFile:
         if is_alone and project.has_rest and not Chosen(self.file.also).names(place.name):
             return replace(project, needed=replace(project.needed, going={}))
         return project
+
+    async def describe_files(self, project: Project) -> FilesPlan:
+        """Return the plan of the files of the job, which `find_project` has returned."""
+        sources = list_python_sources(self.steps, self.runtime.kernel)
+        return project.describe(await find_outside_modules(project.needed, sources, self.runtime, os.environ))
 
     async def send_files(self, project: Project, service: FileService) -> Bundle:
         """Freeze the files of the job and send them; return the bundle with them.

@@ -135,7 +135,7 @@ async def _submit(client: PatientClient, arguments: argparse.Namespace, read: Jo
     request = await _make_request(client, arguments)
     preview = await client.preview(_add_runtime(request, read))
     project = await read.find_project(client)
-    files, notes = project.describe(), read.list_notes()
+    files, notes = await read.describe_files(project), read.list_notes()
     files.notes += read.describe_missed()
     if arguments.dry_run:
         _print_dry_run(arguments, preview, files, notes)

@@ -47,6 +47,7 @@ from .hub_environment import HubEnvironment
 from .jupyter_parts import ServerApp
 from .kernel_requests import NO_NOTEBOOK, KernelRequests
 from .plan import describe_plan, list_python_sources
+from .project.outside_modules import find_outside_modules
 from .project.plan import Project, find_project
 from .refusal import RefusedRequest
 from .requests import (
@@ -294,7 +295,9 @@ class ServiceConnection:
         with reading_scripts(Path(runtime.cwd)):
             steps = await _plan_steps(request, runtime)
             project = await self._find_project(request, steps, runtime)
-            here, files = self._environment_for(runtime), project.describe()
+            sources = list_python_sources(steps, runtime.kernel)
+            modules = await find_outside_modules(project.needed, sources, runtime, os.environ)
+            here, files = self._environment_for(runtime), project.describe(modules)
             history = self._watch.get_history(request.kernel_id or "")
             ran = () if history is None else history.cells
             differences = find_differences(steps, project.going, ran, carries=request.capture is not None)

@@ -250,13 +250,29 @@ async def test_submit_refuses_files_if_it_is_not_known_which_ones_stay(say, peop
     assert (await people["ann"].jobs()).jobs == []
 
 
+async def test_submit_tells_modules_that_lie_outside_of_the_folder(say, project, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "lib"))
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "outside_of_all.py").touch()
+    project.write_text("import outside_of_all\n")
+    for options, said in (
+        (["--dry-run"], f"outside_of_all: stays in {tmp_path}/lib, and the job imports what is there while it runs"),
+        (["--dry-run", "-o", "json"], f"stays in {tmp_path}/lib, and the job imports"),
+        ([], "reads where they are: outside_of_all."),
+        (["--folder", "/nowhere"], f"outside_of_all: the job does not find it in {tmp_path}/lib: install it in the"),
+    ):
+        code, out, _ = await say("submit", str(project), "--also", "extra.txt", *options)
+        assert (code, said in out) == (0, True), out
+
+
 @pytest.mark.parametrize("reached", ["/", "/home/ann"])
 async def test_submit_takes_files_along_to_another_machine(say, world, project, reached):
     world.machine.capabilities = replace(world.machine.capabilities, reached_folders=(reached,))
     code, out, _ = await say("submit", str(project), "--folder", "/home/ann/nowhere", "--", "data.csv")
     assert code == 0
     assert "the other files of the folder '/home/ann/nowhere' are there as links" in out
-    assert f"large.bin: {project.parent}/large.bin is not reachable from the job, and it has more than 16 MiB." in out
+    assert f"large.bin: {project.parent}/large.bin is not reachable from the job, and it has more than 16 MiB: " in out
+    assert ("put it into a folder that jobs reach (/home/ann), or read it by a URL." in out) is (reached != "/")
     (kept,) = world.bundles.kept
     assert read_manifest(world, kept) == (["conf.yaml", "data.csv", "net.py", "train.py"], True)
     assert world.bundles.kept[kept]["manifest"]["cwd"] == "/home/ann/nowhere"

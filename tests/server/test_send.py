@@ -409,7 +409,8 @@ async def test_a_job_that_reaches_nothing_is_announced(on_hub, service, fetch, j
     _, plan = await fetch("POST", "check", body=request)
     (stays,) = plan["files"]["staying"]
     assert stays["message"] == (
-        f"{jp_root_dir / 'work' / 'large.csv'} is not reachable from the job, and it has more than 16 MiB"
+        f"{jp_root_dir / 'work' / 'large.csv'} is not reachable from the job, and it has more than 16 MiB: "
+        "read it by a URL"
     )
     assert plan["files"]["notes"][:2] == [
         "The job runs in a folder of its own with these files; no other file is there.",

@@ -159,3 +159,16 @@ async def test_code_in_a_kernel_names_the_software_too(kernel, extension, servic
     assert [body["software"] for body in sent_jobs(service)] == ["JAX", "JAX", "JAX"]
     said = await run(kernel, "jupyter_gq.submit(f, software='cobol', check=False)")
     assert "There is no software 'cobol' here" in said
+
+
+async def test_a_module_that_lies_outside_of_the_folder_is_told(on_hub, service, fetch, jp_root_dir, monkeypatch):
+    cells = a_notebook(code("train", "from outside_of_all import f"))
+    request, lib = a_request(notebook=cells, prefix=[]), jp_root_dir / "lib"
+    lib.mkdir()
+    (lib / "outside_of_all.py").touch()
+    monkeypatch.setenv("PYTHONPATH", str(lib))
+    for reached, said in (("/", f"stays in {lib}, and the job imports"), ("/data", "the job does not find it in")):
+        service.files |= {"reached": [reached]}
+        _, plan = await fetch("POST", "check", body=request)
+        (stays,) = plan["files"]["staying"]
+        assert (stays["path"], stays["reached"], said in stays["message"]) == ("outside_of_all", reached == "/", True)

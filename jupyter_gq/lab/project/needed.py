@@ -19,7 +19,6 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
 from typing import Literal
@@ -30,7 +29,7 @@ from jupyter_gq.lab.clock import monotonic
 
 from .ignored import Ignored
 from .modules import ReadModules
-from .patterns import Chosen
+from .patterns import Chosen, matches_name
 from .references import UNKNOWN, Import, References, Variables, find_references
 from .written import find_written
 
@@ -40,10 +39,9 @@ _SECONDS = 5.0
 _MOST_ENTRIES = 50_000
 #: Most files that stay and are named.
 _MOST_STAYING = 100
-_MIB = 1024 * 1024
 _LINK_OUT = "it is a link out of the notebook's folder"
 #: Folders with programs and devices, which also a job's machine has.
-_OF_THE_MACHINE = frozenset(
+OF_THE_MACHINE = frozenset(
     ("/", name) for name in ("bin", "dev", "etc", "lib", "opt", "proc", "run", "sbin", "sys", "usr")
 )
 
@@ -81,6 +79,8 @@ class Needed:
 
     going: dict[str, NeededFile] = field(default_factory=dict)
     staying: dict[str, StayingFile] = field(default_factory=dict)
+    #: Top-level modules that the code imports and that are not in the folder: most of them are installed.
+    elsewhere: set[str] = field(default_factory=set)
     #: Paths that the cells write and do not read, and that do not go along.
     written: list[str] = field(default_factory=list)
     #: Folders that are there, and into which the code writes.
@@ -179,6 +179,7 @@ class _Search:
 
     def add_references(self, references: References, package: tuple[str, ...]) -> None:
         """Add the modules and files that code of this package of the folder names; () is no package."""
+        self._others.add_places(references)
         for imported in sorted(references.imports):
             if (imported, package) not in self._imports:
                 self._imports.add((imported, package))
@@ -191,10 +192,6 @@ class _Search:
                 self._add_text(*named)
         self._patterns |= references.patterns
         self._named.update(references.texts)
-        self._others.written |= references.written
-        self._others.removed |= references.removed
-        self._others.folders |= references.folders
-        self._others.computed |= references.computed
 
     def note_written(self, others: Sequence[str]) -> None:
         """Note the paths that are only written, `others` among them, and the folders that the job needs for that.
@@ -282,7 +279,7 @@ class _Search:
                 continue
             if names[0] == "**" and is_folder and not name.startswith("."):
                 self._expand(path, names)
-            elif not _matches(name, names[0]):
+            elif not matches_name(name, names[0]):
                 continue
             elif is_folder and len(names) > 1:
                 self._expand(path, names[1:])
@@ -310,16 +307,23 @@ class _Search:
         names = [name for name in imported.name.split(".") if name]
         # Below a folder that is no package, a module of code in it is found beside that code.
         bases = [above] if imported.level or not package else [above, package]
-        for base in bases:
-            place = "/".join(base)
-            for name in names:
-                place = f"{place}/{name}" if place else name
-                if self._is_file(f"{place}/__init__.py"):
-                    self._add_package(place)
-                    break
-                if self._is_file(f"{place}.py"):
-                    self._add_file(f"{place}.py", "imported", f"{place}.py")
-                    break
+        if not any([self._add_module_in(base, names) for base in bases]) and names and not imported.level:
+            self.found.elsewhere.add(names[0])
+            for folder in sorted(self._others.module_folders):
+                self._add_module_in(tuple(folder.split("/")), names)
+
+    def _add_module_in(self, base: tuple[str, ...], names: Sequence[str]) -> bool:
+        """Add the files of a module with this dotted name if it lies in a folder; return whether it does."""
+        place = "/".join(base)
+        for name in names:
+            place = f"{place}/{name}" if place else name
+            if self._is_file(f"{place}/__init__.py"):
+                self._add_package(place)
+                return True
+            if self._is_file(f"{place}.py"):
+                self._add_file(f"{place}.py", "imported", f"{place}.py")
+                return True
+        return False
 
     def _add_package(self, place: str) -> None:
         """Add all modules of the package in a folder, unless that was done before."""
@@ -349,7 +353,7 @@ class _Search:
     def _add_outside(self, text: str, path: str) -> None:
         """Note a file or folder outside of the folder; programs and devices of the machine are no data."""
         place = Path(os.path.normpath(self._folder / path))
-        if place.parts[:2] in _OF_THE_MACHINE or place in self._folder.parents or len(place.parts) < 3:
+        if place.parts[:2] in OF_THE_MACHINE or place in self._folder.parents or len(place.parts) < 3:
             return
         try:
             found = place.stat()
@@ -413,7 +417,7 @@ class _Search:
         if secret is not None:
             self.found.secrets.append(secret)
             return self._ignored.why_secret
-        if self._root == "/" and Path(real).parts[:2] in _OF_THE_MACHINE:
+        if self._root == "/" and Path(real).parts[:2] in OF_THE_MACHINE:
             return "it belongs to the machine"
         if unsafe := explain_unsafe_path(path):
             return unsafe
@@ -439,7 +443,7 @@ class _Search:
             for inside, is_folder in self._list(waiting.pop()):
                 if not is_folder:
                     yield inside
-                elif (self._root, inside) in _OF_THE_MACHINE:
+                elif (self._root, inside) in OF_THE_MACHINE:
                     continue
                 elif self._ignored.is_secret(f"{inside}/"):
                     if chosen is None or chosen.names(f"{inside}/"):
@@ -491,10 +495,5 @@ class _Search:
         return None if found is None else _READ.read(self._before + path, found)
 
 
-def _matches(name: str, pattern: str) -> bool:
-    """Return whether a name matches a pattern as `glob` compares them: hidden names only with a dot in the pattern."""
-    return fnmatchcase(name, pattern) and (not name.startswith(".") or pattern.startswith("."))
-
-
 def _show(size: int) -> str:
-    return f"{size / _MIB:.0f} MiB" if size >= _MIB else f"{size / 1024:.0f} KiB"
+    return f"{size / 2**20:.0f} MiB" if size >= 2**20 else f"{size / 1024:.0f} KiB"

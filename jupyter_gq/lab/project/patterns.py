@@ -14,6 +14,7 @@ docs/decisions/0472-look-for-a-text-of-a-pattern-first.md.
 
 import re
 from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
 
 from jupyter_gq.domain.plain_text import quoted
 
@@ -218,3 +219,8 @@ def leads_out(pattern: str) -> bool:
     """
     names = pattern.split("/")
     return ".." in names or pattern == "~" or (pattern.startswith("~") and len(names) > 1)
+
+
+def matches_name(name: str, pattern: str) -> bool:
+    """Return whether a name matches a pattern as `glob` compares them: hidden names only with a dot in the pattern."""
+    return fnmatchcase(name, pattern) and (not name.startswith(".") or pattern.startswith("."))

@@ -23,6 +23,7 @@ from jupyter_gq.lab.requests import StayingFile as ShownStayingFile
 from .freezing import FileService, freeze, send_parts
 from .ignored import IGNORE_FILE, Ignored
 from .needed import Caps, Code, Needed, NeededFile, StayingFile, find_needed
+from .outside_modules import OutsideModule
 from .patterns import explain_pattern, leads_out, names_hidden, write_pattern
 
 COMPUTED = "Paths that the code computes are not seen: add a pattern for such files."
@@ -30,6 +31,10 @@ CUT_SHORT = (
     "The search for files took too long and ended early. Name a missing file by its path in the cell, or move the "
     "notebook to a folder with fewer files."
 )
+#: Most modules that are told.
+_MOST_MODULES = 20
+#: Most folders that a sentence names.
+_MOST_REACHED = 3
 _COMES_BACK = "What it writes there comes back as its results"
 _LINKS = "; what it writes through a link changes your file."
 _NO_STORE = "The scheduler service takes no files along."
@@ -86,14 +91,20 @@ class Project:
         safe = [path for path in normal if path not in self.needed.going and not explain_unsafe_path(path)]
         return safe[:MOST_FILES]
 
-    def describe(self) -> FilesPlan:
-        """Return the plan as the dialog shows it; files that the user leaves out are listed as well."""
+    def describe(self, modules: Iterable[OutsideModule] = ()) -> FilesPlan:
+        """Return the plan as the dialog shows it; files that the user leaves out are listed as well.
+
+        `modules` are those that the code imports from elsewhere.
+        """
         return FilesPlan(
             going=[
                 PlannedFile(path=file.path, bytes=file.bytes, why=file.why)
                 for _, file in sorted(self.needed.going.items())
             ],
-            staying=[self._describe_staying(file) for file in self.needed.staying.values()],
+            staying=[
+                *(self._describe_staying(file) for file in self.needed.staying.values()),
+                *islice(map(self._describe_module, modules), _MOST_MODULES),
+            ],
             notes=self._describe_folder(),
             own_folder=self.has_own_folder,
             pattern_notes=[
@@ -134,8 +145,40 @@ class Project:
         elif has_place:
             message = f"the job does not find it, because {file.why}: write its full path, or use the live folder"
         else:
-            message = f"{file.place} is not reachable from the job, and {file.why}"
+            message = f"{file.place} is not reachable from the job, and {file.why}{self._advise(file)}"
         return ShownStayingFile(path=_show(file.path), bytes=file.bytes, message=message, reached=reached)
+
+    def _describe_module(self, module: OutsideModule) -> ShownStayingFile:
+        reached = (
+            module.is_given and self._has_place(module.place) and (module.file is None or self._has_place(module.file))
+        )
+        folder, is_inside = module.place.parent, module.place.is_relative_to(self.folder)
+        copied = "move it into the notebook's folder"
+        if is_inside:
+            copied = f"run sys.path.insert(0, {os.path.relpath(folder, self.folder)!r}) in a cell before"
+        if reached:
+            message = f"stays in {folder}, and the job imports what is there while it runs: to freeze it, {copied}"
+        else:
+            message = f"the job does not find it in {folder}: install it in the job's image or environment, or {copied}"
+        return ShownStayingFile(path=module.name, bytes=None, message=message, reached=reached)
+
+    def _advise(self, file: StayingFile) -> str:
+        """Return the end of a sentence on how the job reads a file that it does not reach; "" for a secret."""
+        if os.path.relpath(file.place, self.folder) in self.needed.secrets:
+            return ""  # a note says how it goes along
+        reached = [folder for folder in (self.store.reached if self.store is not None else ()) if folder != "/"]
+        is_inside, is_small = (
+            file.place.is_relative_to(self.folder),
+            (file.bytes is not None and file.bytes <= self.caps.file),
+        )
+        ways = []
+        if is_inside and os.path.isabs(file.path):
+            ways.append("name it by its path in the notebook's folder")
+        elif is_small and not is_inside:
+            ways.append("copy it into the notebook's folder")
+        elif reached:
+            ways.append(f"put it into a folder that jobs reach ({', '.join(reached[:_MOST_REACHED])})")
+        return f": {', or '.join([*ways, 'read it by a URL'])}"
 
     def _describe_folder(self) -> list[str]:
         """Return sentences on the folder in which the job runs, and on what was not seen."""

@@ -3,7 +3,7 @@
 Rules
 -----
 - Modules: whatever is imported anywhere in the code, also inside of functions, by `import_module("a")` and its like, by
-  `%load_ext a`, and by the option `-m` of a command.
+  `%load_ext a`, and by the option `-m` of a command. Folders that `sys.path.insert` or `append` adds are noted.
 - Paths: each literal text, and each text that is put together from literals, and from variables with a known text, by
   `Path(...)` and similar calls, `/`, `os.path.join`, `joinpath`, `+` or an f-string. Whether there is such a file is
   for the caller to find out.
@@ -18,6 +18,7 @@ See docs/decisions/0177-visit-each-module-once-and-measure-its-depth-only-if-it-
 """
 
 import ast
+import posixpath
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -89,8 +90,18 @@ class References:
     removed: set[str] = field(default_factory=set)
     #: Folders into which the code writes, or that it makes if they are not there.
     folders: set[str] = field(default_factory=set)
+    #: Folders below the present one that the code adds to `sys.path`, without needless parts.
+    module_folders: set[str] = field(default_factory=set)
     #: Paths of files which the code only writes, with `UNKNOWN` for each part that is computed.
     computed: set[str] = field(default_factory=set)
+
+    def add_places(self, others: "References") -> None:
+        """Add the paths that other code writes, makes or removes, and the folders in which it finds modules."""
+        self.written |= others.written
+        self.removed |= others.removed
+        self.folders |= others.folders
+        self.computed |= others.computed
+        self.module_folders |= others.module_folders
 
 
 @dataclass(slots=True)
@@ -210,6 +221,9 @@ class _Finder:
             self.found.patterns.update(text for text in known if _PATTERN.fullmatch(text))
         if name in _IMPORTERS and known:
             self._add_module(known[0])
+        elif _adds_module_folder(node):
+            below = [path for path in map(posixpath.normpath, known) if path[0] not in "/~" and path != "."]
+            self.found.module_folders.update(path for path in below if path.split("/")[0] != "..")
         elif name in _RUNS and node.args and magic is None:
             self.note_command(node.args[0])
         self.note_expression(node)
@@ -335,6 +349,14 @@ def _list_trees(magic: Magic) -> list[ast.Module]:
 def _list_written(command: str) -> list[str]:
     """Return the files that a command or script writes, as far as their names stand in it."""
     return [each.what for each in find_command_effects(command) if each.kind == "writes_files"]
+
+
+def _adds_module_folder(call: ast.Call) -> bool:
+    """Return whether a call is `sys.path.insert` or `sys.path.append`."""
+    match call.func:
+        case ast.Attribute(ast.Attribute(ast.Name("sys"), "path"), "insert" | "append"):
+            return True
+    return False
 
 
 def _get_template(node: ast.expr) -> ast.expr | None:

@@ -1,0 +1,172 @@
+"""The folders with the packages of a Python, and what they say about code that is elsewhere.
+
+Rules
+-----
+- Nothing is run: neither the Python nor the code in its folders. Folders are listed, and files are read as texts.
+- Paths: each line of a file with the ending `.pth` that is no code names a folder with modules.
+- Finders: `pip install -e` may write a module that begins with `__editable__` and has the places of modules in it.
+  Finders of other tools are not known.
+- Bounded: a folder is listed anew only if it has changed. So many entries, files and lines are read at most.
+
+See docs/decisions/0476-tell-where-modules-outside-of-the-folder-are.md.
+"""
+
+import ast
+import os
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+#: Most entries of a folder, most files of a kind in it, most bytes of one, and most lines of one.
+_MOST_ENTRIES = 50_000
+_MOST_FILES = 200
+_MOST_BYTES = 256 * 1024
+_MOST_LINES = 200
+#: Most folders whose listings are kept.
+_MOST_KEPT = 200
+_VERSION = re.compile(r"python(3\.\d+)")
+_FINDER = re.compile(r"__editable__\w*_finder\.py")
+_MAPPING = re.compile(r"^MAPPING\b[^={]*= (\{.*\})$", re.MULTILINE)
+_SHARED = re.compile(r"^include-system-site-packages\s*=\s*true\s*$", re.MULTILINE | re.IGNORECASE)
+_HOME = re.compile(r"^home\s*=\s*(.+?)\s*$", re.MULTILINE)
+_CODE = (".py", ".so")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lead:
+    """Places of modules to which a file in a folder with packages leads."""
+
+    #: The file.
+    file: Path
+    #: The folder or file of each top-level module, by its name.
+    places: Mapping[str, Path]
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """The entries of a folder that matter here."""
+
+    #: When the folder last changed, in nanoseconds since the epoch.
+    changed_at: int
+    #: The entry of each top-level module, by the module's name.
+    modules: Mapping[str, str]
+    #: Names of files that lead elsewhere.
+    leads: tuple[str, ...]
+
+
+def list_site_folders(python: str, home: str) -> list[Path]:
+    """Return the folders that may have the packages of a Python, of those that are there.
+
+    `python` is the full path of its program, and `home` the folder of the user. None if the program is not where a
+    Python usually has it. An environment that shares the packages of another Python has the folders of both.
+    """
+    if not os.path.isabs(python):
+        return []
+    version = _VERSION.fullmatch(os.path.basename(os.path.realpath(python)))
+    named = f"python{version[1]}" if version else "python3*"
+    prefix = Path(python).parent.parent
+    settings = _read(prefix / "pyvenv.cfg")
+    prefixes = [prefix]
+    if not settings:
+        prefixes += [Path(home, ".local"), Path(os.path.realpath(python)).parent.parent]
+    elif _SHARED.search(settings):
+        prefixes.append(Path(home, ".local"))
+        prefixes += [Path(base[1]).parent for base in _HOME.finditer(settings)]
+    if Path("/usr") in prefixes:
+        prefixes.append(Path("/usr/local"))
+    found = [
+        folder
+        for each in dict.fromkeys(prefixes)
+        for name in dict.fromkeys((named, "python3"))
+        for kind in ("site-packages", "dist-packages")
+        for folder in sorted(each.glob(f"lib/{name}/{kind}"))
+    ]
+    return list(dict.fromkeys(found))
+
+
+def list_modules(folder: Path) -> dict[str, Path]:
+    """Return the folder or file of each top-level module in a folder, by its name; {} if it cannot be listed."""
+    return {name: folder / entry for name, entry in _LISTINGS.list(folder).modules.items()}
+
+
+def find_leads(folder: Path) -> Iterator[Lead]:
+    """Yield where the files of a folder with packages lead, to folders that are there and have no packages."""
+    for name in _LISTINGS.list(folder).leads:
+        file = folder / name
+        text = _read(file)
+        if name.endswith(".pth"):
+            for line in text.splitlines()[:_MOST_LINES]:
+                place = os.path.normpath(folder / line.strip())
+                is_code = line.startswith(("#", "import ", "import\t")) or not line.strip() or "\0" in line
+                if not is_code and "-packages" not in place and os.path.isdir(place):
+                    yield Lead(file=file, places=list_modules(Path(place)))
+        else:
+            yield Lead(file=file, places=_read_mapping(text))
+
+
+def _read_mapping(text: str) -> dict[str, Path]:
+    """Return the places of modules in the source of a finder; {} if it has another form."""
+    found = _MAPPING.search(text)
+    try:
+        mapping = ast.literal_eval(found[1]) if found else {}
+        named = [(str(name).partition(".")[0], str(place)) for name, place in mapping.items()]
+        # A module that is one file has a path without its ending.
+        places = [(name, place + ending) for name, place in named for ending in (".py", "")]
+        return {name: Path(place) for name, place in places if os.path.exists(place)}
+    except (ValueError, SyntaxError, RecursionError, MemoryError):  # also a path with a zero byte
+        return {}
+
+
+def _read(file: Path) -> str:
+    """Return the first bytes of a file as a text; "" if it cannot be read."""
+    with suppress(OSError, ValueError):
+        if file.is_file():
+            with file.open("rb") as opened:
+                return opened.read(_MOST_BYTES).decode(errors="replace")
+    return ""
+
+
+class _Listings:
+    """The listings of folders, kept as long as the folders are unchanged. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Path, _Listing] = {}
+        self._lock = threading.Lock()
+
+    def list(self, folder: Path) -> _Listing:
+        """Return what is in a folder; nothing if it cannot be listed."""
+        try:
+            changed_at = os.stat(folder).st_mtime_ns
+            with self._lock:
+                known = self._kept.get(folder)
+            if known is not None and known.changed_at == changed_at:
+                return known
+            listing = _list(folder, changed_at)
+        except (OSError, ValueError):
+            return _Listing(0, {}, ())
+        with self._lock:
+            while len(self._kept) >= _MOST_KEPT:
+                self._kept.pop(next(iter(self._kept)))
+            self._kept[folder] = listing
+        return listing
+
+
+_LISTINGS = _Listings()
+
+
+def _list(folder: Path, changed_at: int) -> _Listing:
+    modules: dict[str, str] = {}
+    leads: list[str] = []
+    with os.scandir(folder) as entries:
+        for entry in islice(entries, _MOST_ENTRIES):
+            name, dot, _ = entry.name.partition(".")
+            is_code = entry.name.endswith(_CODE)
+            if _FINDER.fullmatch(entry.name) or entry.name.endswith(".pth"):
+                leads.append(entry.name)
+            elif name.isidentifier() and (is_code if dot else entry.is_dir()) and (is_code or name not in modules):
+                modules[name] = entry.name
+    return _Listing(changed_at, modules, tuple(sorted(leads)[:_MOST_FILES]))
