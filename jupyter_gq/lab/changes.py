@@ -2,7 +2,8 @@
 
 Rules
 -----
-- Stored: what is assigned to an attribute or an item of a name, `x += ...`, `del x`, and methods such as `append`.
+- Stored: what is assigned to an attribute or an item of a name, `x += ...`, `del x`, methods such as `append`, and any
+  method with `inplace=True`.
 - Handed on: a call of it or of its methods, an argument of a call, what a loop goes through, and a decorator. What only
   shows a value, such as `print`, changes nothing, nor does `with`.
 - What the body of a function does counts where the function is called, which is not seen here.
@@ -58,8 +59,16 @@ def _find_stored(node: ast.AST) -> Iterator[str]:
         yield node.id
     elif isinstance(node, ast.AugAssign):
         yield _find_root(node.target)
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING:
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _changes_receiver(node, node.func):
         yield _find_root(node.func)
+
+
+def _changes_receiver(call: ast.Call, method: ast.Attribute) -> bool:
+    """Return whether the call of a method changes what it is called on."""
+    return method.attr in _CHANGING or any(
+        each.arg == "inplace" and isinstance(each.value, ast.Constant) and bool(each.value.value)
+        for each in call.keywords
+    )
 
 
 def _find_handed(node: ast.AST) -> Iterator[str]:

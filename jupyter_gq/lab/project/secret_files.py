@@ -95,6 +95,7 @@ _NAMED: Final[tuple[str | Glob, ...]] = (
 _OF_PROGRAMS = (
     *(".netrc*", "_netrc", ".pypirc", "pip.conf", ".npmrc", ".yarnrc*", ".condarc", ".htpasswd", "auth.json"),
     *(".pgpass", ".pg_service.conf", ".my.cnf", ".mylogin.cnf", ".s3cfg", ".boto", "rclone.conf", ".databrickscfg"),
+    *(".rclone.conf", ".dockerconfigjson", ".cdsapirc", ".flaskenv", "oauth.json", "cookies.txt"),
     *(
         ".vault-token",
         ".authinfo*",
@@ -116,7 +117,7 @@ SECRET_FOLDERS: Final[tuple[str, ...]] = (
     *(".ssh/", ".aws/", ".azure/", ".gnupg/", ".kube/", ".docker/", ".oci/", ".kaggle/", ".password-store/"),
     *("**/.config/gcloud/", "**/.config/jupyter-gq/", "**/jupyter/runtime/", "**/share/keyrings/"),
     *("**/.config/github-copilot/", "**/.config/doctl/", "**/.config/chromium/", "**/.config/google-chrome/"),
-    *(".snowflake/", ".mozilla/"),
+    *(".snowflake/", ".snowsql/", ".dbt/", ".openai/", ".mozilla/"),
 )
 SECRET_FILES: Final[tuple[str | Glob, ...]] = (*_OF_ENVIRONMENTS, *_KEYS, *_NAMED, *_OF_PROGRAMS, *SECRET_FOLDERS)
 #: The ending of an archive, which may also be one of a folder.

@@ -23,6 +23,7 @@ CAPS = Caps(file=1000, job=20_000)
 TOKENS = (
     *(".cache/huggingface/token", ".cache/huggingface/stored_tokens", ".local/share/jupyter/runtime/jpserver-7.json"),
     *("jpserver-7.json", ".config/gh/hosts.yml", ".vault-token", ".cargo/credentials.toml", ".my.cnf", ".s3cfg"),
+    *(".rclone.conf", ".dockerconfigjson", ".cdsapirc", ".flaskenv", "oauth.json", "cookies.txt", ".dbt/profiles.yml"),
     *(".boto", ".bash_history", ".config/rclone/rclone.conf", "prod.env", ".env~", ".aws/config", ".kube/config"),
     *("service_account.json", "token.json"),
     *("old/.config/gcloud/access_tokens.db", ".config/jupyter-gq/secrets/HF_TOKEN", ".jupyter/jupyter_gq_login.json"),
