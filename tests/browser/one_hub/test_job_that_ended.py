@@ -52,16 +52,23 @@ async def fix_and_resend(hub: DemoHub, pictures: Path) -> None:
 
 
 async def _ends_are_told(lab: LabPage, pictures: Path) -> None:
-    """A cell that ends its job, and a command that fails at the end, are shown as what they were."""
+    """A cell that ends its job, and a command that fails at the end, are shown as what they were.
+
+    The last one asks for GPU memory in place of a number of GPUs.
+    """
     for place, (source, told) in enumerate(ENDS.items(), 1):
         cell, name = lab.cells().nth(place), f"ends-{place}"
         await lab.select(cell)
         dialog = await lab.open_dialog(cell)
         await lab.fill_dialog(queue="vision", gpus="0.25", name=name)
         await dialog.get_by_label(f"Replay cell {place}").uncheck()
+        if place == len(ENDS):
+            await lab.ask_for_more()
+            await dialog.get_by_label("GPU memory", exact=True).fill("12 GB")
         await lab.confirm()
         await _says(lab, cell, name, told)
         await expect(cell).to_contain_text(source)
+    await expect(lab.row_of(name)).to_contain_text("12 GiB of GPU memory (0.3 GPU)")
     await lab.picture(pictures / "ends.png")
 
 
