@@ -65,6 +65,21 @@ describe('a cell that was sent', () => {
     }
   );
 
+  it('keeps its line and its output where it is moved, which JupyterLab does by a new cell', async () => {
+    const [desk, job] = await bound();
+    await desk.print(job, 'epoch 1\n');
+    const [before] = desk.notebook.cells;
+    desk.notebook.model.sharedModel.moveCell(0, 1);
+    expect(before.isDisposed).toBe(true);
+    await desk.print(job, 'epoch 2\n'); // arrives before the page has looked for cells that came or went
+    await desk.print(job, 'epoch 3\n');
+    desk.isOver = true;
+    desk.training.recordJob({ ...job, phase: 'done', finished_at: 2000, last_seq: 3 });
+    await jest.advanceTimersByTimeAsync(SECOND);
+    expect([desk.phase(1), desk.text(1)]).toEqual(['done', 'epoch 1\nepoch 2\nepoch 3\n']);
+    expect([desk.phase(0), desk.notebook.outputs(0), desk.detached]).toEqual([null, [], []]);
+  });
+
   it('leaves all other cells alone', async () => {
     const [desk, job] = await bound();
     await desk.print(job, 'epoch 1\n');

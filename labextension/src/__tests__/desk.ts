@@ -29,6 +29,7 @@ export class Desk {
     readonly printed: string[] = []
   ) {
     notebook.show();
+    this._target = notebook.cells[0]?.id;
     this.training.server.answer('GET same-file', { same: false });
     this.bindings = new NotebookBindings(notebook.panel, {
       training: this.training,
@@ -101,11 +102,14 @@ export class Desk {
       at: 0,
       op: 'append',
       role: 'target',
-      cell: this.notebook.cells[0]?.id,
+      cell: this._target,
       output: { output_type: 'stream', name: 'stdout', text }
     }));
     return { events: events.slice(after), last_seq: events.length, finished: this.isOver };
   }
+
+  /** The cell that prints, wherever it is moved. */
+  private readonly _target: string;
 }
 
 const desks: Desk[] = [];

@@ -22,10 +22,12 @@ import random, helper
 rows, drawn = helper.load("rows.txt"), random.random()
 """
 SENT = """
-import helper
+import helper, os
 model = {"score": sum(rows) + sum(helper.load("more.txt")), "drawn": drawn}
-print("scored", model["score"])
+print("scored", model["score"], "beside", os.path.getsize("large.bin"))
 """
+#: One byte more than the largest file that goes along.
+LARGE = 16 * 2**20 + 1
 LATER = "print('score', model['score'], model['drawn'] == drawn)"
 
 
@@ -44,12 +46,13 @@ async def take_along_and_load(hub: DemoHub, pictures: Path) -> None:
         dialog = await lab.open_dialog(cell)
         await lab.fill_dialog(queue="vision", gpus="0.5", name="scores")
         await shows_what_goes_along(dialog)
+        await adds_a_pattern_and_tries_the_live_folder(dialog, pictures)
         await takes_variables(dialog)
         await lab.picture(pictures / "dialog.png")
         await assert_accessible(lab.page, ".jp-gq-send-dialog .jp-Dialog-content")
         await dialog.get_by_label("Also take variables").fill("random")
         await lab.confirm()  # at once: the click waits for the kernel
-        await expect(lab.output(cell)).to_contain_text("scored 10.0")
+        await expect(lab.output(cell)).to_contain_text(f"scored 10.0 beside {LARGE}")
         await loads_model(lab, cell, pictures)
         await opens_log(lab, cell, pictures)
         await loses_model_with_kernel(lab, cell, pictures)
@@ -61,6 +64,9 @@ def write_project(folder: Path) -> None:
     (folder / "helper.py").write_text(MODULE)
     (folder / "rows.txt").write_text("1\n2\n")
     (folder / "more.txt").write_text("3\n4\n")
+    (folder / "rates.yaml").write_text("rate: 0.1\n")
+    with (folder / "large.bin").open("wb") as large:
+        large.truncate(LARGE)
 
 
 async def shows_what_goes_along(dialog: Locator) -> None:
@@ -69,6 +75,23 @@ async def shows_what_goes_along(dialog: Locator) -> None:
     files = dialog.get_by_role("list", name="Files that go along").get_by_role("listitem")
     await expect(files).to_contain_text(["helper.py is imported", "more.txt is named in the code"])
     await expect(dialog.get_by_label("Bring back", exact=True)).to_have_value("model")
+
+
+async def adds_a_pattern_and_tries_the_live_folder(dialog: Locator, pictures: Path) -> None:
+    """A file that fits a pattern of the user goes too, one above the cap stays with the reason, or all of them do."""
+    files = dialog.get_by_role("list", name="Files that go along").get_by_role("listitem")
+    stays = dialog.get_by_text("stays where it is, because it has more than 16 MiB; the job reads it there")
+    await expect(stays).to_contain_text("large.bin (17 MB)")
+    await dialog.get_by_label("Also take", exact=True).fill("*.yaml")
+    await expect(files).to_contain_text(["helper.py", "more.txt", "rates.yaml fits your pattern"])
+    live = dialog.get_by_role("checkbox", name="Run in the live folder")
+    await live.check()
+    await expect(dialog).to_contain_text("No file goes along: the job runs in this folder itself, and writes there")
+    await expect(files).to_have_count(0)
+    await dialog.page.screenshot(path=pictures / "live.png")
+    await live.uncheck()
+    await expect(files).to_contain_text(["helper.py", "rates.yaml"])
+    await expect(stays).to_be_visible()
 
 
 async def takes_variables(dialog: Locator) -> None:

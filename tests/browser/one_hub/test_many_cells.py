@@ -8,10 +8,12 @@ from jupyter_gq.demo.processes import DemoHub
 from jupyter_gq.domain.json_types import JsonObject
 from tests.browser.page import LabPage
 from tests.browser.world import read_cells, read_saved_cells, write_notebook
-from tests.patience import eventually
+from tests.patience import eventually, scaled
 
 #: The cells, and what each of them alone prints.
 CELLS = 20
+#: Most seconds between the first and the last job on a quiet machine, on which twenty jobs take longer to run.
+BURST = 10
 #: More jobs run at once than the demo's two GPUs take whole, and the rest waits for its turn.
 SOURCE = "%%train --queue vision --gpus 0.25 --name cell-{number}\nprint('result', {number} * 1001)"
 #: The last cell begins with this: its job ends only after the page was reloaded.
@@ -46,6 +48,9 @@ async def many_cells(hub: DemoHub, pictures: Path) -> None:
         await eventually(
             lambda: len(_list_jobs(read_cells(file))) == CELLS, "a job for each cell in the saved notebook"
         )
+        sent_at = [job["submitted_at"] for job in await _list_own(ann)]
+        assert len(sent_at) == CELLS
+        assert max(sent_at) - min(sent_at) < scaled(BURST), "no cell waits for the job of another one"
         assert await _count_ended(ann) < CELLS, "the page is reloaded in the middle"
         await lab.page.reload()
         await lab.notebook_is_open()
@@ -65,10 +70,15 @@ async def _are_shown(lab: LabPage) -> bool:
 
 
 async def _count_ended(person: Person) -> int:
-    """Return how many jobs of the cells are done; earlier tests have sent others."""
+    """Return how many jobs of the cells are done."""
+    return sum(job["phase"] == "done" for job in await _list_own(person))
+
+
+async def _list_own(person: Person) -> list[JsonObject]:
+    """Return the jobs of the cells; earlier tests have sent others."""
     page = await person.ask_service("GET", "jobs?limit=100")
     assert isinstance(page, dict)
-    return sum(job["phase"] == "done" and job["name"].startswith("cell-") for job in page["jobs"])
+    return [job for job in page["jobs"] if job["name"].startswith("cell-")]
 
 
 def _list_jobs(cells: list[JsonObject]) -> set[str]:

@@ -10,15 +10,19 @@ from traitlets.config import Config
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
 
+from .paper_backend import PaperBackend
 from .test_manifests import OPTIONS, a_pod
 
 HOME = {"claim": "homes", "path": "/home/jovyan", "sub_path": "{username}/work"}
 DATA = {"claim": "imagenet", "path": "/data/imagenet"}
 
 
+def shared_volumes():
+    return KubernetesBackend(hub_namespace="hub", home_volume=HOME, data_volumes=[DATA]).options().shared_volumes
+
+
 def volumes_of(owner="ann"):
-    settings = KubernetesBackend(hub_namespace="hub", home_volume=HOME, data_volumes=[DATA])
-    pod = a_pod(replace(OPTIONS, shared_volumes=settings.options().shared_volumes), owner=owner)["spec"]
+    pod = a_pod(replace(OPTIONS, shared_volumes=shared_volumes()), owner=owner)["spec"]
     volumes = {each["name"]: each.get("persistentVolumeClaim") for each in pod["volumes"]}
     mounts = [each for each in pod["containers"][0]["volumeMounts"] if each["name"].startswith("gq-shared")]
     return [(volumes[mount.pop("name")], mount) for mount in mounts]
@@ -32,6 +36,12 @@ def test_the_home_can_be_written_and_the_data_not():
         ),
         ({"claimName": "imagenet", "readOnly": True}, {"mountPath": "/data/imagenet", "readOnly": True}),
     ]
+
+
+def test_jobs_reach_the_home_and_the_data_and_without_them_no_folder():
+    for volumes, reached in ((shared_volumes(), ("/home/jovyan", "/data/imagenet")), ((), ())):
+        backend = PaperBackend(shared_volumes=volumes)
+        assert backend.runs.capabilities.reached_folders == reached
 
 
 def test_no_name_of_an_owner_leads_to_the_home_of_another_one():
