@@ -45,7 +45,7 @@ def interrupt():
 
 
 def press_ctrl_c():
-    signal.raise_signal(signal.SIGINT)
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)  # the kernel gives it to the main thread too
     Waits.answers.wait()
 
 
