@@ -1,4 +1,4 @@
-"""The log of the service: its set-up once the settings are known, and a trial of them that makes no handler.
+"""The log of the service: its set-up once the settings are known, and a trial of them that opens none of its files.
 
 See docs/decisions/0485-check-at-once-what-the-next-start-reads.md,
 docs/decisions/0463-take-no-pipe-for-the-file-of-the-log.md and

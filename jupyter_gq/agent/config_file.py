@@ -48,7 +48,7 @@ def load_config(path: Path, timeout: float = READ_TIMEOUT) -> Config:
             ) from error
         if not outcome.done():
             raise  # Ctrl+C
-        raise AdminError(f"{_find_place(error, path)}: {_describe(error)}. Mend that line.") from error
+        raise AdminError(f"{_find_place(error, path)}: {_describe(error)}. Mend the file.") from error
 
 
 def _expect_file(path: Path) -> None:

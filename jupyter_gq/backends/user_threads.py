@@ -21,7 +21,7 @@ class UserThreads:
 
     If the files of several users do not answer, all threads may be taken. Then the calls of every user wait. A thread
     is taken until its call ends, also if the caller was cancelled. Each call has a new thread: a pool of Python counts
-    a thread that could not be started as one that is free.
+    a thread that could not be started as one that is free. The process does not end before the calls have ended.
     """
 
     def __init__(self, name: str, *, most: int, most_of_user: int) -> None:

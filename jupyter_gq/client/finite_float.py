@@ -9,7 +9,7 @@ _MOST = 1e9
 
 
 class FiniteFloat(Float[float, float]):
-    """A trait for a number from `least` to a billion."""
+    """A trait for a number from `least` to a billion; texts, `None`, `True` and `False` are refused."""
 
     def __init__(self, default: float, *, least: float = 0.0, help: str = "") -> None:
         super().__init__(default, help=help)

@@ -85,7 +85,9 @@ class JournalLock:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            holder = os.pread(file, 20, 0).decode(errors="replace").strip() or "of an unknown number"
+            holder = "of an unknown number"
+            with suppress(OSError):  # a disk that fails
+                holder = os.pread(file, 20, 0).decode(errors="replace").strip() or holder
             os.close(file)
             is_held = error.errno in (errno.EWOULDBLOCK, errno.EACCES)
             return OTHER_AGENT.format(holder=holder, journal=self._journal) if is_held else ""

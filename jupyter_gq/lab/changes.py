@@ -30,6 +30,11 @@ def find_stored_names(body: Sequence[ast.stmt]) -> set[str]:
     return {name for node in _list_running(body) for name in _find_stored(node) if name}
 
 
+def find_deleted_names(body: Sequence[ast.stmt]) -> set[str]:
+    """Return the names that these statements delete, also those that they delete on some paths only."""
+    return {node.id for node in _list_running(body) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del)}
+
+
 def find_handed_names(body: Sequence[ast.stmt]) -> set[str]:
     """Return the names whose values these statements change, or hand to what may change them."""
     nodes = list(_list_running(body))

@@ -29,9 +29,10 @@ class JumpMeter:
         self._ahead = wall() - steady()
 
     def measure(self) -> float:
-        """Return by how many seconds the wall clock was set since the last call; 0.0 for a mere drift.
+        """Return by how many seconds the wall clock was set since the last call or the beginning; + = forward.
 
-        The time for which the machine slept counts too, where the other clock stands still meanwhile.
+        0.0 for less than `_LEAST_JUMP`, which is a drift, and if this process was held up meanwhile: the next call then
+        tells the jump. The time for which the machine slept counts too, where the other clock stands still meanwhile.
         """
         before, ahead = self._steady(), self._wall() - self._steady()
         if self._steady() - before >= _LEAST_JUMP / 2:  # this process was held up between the readings

@@ -18,7 +18,11 @@ _LONGEST: Final = 10.0
 
 
 async def read_code(read: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
-    """Return what `read` returns, in a thread; raise what it raises."""
+    """Return what `read` returns, called in a thread; raise what it raises.
+
+    Python collects no garbage in the whole process meanwhile, for `_LONGEST` seconds at most. If the caller is
+    cancelled, `read` goes on.
+    """
     end = _COLLECTOR.pause()
     asyncio.get_running_loop().call_later(_LONGEST, end)
 

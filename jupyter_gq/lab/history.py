@@ -13,7 +13,8 @@ Rules
 - Polling: pages ask about variables by short silent requests, for hours if nobody is there. So a silent request counts
   only from `SILENT_SECONDS` on; it is no use if it ends before. A cell and a message of a widget always count.
 - No use: connections, completions, inspections and polling are no use of a kernel.
-- Clock: times are those of the wall clock. If it is set, or the machine sleeps, they are moved along.
+- Clock: times are those of the wall clock. If it is set, or the machine sleeps, those of the last use and of open
+  requests are moved along.
 - Need of the share: while the share of the server is lent, any request but a question about the kernel itself may wait
   in the driver. One that is open for `NEED_SECONDS` probably does.
 - Failed: a cell failed if an error was published for it. For a magic that is not there or is used wrongly, IPython

@@ -60,18 +60,21 @@ class Part:
         """Return what has happened if the part was ended at some point, perhaps before its beginning."""
         return Part(effects={name: effect | LEAVES for name, effect in self.passed.items()}, passed=dict(self.passed))
 
-    def doubt(self, names: int = BOUND | DELETES) -> None:
+    def doubt(self, effects: int = BOUND | DELETES) -> None:
         """Take into account that what follows may also run after an interruption.
 
-        Only names to which one of the effects `names` happens on the way are changed.
+        Any name to which one of `effects` is done on the way may then be as before.
         """
         for name, effect in self.passed.items():
-            if effect & names:
+            if effect & effects:
                 self.effects[name] = self.effects.get(name, LEAVES) | effect | LEAVES
 
 
 def join(parts: Iterable[Part]) -> Part:
-    """Return the part of which each run is that of one of these parts."""
+    """Return the part of which each run is that of one of these parts.
+
+    Parts that do not end count only if none ends. Without any part, the joined one does not end.
+    """
     parts = list(parts)
     ending = [part for part in parts if part.ends]
     joined = Part(ends=bool(ending), jumps=any(part.jumps for part in parts))
@@ -90,7 +93,7 @@ def join(parts: Iterable[Part]) -> Part:
 
 
 def find_effect(parts: Iterable[Part], name: Name) -> int:
-    """Return the effect of a sequence of parts on a name; the last part comes first."""
+    """Return the effect on a name of parts that run one after the other, given in reverse."""
     found = LEAVES
     for part in parts:
         effect = part.effects.get(name, LEAVES)

@@ -473,7 +473,7 @@ class UsesAtOnce(Uses):
 
     @contextmanager
     def _catching(self, is_caught: bool) -> Iterator[None]:
-        """Read in the block code whose reads are no need if a missing name `is_caught`."""
+        """Read in the block code whose reads are no need if `is_caught`: a missing name is caught there."""
         before, self.needed = self.needed, set()
         yield
         if not is_caught:

@@ -15,7 +15,7 @@ from jupyter_gq.domain.plain_text import quoted
 from . import cells
 from .assignments import plan_assignments
 from .bundle import Runtime, Step, is_python, read_cells, read_python_version
-from .changes import find_stored_names
+from .changes import find_deleted_names, find_stored_names
 from .effects import Effect, find_effects_in_order
 from .environment import ServerEnvironment
 from .full_names import MODULES_BY_USUAL_NAMES
@@ -113,11 +113,15 @@ def _tell_folder(files: FilesPlan, runtime: Runtime) -> FilesPlan:
 
 
 def _find_changed(sources: Sequence[str], steps: Sequence[Step]) -> set[str]:
-    """Return the names whose values the targets change in place, such as `df["x"] = 1` and `model.fit(x)`."""
+    """Return the names whose values the targets change in place, such as `df["x"] = 1` and `model.fit(x)`.
+
+    What they delete is left out.
+    """
     targets = [source for source, step in zip(sources, steps, strict=False) if step.why == "target"]
     trees = [tree for source in targets if (tree := cells.parse_cell(source)) is not None]
     changed = {name for tree in trees for name in find_stored_names(tree.body) if not name.startswith("_")}
-    return changed - find_imported_names(sources) - MODULES_BY_USUAL_NAMES
+    deleted = {name for tree in trees for name in find_deleted_names(tree.body)}
+    return changed - deleted - find_imported_names(sources) - MODULES_BY_USUAL_NAMES
 
 
 def _offer_variables(request: CellsRequest, steps: Sequence[Step], runtime: Runtime) -> CarryOffer:

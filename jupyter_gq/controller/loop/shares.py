@@ -93,7 +93,7 @@ def interpret_share(record: Record, share: ShareState | None, now: Instant) -> l
 
 
 def describe_unusable_gpu(record: Record, devices: Mapping[str, Device]) -> str:
-    """Return that a share for which a cell waits cannot come back as a GPU of it cannot be used; "" if that is not so.
+    """Return a sentence if a cell waits for the share and one of its GPUs cannot be used; otherwise "".
 
     A GPU cannot be used if the driver has lost it, its node is not ready, or a run that should not be there holds it.
     `devices` are those of the cluster, by id.

@@ -141,9 +141,13 @@ class ActivityLog:
         self._known_at[workload.id] = awake
 
     def move(self, seconds: float) -> None:
-        """Move the times of all notebooks that are kept here, after a jump of the wall clock by so many seconds."""
+        """Move the times that are kept here by `seconds`, after the wall clock was set by so much (+ = forward).
+
+        None is later than now afterwards.
+        """
+        now = self._context.clock.now()
         for times in (self._last_use, self._gap_end):
-            times.update({name: Instant(at + seconds) for name, at in times.items()})
+            times.update({name: Instant(min(now, at + seconds)) for name, at in times.items()})
 
     def _sample_suspended(self, meter: ShareMeter, now: Instant) -> None:
         """Record suspended notebooks as used whose processes hold memory of a device that is lent."""

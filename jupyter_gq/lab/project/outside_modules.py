@@ -7,8 +7,9 @@ Rules
 -----
 - Order: that of Python. The notebook's folder comes first, then PYTHONPATH, the standard library, what is installed,
   and last what `.pth` files and finders name. A folder without `__init__.py` counts if nothing else has its name.
-- Not told: modules in the folders with the programs of the machine, which also a job's machine has, and those of
-  another image, whose folders are not here. A folder that code adds to `sys.path` is told as a path that it names.
+- Not told: this package, which each job has; modules in the folders with the programs of the machine, which also a
+  job's machine has; and those of another image, whose folders are not here. A folder that code adds to `sys.path` is
+  told as a path that it names.
 
 See docs/decisions/0476-tell-where-modules-outside-of-the-folder-are.md.
 """
@@ -31,6 +32,7 @@ from .needed import OF_THE_MACHINE, Needed
 from .site_folders import find_leads, list_modules, list_site_folders
 
 _VARIABLE = "PYTHONPATH"
+_IN_EACH_JOB = frozenset({"jupyter_gq"})
 #: A folder below the notebook's that code puts first into `sys.path`.
 _ADDED = re.compile(r"\bsys\.path\.insert\(\s*0\s*,[^\n\"']{0,40}[\"']([^\n\"'/~][^\n\"']{0,200})[\"']")
 #: Most folders of PYTHONPATH, and most bytes of a kernelspec.
@@ -40,28 +42,31 @@ _MOST_BYTES = 256 * 1024
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OutsideModule:
-    """A module that code imports by its full path."""
+    """A module outside of the notebook's folder, which Python finds at its full path."""
 
     name: str
     #: The folder or file of the module.
     place: Path
     #: The file that leads there, which the job's Python must have as well; None = the variable PYTHONPATH leads there.
     file: Path | None
-    #: Whether the job has what leads there, as far as it is no file.
+    #: Whether the job has the variable that leads there; True if a file leads there.
     is_given: bool = True
 
 
 async def find_outside_modules(
     needed: Needed, sources: Sequence[str], runtime: Runtime, environ: Mapping[str, str]
 ) -> list[OutsideModule]:
-    """Return the modules that the Python in `sources` imports by their full paths, by their names.
+    """Return the top-level modules that the Python in `sources` imports by their full paths, sorted by name.
+
+    None for another image, another language, or a kernel without a command.
 
     `needed` is what was found in the folder of the code. `environ` are the variables of this process, with which the
     notebook's kernel starts.
     """
-    if not needed.elsewhere or not is_python(runtime.kernel) or runtime.software.is_image or not runtime.kernel.argv:
+    names = needed.elsewhere - _IN_EACH_JOB
+    if not names or not is_python(runtime.kernel) or runtime.software.is_image or not runtime.kernel.argv:
         return []
-    found = await asyncio.to_thread(_find, needed.elsewhere, runtime, environ)
+    found = await asyncio.to_thread(_find, names, runtime, environ)
     added = _ADDED.findall("\n".join(sources))
     return [each for each in found if not _goes_along(each, needed, added)]
 

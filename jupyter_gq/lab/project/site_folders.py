@@ -61,8 +61,9 @@ class _Listing:
 def list_site_folders(python: str, home: str) -> list[Path]:
     """Return the folders that may have the packages of a Python, of those that are there.
 
-    `python` is the full path of its program, and `home` the folder of the user. None if the program is not where a
-    Python usually has it. An environment that shares the packages of another Python has the folders of both.
+    `python` is the full path of its program, and `home` the folder of the user. No folder if `python` is no full path,
+    or is not where a Python usually is. An environment that shares the packages of another Python has the folders of
+    both.
     """
     if not os.path.isabs(python):
         return []

@@ -28,8 +28,9 @@ from .names import is_history, is_present_anyway
 from .order import order_groups
 from .pickler import Noticed, OpenFile, SharedVariable, Variables, import_cloudpickle, pickle_together
 
-_LONGEST_REASON, _LONGEST_TYPE = 500, 200
+_LONGEST_REASON, _LONGEST_TYPE, _LONGEST_NAME = 500, 200, 255
 _UNKNOWN = "The kernel has no variable of this name."
+_LONG = f"Its name has more than {_LONGEST_NAME} characters."
 _OF_HISTORY = "It belongs to the history of this kernel, which a job does not have."
 
 
@@ -173,6 +174,8 @@ class _Saving:
             return self._request.staying[name]
         if is_history(name):
             return _OF_HISTORY
+        if len(name) > _LONGEST_NAME:
+            return _LONG
         return "" if name in self._namespace else _UNKNOWN
 
     def _spread_reasons(self) -> None:

@@ -29,7 +29,6 @@ export class Desk {
     readonly printed: string[] = []
   ) {
     notebook.show();
-    this._target = notebook.cells[0]?.id;
     this.training.server.answer('GET same-file', { same: false });
     this.bindings = new NotebookBindings(notebook.panel, {
       training: this.training,
@@ -102,14 +101,14 @@ export class Desk {
       at: 0,
       op: 'append',
       role: 'target',
-      cell: this._target,
+      cell: (this._target ??= this.notebook.cells[0]?.id),
       output: { output_type: 'stream', name: 'stdout', text }
     }));
     return { events: events.slice(after), last_seq: events.length, finished: this.isOver };
   }
 
-  /** The cell that prints, wherever it is moved. */
-  private readonly _target: string;
+  /** The cell that prints, wherever it is moved; undefined before it has printed. */
+  private _target: string | undefined;
 }
 
 const desks: Desk[] = [];

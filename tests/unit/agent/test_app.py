@@ -22,11 +22,11 @@ def test_devices_are_read_every_five_seconds_where_nothing_else_is_set():
 
 
 WRONG_FILES = {
-    "1 / 0\n": "line 1: ZeroDivisionError: division by zero. Mend that line.",
+    "1 / 0\n": "line 1: ZeroDivisionError: division by zero. Mend the file.",
     "\ndef (:\n": "line 2: SyntaxError: ",
-    "import sys; sys.exit(3)\n": "line 1: SystemExit: 3. Mend that line.",
-    "import no_such_module\n": "line 1: ModuleNotFoundError: No module named 'no_such_module'. Mend that line.",
-    "raise KeyboardInterrupt\n": "line 1: KeyboardInterrupt. Mend that line.",
+    "import sys; sys.exit(3)\n": "line 1: SystemExit: 3. Mend the file.",
+    "import no_such_module\n": "line 1: ModuleNotFoundError: No module named 'no_such_module'. Mend the file.",
+    "raise KeyboardInterrupt\n": "line 1: KeyboardInterrupt. Mend the file.",
     "c.NodeAgent = 5\n": "line 1: ValueError: ",
     "load_subconfig(__file__)\n": "RecursionError: ",
     "x = '\0'\n": "SyntaxError: ",

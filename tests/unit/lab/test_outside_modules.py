@@ -96,6 +96,12 @@ def test_a_module_by_a_pth_file_is_told_with_its_place(folder, lib, site):
     assert ask_python(runtime, "nets", {}).strip() == f"{lib}/nets"
 
 
+def test_this_package_is_in_each_job(folder, lib, site):
+    (lib / "jupyter_gq.py").touch()
+    (site / "lib.pth").write_text(str(lib))
+    assert [each.path for each in tell("import jupyter_gq, nets", a_runtime(folder, site))] == ["nets"]
+
+
 @pytest.mark.parametrize("hint", ["", ": dict[str, str]"])
 def test_modules_by_a_finder_of_pip_are_told_without_running_it(folder, lib, site, hint):
     mapping = {"nets": f"{lib}/nets", "tools": f"{lib}/tools", "gone": f"{lib}/gone"}
