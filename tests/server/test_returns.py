@@ -28,8 +28,8 @@ async def test_what_later_cells_need_is_proposed(on_hub, fetch):
 async def test_what_the_cell_changes_in_place_is_proposed_as_well_but_no_module(on_hub, fetch):
     cells = [
         "import matplotlib.pyplot as pl\nmodel.fit(x)\ntable['new'] = 1\nlog.append(1)\npl.rcParams['a'] = plt.b = 1\n"
-        "rows.drop(2, inplace=True)\nold.drop(2, inplace=False)",
-        "model.predict(y), table, pl, plt, x, rows, old",
+        "rows.drop(2, inplace=True)\nold.drop(2, inplace=False)\na, b = 1, 2\ndel a, (b, c)",
+        "model.predict(y), table, pl, plt, x, rows, old, a, b, c",
     ]
     listed = [{**NOTEBOOK["cells"][place], "source": source} for place, source in enumerate(cells)]
     _, plan = await fetch("POST", "check", body={**CELL, "notebook": {**NOTEBOOK, "cells": listed}})

@@ -200,6 +200,14 @@ async def test_what_cannot_go_along_has_its_reason_and_its_cell_runs_instead(ker
     assert (said in reasons(answer)["steps"], answer["replayed"]) == (True, [1] if said else []), answer
 
 
+async def test_a_variable_with_too_long_a_name_comes_from_its_cell(kernel, fetch):  # noqa: F811
+    before = f"{'n' * 300} = 2"
+    await run_all(kernel, before)
+    _, answer = await fetch("POST", "variables", body=asks_for(kernel, f"print({'n' * 300})", before))
+    assert reasons(answer) == {"n" * 300: "Its name has more than 255 characters."}
+    assert answer["replayed"] == [0]
+
+
 async def test_names_in_a_kernel_without_them_come_from_their_cells(kernel, fetch):  # noqa: F811
     """So it is after a restart of the kernel between the run and the sending."""
     before = ("rate = 2", "base = rate * 2")

@@ -129,6 +129,16 @@ async def test_a_share_that_works_is_in_use_although_the_kernel_is_idle(crowded)
     assert crowded.notebook(BOB).utilisation == 6
 
 
+async def test_a_use_that_was_measured_behind_a_jump_of_the_clock_is_not_moved_beyond_the_present(crowded):
+    (kernel,) = [pids[1] for pids in crowded.controller._context.pids.values() if pids[0] == 200]
+    crowded.probe.used[kernel] = 6
+    await spend(crowded, 60)
+    crowded.probe.used[kernel] = 1
+    crowded.controller._activity.move(36_000)  # noted at the new time, before the jump was seen
+    await spend(crowded, 1300)
+    assert crowded.notebook(BOB).warning is not None
+
+
 async def test_what_an_idle_process_tree_does_anyway_is_no_use(crowded):
     (kernel,) = [pids[1] for pids in crowded.controller._context.pids.values() if pids[0] == 200]
     crowded.probe.used[kernel] = 1
