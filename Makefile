@@ -101,9 +101,10 @@ test: ## Run all tests, each tier in a pytest run of its own
 	$(MAKE) --no-print-directory test-unit
 	$(MAKE) --no-print-directory test-started
 
-# What is installed for them is installed before, one after the other.
+# What is installed for them is installed before, one after the other: -o does not look for it again, which would let
+# other tiers begin before the longest one.
 test-started: setup postgresql chromium $(HUB55)/.installed oldest-kernel
-	$(MAKE) --no-print-directory -j 3 --output-sync=line test-processes test-kubernetes test-server test-hub test-second-hub test-demo test-lab
+	$(MAKE) --no-print-directory -j 3 -o postgresql -o chromium -o oldest-kernel --output-sync=line test-processes test-kubernetes test-server test-hub test-second-hub test-demo test-lab
 	$(MAKE) --no-print-directory test-browser
 
 # Files and processes are waited for, also here: more side by side than a small machine has processors.
