@@ -166,6 +166,7 @@ def no_answer():
 
 
 def test_ctrl_c_while_the_log_is_set_up_is_no_fault_of_the_log(no_answer):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what runs in the background ignore it
     for part in ("handlers", "formatters"):
         service = SchedulerService(logging_config={part: {"x": {"()": f"{__name__}.press_ctrl_c"}}})
         with pytest.raises(KeyboardInterrupt):
