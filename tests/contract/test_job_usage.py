@@ -4,9 +4,8 @@ import pytest
 import pytest_asyncio
 
 from jupyter_gq.client.http import ServiceClient
-from tests.api.hubs import Hub
 
-from .test_killed_service import RealService, a_job, until
+from .test_killed_service import a_job, running_service, until
 
 pytestmark = pytest.mark.asyncio
 
@@ -22,13 +21,8 @@ while not jupyter_gq.should_stop():
 
 @pytest_asyncio.fixture
 async def service(tmp_path):
-    hub = Hub()
-    await hub.start()
-    made = RealService(tmp_path, hub)
-    made.start()
-    yield made
-    made.clean_up()
-    await hub.stop()
+    async with running_service(tmp_path) as service:
+        yield service
 
 
 async def test_memory_and_use_of_a_simulated_gpu_arrive_in_the_usage_of_the_job(service, tmp_path):

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 
@@ -106,15 +107,22 @@ class RealService:
         return found
 
 
-@pytest_asyncio.fixture
-async def service(tmp_path):
+@contextlib.asynccontextmanager
+async def running_service(folder: Path) -> AsyncIterator[RealService]:
+    """A started service and its hub, which end with all that they started."""
     hub = Hub()
     await hub.start()
-    service = RealService(tmp_path, hub)
+    service = RealService(folder, hub)
     service.start()
     yield service
     service.clean_up()
     await hub.stop()
+
+
+@pytest_asyncio.fixture
+async def service(tmp_path):
+    async with running_service(tmp_path) as service:
+        yield service
 
 
 def a_job(folder: Path) -> JobSubmission:

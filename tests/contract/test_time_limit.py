@@ -5,10 +5,9 @@ import pytest_asyncio
 
 from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.models import JobChange
-from tests.api.hubs import Hub
 
 from .test_elastic_job import with_code
-from .test_killed_service import RealService, a_job, until
+from .test_killed_service import a_job, running_service, until
 
 pytestmark = pytest.mark.asyncio
 
@@ -30,13 +29,8 @@ for folder in (jupyter_gq.checkpoint_dir(), jupyter_gq.results_dir()):
 
 @pytest_asyncio.fixture
 async def service(tmp_path):
-    hub = Hub()
-    await hub.start()
-    service = RealService(tmp_path, hub)
-    service.start()
-    yield service
-    service.clean_up()
-    await hub.stop()
+    async with running_service(tmp_path) as service:
+        yield service
 
 
 async def test_a_job_that_is_sent_again_goes_on_from_what_the_first_saved_at_its_maximum_running_time(

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from jupyter_gq.lab.names import find_free_names, find_made_names, find_makers, find_names_read_before
 
+from .programs import can_compile
+
 NAMES = ("a", "b", "c")
 #: What stands for the values of earlier cells.
 OUTSIDE = object()
@@ -149,15 +151,7 @@ def statements(draw, kinds, depth=3, in_loop=False):
 
 def programs(*kinds):
     """Return a strategy for programs of these kinds that Python can compile."""
-    return st.lists(statements(frozenset(kinds)), min_size=1, max_size=4).map("\n".join).filter(_compiles)
-
-
-def _compiles(source):
-    try:
-        compile(source, "<program>", "exec")
-    except SyntaxError:
-        return False
-    return True
+    return st.lists(statements(frozenset(kinds)), min_size=1, max_size=4).map("\n".join).filter(can_compile)
 
 
 def find_certain(source):

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from jupyter_gq.lab.names import find_free_names, find_made_names
 
+from .programs import can_compile
+
 NAMES = ("a", "b", "c", "d")
 
 
@@ -67,14 +69,6 @@ def _run(source, defined):
     return None, namespace
 
 
-def _compiles(source):
-    try:
-        compile(source, "<program>", "exec")
-    except SyntaxError:
-        return False
-    return True
-
-
 def _find_lacking(source):
     """Return the names without which alone a program ends with a `NameError` for them."""
     lacking = set()
@@ -88,7 +82,7 @@ def _find_lacking(source):
 @settings(max_examples=100)
 @given(st.lists(statements(), min_size=1, max_size=3).map("\n".join))
 def test_needed_names_are_those_without_which_a_program_fails(source):
-    assume(_compiles(source))
+    assume(can_compile(source))
     error, namespace = _run(source, NAMES)
     assume(error is None)
     assert set(find_free_names([source])).intersection(NAMES) == _find_lacking(source)
@@ -99,7 +93,7 @@ def test_needed_names_are_those_without_which_a_program_fails(source):
 @settings(max_examples=100)
 @given(st.lists(statements(sure=False), min_size=1, max_size=3).map("\n".join))
 def test_with_branches_no_needed_name_is_missed(source):
-    assume(_compiles(source))
+    assume(can_compile(source))
     error, _ = _run(source, NAMES)
     known = {error.name} if isinstance(error, NameError) else set()
     assert _find_lacking(source) - known <= set(find_free_names([source]))

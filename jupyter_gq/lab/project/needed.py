@@ -307,7 +307,8 @@ class _Search:
         names = [name for name in imported.name.split(".") if name]
         # Below a folder that is no package, a module of code in it is found beside that code.
         bases = [above] if imported.level or not package else [above, package]
-        if not any([self._add_module_in(base, names) for base in bases]) and names and not imported.level:
+        is_here = [self._add_module_in(base, names) for base in bases]  # in each of them
+        if not any(is_here) and names and not imported.level:
             self.found.elsewhere.add(names[0])
             for folder in sorted(self._others.module_folders):
                 self._add_module_in(tuple(folder.split("/")), names)

@@ -152,10 +152,11 @@ class Project:
         reached = (
             module.is_given and self._has_place(module.place) and (module.file is None or self._has_place(module.file))
         )
-        folder, is_inside = module.place.parent, module.place.is_relative_to(self.folder)
+        folder = _show(str(module.place.parent))
         copied = "move it into the notebook's folder"
-        if is_inside:
-            copied = f"run sys.path.insert(0, {os.path.relpath(folder, self.folder)!r}) in a cell before"
+        if module.place.is_relative_to(self.folder):
+            below = os.path.relpath(module.place.parent, self.folder)
+            copied = f"run sys.path.insert(0, {below!r}) in a cell before"
         if reached:
             message = f"stays in {folder}, and the job imports what is there while it runs: to freeze it, {copied}"
         else:
@@ -167,10 +168,8 @@ class Project:
         if os.path.relpath(file.place, self.folder) in self.needed.secrets:
             return ""  # a note says how it goes along
         reached = [folder for folder in (self.store.reached if self.store is not None else ()) if folder != "/"]
-        is_inside, is_small = (
-            file.place.is_relative_to(self.folder),
-            (file.bytes is not None and file.bytes <= self.caps.file),
-        )
+        is_inside = file.place.is_relative_to(self.folder)
+        is_small = file.bytes is not None and file.bytes <= self.caps.file
         ways = []
         if is_inside and os.path.isabs(file.path):
             ways.append("name it by its path in the notebook's folder")

@@ -25,7 +25,7 @@ def a_project(folder, staying, reached, secrets=()) -> Project:
 @pytest.mark.parametrize(
     ("path", "size", "reached", "advice"),
     [
-        ("{}/work/big.csv", 10**6, [], ": name it by its path in the notebook's folder, or read it by a URL"),
+        ("{}/lab/big.csv", 10**6, [], ": name it by its path in the notebook's folder, or read it by a URL"),
         ("big.csv", 10**6, [], ": read it by a URL"),
         ("data", None, ["/d"], ": put it into a folder that jobs reach (/d), or read it by a URL"),
         ("big.csv", 10**6, list("abcd"), ": put it into a folder that jobs reach (a, b, c), or read it by a URL"),
@@ -36,7 +36,7 @@ def a_project(folder, staying, reached, secrets=()) -> Project:
     ],
 )
 def test_the_plan_says_how_a_job_gets_data_that_it_does_not_reach(tmp_path, path, size, reached, advice):
-    folder, shown = tmp_path / "work", path.format(tmp_path)
+    folder, shown = tmp_path / "lab", path.format(tmp_path)
     place = tmp_path / path[3:] if path.startswith("../") else folder / shown
     stays = StayingFile(path=shown, bytes=size, why="it stays", place=place)
     (told,) = a_project(folder, [stays], reached, [".env"]).describe().staying
