@@ -113,12 +113,12 @@ def _read_mapping(text: str) -> dict[str, Path]:
     """Return the places of modules in the source of a finder; {} if it has another form."""
     found = _MAPPING.search(text)
     try:
-        mapping = ast.literal_eval(found[1]) if found else {}
+        mapping: dict[object, object] = dict(ast.literal_eval(found[1])) if found else {}
         named = [(str(name).partition(".")[0], str(place)) for name, place in mapping.items()]
         # A module that is one file has a path without its ending.
         places = [(name, place + ending) for name, place in named for ending in (".py", "")]
         return {name: Path(place) for name, place in places if os.path.exists(place)}
-    except (ValueError, SyntaxError, RecursionError, MemoryError):  # also a path with a zero byte
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):  # also a path with a zero byte
         return {}
 
 

@@ -113,7 +113,16 @@ def test_modules_by_a_finder_of_pip_are_told_without_running_it(folder, lib, sit
 
 
 @pytest.mark.parametrize(
-    "text", ["MAPPING = {'nets': 7}", "MAPPING = {'a': {1}.x}", "MAPPING = {", "MAPPING = 3", "\0"]
+    "text",
+    [
+        "MAPPING = {'nets': 7}",
+        "MAPPING = {'nets'}",
+        "MAPPING = {[]: 1}",
+        "MAPPING = {'a': {1}.x}",
+        "MAPPING = {",
+        "MAPPING = 3",
+        "\0",
+    ],
 )
 def test_a_finder_of_another_form_is_passed_over(folder, site, text):
     (site / "__editable___nets_0_1_finder.py").write_text(text)
