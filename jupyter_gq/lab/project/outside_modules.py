@@ -29,15 +29,14 @@ from jupyter_gq.client.models import Kernel
 from jupyter_gq.lab.bundle import Runtime, is_python, read_object
 
 from .needed import OF_THE_MACHINE, Needed
-from .site_folders import find_leads, list_modules, list_site_folders
+from .site_folders import find_leads, list_modules, list_site_folders, read_start
 
 _VARIABLE = "PYTHONPATH"
 _IN_EACH_JOB = frozenset({"jupyter_gq"})
 #: A folder below the notebook's that code puts first into `sys.path`.
 _ADDED = re.compile(r"\bsys\.path\.insert\(\s*0\s*,[^\n\"']{0,40}[\"']([^\n\"'/~][^\n\"']{0,200})[\"']")
-#: Most folders of PYTHONPATH, and most bytes of a kernelspec.
+#: Most folders of PYTHONPATH.
 _MOST_FOLDERS = 50
-_MOST_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +71,9 @@ async def find_outside_modules(
 
 
 def _find(names: Collection[str], runtime: Runtime, environ: Mapping[str, str]) -> list[OutsideModule]:
-    sites = list_site_folders(runtime.kernel.argv[0], environ.get("HOME", ""))
+    sites: list[Path] = []
+    with suppress(OSError, ValueError):  # the path of a program that no system takes
+        sites = list_site_folders(runtime.kernel.argv[0], environ.get("HOME", ""))
     named = [each for each in _find_named(runtime, environ) if each.name in names]
     led = [each for each in _find_led(sites) if each.name in names]
     if not named and not led:
@@ -105,9 +106,9 @@ def _read_variable(kernel: Kernel) -> str | None:
     """Return the value of PYTHONPATH in a kernelspec; None if that has none, or cannot be read."""
     if _VARIABLE not in kernel.env_names:
         return None
-    with suppress(OSError, ValueError):
-        with open(os.path.join(kernel.resource_dir, "kernel.json"), "rb") as file:
-            value = read_object(json.loads(file.read(_MOST_BYTES)), "env").get(_VARIABLE)
+    with suppress(ValueError, RecursionError):
+        found = json.loads(read_start(Path(kernel.resource_dir, "kernel.json")))
+        value = read_object(found, "env").get(_VARIABLE) if isinstance(found, dict) else None
         return value if isinstance(value, str) else None
     return None
 
@@ -130,7 +131,7 @@ def _is_hidden(module: OutsideModule, installed: Mapping[str, Path]) -> bool:
 
 def _is_whole(place: Path) -> bool:
     """Return whether a module is more than a folder, which Python takes only if nothing else has its name."""
-    return place.suffix != "" or (place / "__init__.py").is_file()
+    return place.suffix != "" or os.path.isfile(place / "__init__.py")
 
 
 def _goes_along(module: OutsideModule, needed: Needed, added: Sequence[str]) -> bool:

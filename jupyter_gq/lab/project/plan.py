@@ -145,7 +145,7 @@ class Project:
         elif has_place:
             message = f"the job does not find it, because {file.why}: write its full path, or use the live folder"
         else:
-            message = f"{file.place} is not reachable from the job, and {file.why}{self._advise(file)}"
+            message = f"{_show(str(file.place))} is not reachable from the job, and {file.why}{self._advise(file)}"
         return ShownStayingFile(path=_show(file.path), bytes=file.bytes, message=message, reached=reached)
 
     def _describe_module(self, module: OutsideModule) -> ShownStayingFile:

@@ -30,9 +30,9 @@ _MOST_LINES = 200
 _MOST_KEPT = 200
 _VERSION = re.compile(r"python(3\.\d+)")
 _FINDER = re.compile(r"__editable__\w*_finder\.py")
-_MAPPING = re.compile(r"^MAPPING\b[^={]*= (\{.*\})$", re.MULTILINE)
-_SHARED = re.compile(r"^include-system-site-packages\s*=\s*true\s*$", re.MULTILINE | re.IGNORECASE)
-_HOME = re.compile(r"^home\s*=\s*(.+?)\s*$", re.MULTILINE)
+_MAPPING = re.compile(r"^MAPPING\b[^={\n]*= (\{.*\})$", re.MULTILINE)
+_SHARED = re.compile(r"^include-system-site-packages[ \t]*=[ \t]*true[ \t]*$", re.MULTILINE | re.IGNORECASE)
+_HOME = re.compile(r"^home[ \t]*=(.*)$", re.MULTILINE)
 _CODE = (".py", ".so")
 
 
@@ -70,13 +70,13 @@ def list_site_folders(python: str, home: str) -> list[Path]:
     version = _VERSION.fullmatch(os.path.basename(os.path.realpath(python)))
     named = f"python{version[1]}" if version else "python3*"
     prefix = Path(python).parent.parent
-    settings = _read(prefix / "pyvenv.cfg")
+    settings = read_start(prefix / "pyvenv.cfg")
     prefixes = [prefix]
     if not settings:
         prefixes += [Path(home, ".local"), Path(os.path.realpath(python)).parent.parent]
     elif _SHARED.search(settings):
         prefixes.append(Path(home, ".local"))
-        prefixes += [Path(base[1]).parent for base in _HOME.finditer(settings)]
+        prefixes += [Path(base[1].strip()).parent for base in _HOME.finditer(settings)]
     if Path("/usr") in prefixes:
         prefixes.append(Path("/usr/local"))
     found = [
@@ -98,7 +98,7 @@ def find_leads(folder: Path) -> Iterator[Lead]:
     """Yield where the files of a folder with packages lead, to folders that are there and have no packages."""
     for name in _LISTINGS.list(folder).leads:
         file = folder / name
-        text = _read(file)
+        text = read_start(file)
         if name.endswith(".pth"):
             for line in text.splitlines()[:_MOST_LINES]:
                 place = os.path.normpath(folder / line.strip())
@@ -122,8 +122,8 @@ def _read_mapping(text: str) -> dict[str, Path]:
         return {}
 
 
-def _read(file: Path) -> str:
-    """Return the first bytes of a file as a text; "" if it cannot be read."""
+def read_start(file: Path) -> str:
+    """Return the first bytes of a file as a text; "" if it cannot be read or is no regular file."""
     with suppress(OSError, ValueError):
         if file.is_file():
             with file.open("rb") as opened:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import venv
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from jupyter_gq.lab.project.outside_modules import find_outside_modules
 from jupyter_gq.lab.project.plan import Project
 from jupyter_gq.lab.requests import StayingFile
 from jupyter_gq.lab.software import Software
+from tests.patience import scaled
 
 CAPS = Caps(file=1000, job=10_000)
 #: The part of a finder of setuptools that says where modules are; it would fail if it was run.
@@ -128,6 +130,35 @@ def test_a_finder_of_another_form_is_passed_over(folder, site, text):
     (site / "__editable___nets_0_1_finder.py").write_text(text)
     (site / "a.pth").write_bytes(b"\xff\0\n/nowhere\n.\n" + b"x" * 300_000)
     assert tell("import nets", a_runtime(folder, site)) == []
+
+
+def test_a_program_with_too_long_a_name_has_no_packages(folder, lib):
+    runtime = a_runtime(folder, kernel={"argv": ["/" + "a" * 300 + "/bin/python3.11"]})
+    assert [each.path for each in tell("import nets", runtime, {"PYTHONPATH": str(lib)})] == ["nets"]
+
+
+def test_a_finder_of_many_lines_is_read_at_once(folder, site):
+    """A search that goes back to each line would hold up all threads of the server for seconds."""
+    (site / "__editable___nets_0_1_finder.py").write_text("MAPPING\n" * 30_000)
+    began = time.process_time()
+    assert tell("import nets", a_runtime(folder, site)) == []
+    assert time.process_time() - began < scaled(2)
+
+
+def test_a_long_home_of_an_environment_is_no_folder(folder, lib, site):
+    home = "include-system-site-packages = true\nhome = /" + "a" * 5000 + " " * 100_000 + "/b\n"
+    (site.parents[2] / "pyvenv.cfg").write_text(home)
+    assert tell("import nets", a_runtime(folder, site)) == []
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, "[]", "null", "{", None], ids=["deep", "list", "null", "cut", "pipe"])
+def test_a_kernelspec_of_another_form_names_no_folder(folder, tmp_path, text):
+    if text is None:
+        os.mkfifo(tmp_path / "kernel.json")
+    else:
+        (tmp_path / "kernel.json").write_text(text)
+    kernel = {"env_names": ["PYTHONPATH"], "resource_dir": str(tmp_path)}
+    assert tell("import nets", a_runtime(folder, kernel=kernel)) == []
 
 
 def test_what_python_takes_from_elsewhere_is_not_told(folder, lib, site):
