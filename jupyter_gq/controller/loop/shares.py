@@ -36,8 +36,8 @@ from jupyter_gq.domain.audit import Action, AuditEntry
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.states import Event, State
-from jupyter_gq.domain.workload import Activity, Workload
-from jupyter_gq.domain.workload_detail import Suspension, SuspensionRefusal
+from jupyter_gq.domain.workload import Activity, SuspensionRefusal, Workload
+from jupyter_gq.domain.workload_detail import Suspension
 from jupyter_gq.scheduling.decision import Resume, Suspend
 from jupyter_gq.scheduling.idle.lending import is_wanted_back
 from jupyter_gq.store.protocol import Record
