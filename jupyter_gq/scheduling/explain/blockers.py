@@ -3,8 +3,9 @@
 Rules
 -----
 Whom to ask: an idle notebook that could not be suspended comes first, since it would have given its share. Then comes
-work whose owner the waiting user could best ask: over quota, then preemptible, then work that loses least. What this cycle placed is included, as is work that moves, at its new place. An idle notebook that has been
-warned is not, since workloads behind the one that it is for wait for that one.
+work whose owner the waiting user could best ask: over quota, then preemptible, then work that loses least. What this
+cycle placed is included, as is work that moves, at its new place. An idle notebook that has been warned is not, since
+workloads behind the one that it is for wait for that one.
 
 Small searches first: a few holders are tried in that order. If they are not enough, all work on whole nodes is,
 beginning with the nodes of those few; then everything.
