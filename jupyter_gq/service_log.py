@@ -155,9 +155,12 @@ class LoggedApplication(Application):
                 _make_handlers(tried, begun)
             return tried
 
+        before = [*logging._handlerList]  # type: ignore[attr-defined]
         making = Reading(make)  # Python's own set-up has the lock of all loggers meanwhile, and so nobody could go on
         if not making.wait_in_time():
             making.abandon()
+            # An unfinished handler may have its own lock, for which the next set-up and the end would wait.
+            logging._handlerList[:] = before  # type: ignore[attr-defined]
             silent = "a file system, another machine or other code does not answer"
             problem = f"it is not ready after {reading.READ_TIMEOUT:g} s: {silent}"
             fix = "write the log to the standard error output, and let a collector send it"

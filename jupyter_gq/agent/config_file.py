@@ -5,7 +5,7 @@ import threading
 import traceback
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeGuard
 
 from traitlets.config import Config
 from traitlets.config.loader import FileConfigLoader, JSONFileConfigLoader, PyFileConfigLoader
@@ -33,22 +33,25 @@ def load_config(path: Path, timeout: float = READ_TIMEOUT) -> Config:
             _expect_file(path)
             outcome.set_result(kind(path.name, str(path.parent)).load_config())
         except BaseException as error:  # noqa: BLE001 - the code of an administrator may raise anything
-            outcome.set_exception(error)
+            outcome.set_exception(_tell(error, path))  # told here, because the error's class may be slow to tell it
 
     threading.Thread(target=read, name="read settings", daemon=True).start()
     try:
         return outcome.result(timeout)
-    except AdminError:
-        raise  # a sentence already
-    except BaseException as error:  # as above
-        if not outcome.done() and isinstance(error, TimeoutError):
-            raise AdminError(
-                f"{path}: the file has not been read within {timeout:g} s. A line of it, or its file system, waits. "
-                "Mend the file."
-            ) from error
-        if not outcome.done():
-            raise  # Ctrl+C
-        raise AdminError(f"{_find_place(error, path)}: {_describe(error)}. Mend the file.") from error
+    except TimeoutError as error:
+        raise AdminError(
+            f"{path}: the file has not been read within {timeout:g} s. A line of it, or its file system, waits. "
+            "Mend the file."
+        ) from error
+
+
+def _tell(error: BaseException, path: Path) -> AdminError:
+    """Return the error as a sentence with its place; one that is a sentence already stays as it is."""
+    if type(error) is AdminError:
+        return error
+    told = AdminError(f"{_find_place(error, path)}: {_describe(error)}. Mend the file.")
+    told.__cause__ = error
+    return told
 
 
 def _expect_file(path: Path) -> None:
@@ -65,15 +68,24 @@ def _expect_file(path: Path) -> None:
 def _find_place(error: BaseException, path: Path) -> str:
     """Return the path with the line of the file at which an error was raised, as far as that is known."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-    if isinstance(error, SyntaxError) and error.filename == str(path) and error.lineno is not None:
+    if _is_of_the_syntax(error) and error.filename == str(path) and error.lineno is not None:
         lines.append(error.lineno)
     return f"{path}, line {lines[-1]}" if lines else str(path)
+
+
+def _is_of_the_syntax(error: BaseException) -> TypeGuard[SyntaxError]:
+    """Return whether Python itself says where the syntax is wrong; other classes may have any properties."""
+    return type(error) in {SyntaxError, IndentationError, TabError}
 
 
 def _describe(error: BaseException) -> str:
     """Return the type and the text of an error as one line; only the type if the error does not tell more."""
     try:
-        text = str(error.msg) if isinstance(error, SyntaxError) else str(error)
+        text = str(error.msg) if _is_of_the_syntax(error) else str.__str__(str(error))
     except BaseException:  # noqa: BLE001 - the code of an administrator's class may raise anything
         text = ""
-    return strip_controls(shorten(": ".join(filter(None, [type(error).__name__, text])), _LONGEST)).rstrip(".")
+    try:
+        name = str.__str__(type(error).__name__)
+    except BaseException:  # noqa: BLE001 - as above
+        name = "an error"
+    return strip_controls(shorten(": ".join(filter(None, [name, text])), _LONGEST)).rstrip(".")

@@ -80,6 +80,10 @@ class Context:
     ticket_polled_at: dict[str, float] = field(default_factory=dict)
     #: Highest stored sequence number of each job's output, by id, as far as it has been looked up.
     last_seqs: dict[str, int] = field(default_factory=dict)
+    #: Notebooks whose servers have reported to this service since its start.
+    heard: set[str] = field(default_factory=set)
+    #: Notebooks whose shares were on their way to host memory at the last observation.
+    moving: frozenset[str] = frozenset()
     #: Process ids of each running workload, by id, from the last observation.
     pids: dict[str, tuple[int, ...]] = field(default_factory=dict)
     #: Runs that the backends know: observed last or launched since then. Empty right after a restart.

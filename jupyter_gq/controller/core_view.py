@@ -1,7 +1,7 @@
 """The workloads in the form that the scheduling core gets.
 
-The form adds to a record its back-off, the estimate of its duration from history, and what its backend can do. Records
-do not hold the last two, which may change while a workload waits.
+The form adds to a workload the backoffs of its record, the estimate of its duration from history, and what its backend
+can do. Records do not hold the last two, which may change while a workload waits.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from jupyter_gq.backends.protocol import Backend
 from jupyter_gq.domain.snapshot import Snapshot
-from jupyter_gq.domain.workload import Backoff, Kind, Workload
+from jupyter_gq.domain.workload import Backoff, Kind, SuspensionRefusal, Workload
 from jupyter_gq.simulation.durations import Durations
 from jupyter_gq.store.protocol import Record
 
@@ -36,6 +36,7 @@ class _Shown:
 
     workload: Workload
     backoff: Backoff | None
+    refusal: SuspensionRefusal | None
     #: Revision of the known durations at that time.
     revision: int
     #: Whether no task could be added to the run.
@@ -46,7 +47,7 @@ class _Shown:
 class CoreView:
     """A cache of the workloads as the scheduling core sees them.
 
-    A view is the workload of a record with its backoff, the estimate of its duration and the abilities of its backend.
+    A view is the workload of a record with its backoffs, the estimate of its duration and the abilities of its backend.
     A view stays the same object as long as it is equal, since each cycle compares thousands of views.
     """
 
@@ -76,29 +77,29 @@ class CoreView:
     def _show(self, record: Record, revision: int) -> _Shown:
         """Return the view of a record with its inputs; an equal view stays the same object."""
         workload = record.workload if record.detail.suspension is None else self._bind(record)
-        backoff = record.detail.backoff
+        backoff, refusal = record.detail.backoff, record.detail.unsuspendable
         before, suspendable, closed = self._shown.get(workload.id), self._can_suspend(record), self._is_closed(workload)
         if (
             before is not None
             and before.workload is workload
             and before.backoff is backoff
+            and before.refusal is refusal
             and before.revision == revision
             and before.view.suspendable == suspendable
             and before.closed == closed
         ):
             return before
-        view = self._view(workload, backoff, suspendable, closed=closed)
+        with_backoffs = replace(workload, backoff=backoff, refusal=refusal) if backoff or refusal else workload
+        view = self._view(with_backoffs, suspendable, closed=closed)
         if before is not None and before.view == view:
             view = before.view
-        return _Shown(workload=workload, backoff=backoff, revision=revision, closed=closed, view=view)
+        return _Shown(workload=workload, backoff=backoff, refusal=refusal, revision=revision, closed=closed, view=view)
 
-    def _view(self, workload: Workload, backoff: Backoff | None, suspendable: bool, *, closed: bool) -> Workload:
-        """Return the workload with its back-off, the estimate of its duration, and the abilities of its backend.
+    def _view(self, workload: Workload, suspendable: bool, *, closed: bool) -> Workload:
+        """Return the workload with the estimate of its duration and the abilities of its backend.
 
         A workload to whose run no task can be added wants no more tasks than it has.
         """
-        if backoff is not None:
-            workload = replace(workload, backoff=backoff)
         if workload.kind is Kind.TRAINING and workload.estimate is None:
             known = self._durations.known(workload)
             workload = workload if known is None else replace(workload, estimate=known)

@@ -43,7 +43,9 @@ _HIGHEST_PORT = 65535
 
 
 class DemoError(AdminError):
-    """A demo that cannot continue; the message says what to do."""
+    """A demo that cannot continue; the message says what to do, and may show the end of a log."""
+
+    has_lines = True
 
 
 def find_packaged_folder(name: str) -> Path:

@@ -18,6 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from jupyter_gq.domain.plain_text import strip_controls
+
 log = logging.getLogger(__name__)
 
 OTHER_AGENT: Final = (
@@ -87,7 +89,7 @@ class JournalLock:
         except OSError as error:
             holder = "of an unknown number"
             with suppress(OSError):  # a disk that fails
-                holder = os.pread(file, 20, 0).decode(errors="replace").strip() or holder
+                holder = strip_controls(os.pread(file, 20, 0).decode(errors="replace")).strip() or holder
             os.close(file)
             is_held = error.errno in (errno.EWOULDBLOCK, errno.EACCES)
             return OTHER_AGENT.format(holder=holder, journal=self._journal) if is_held else ""

@@ -143,7 +143,9 @@ class Settling:
         self.steps.unlock(found[CheckpointState.LOCKED])
         suspended = tuple(found[CheckpointState.CHECKPOINTED])
         if suspended:
-            self.write(replace(entry, step=Step.SUSPENDED, members=suspended, moves={}))
+            rest = replace(entry, step=Step.SUSPENDED, members=suspended, moves={})
+            if rest != entry:  # a full disk does not hide what is at rest already
+                self.write(rest)
         else:
             self._remove_finished(entry.name)
         if found[CheckpointState.FAILED]:

@@ -15,7 +15,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import ClassVar
 
-from .plain_text import quoted, shorten
+from .plain_text import quoted, shorten, strip_controls
 
 
 class Resource(StrEnum):
@@ -48,7 +48,18 @@ class UserError(JupyterGQError):
 
 
 class AdminError(JupyterGQError):
-    """A wrong configuration or command; an administrator can mend it."""
+    """A wrong configuration or command; an administrator can mend it.
+
+    The text may repeat names of files and words of other programs, so it is kept without control characters.
+    """
+
+    #: Whether the text keeps its line ends.
+    has_lines: ClassVar[bool] = False
+
+    def __init__(self, *texts: object) -> None:
+        super().__init__(
+            *(strip_controls(each, lines=self.has_lines) if isinstance(each, str) else each for each in texts)
+        )
 
 
 class MachineError(JupyterGQError):

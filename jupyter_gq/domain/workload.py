@@ -168,6 +168,18 @@ class Backoff:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SuspensionRefusal:
+    """The failure of the last attempts to suspend a share. The share is in use as before."""
+
+    #: Why the last attempt failed, for people.
+    sentence: str
+    #: Number of failed attempts in a row.
+    times: int
+    #: End of the backoff: no attempt before it.
+    until: Instant
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Activity:
     """The latest sample of a notebook's use. None means unknown, and an unknown notebook is never idle."""
 
@@ -228,6 +240,8 @@ class Workload:
     activity: Activity | None = None
     #: True = the backend can suspend the workload without loss.
     suspendable: bool = False
+    #: The failure of the last attempts to suspend the workload; None = the last attempt did not fail.
+    refusal: SuspensionRefusal | None = None
     #: True = the backend can add tasks to the run and take some away, between `min_members` and `tasks`.
     elastic: bool = False
     #: Groups of unequal tasks, or gangs inside the gang; empty = one group of `tasks` times `request`. With groups,

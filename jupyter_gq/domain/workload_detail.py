@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from .amount import NO_GPU, Instant, MiB, MilliGpu, Seconds
-from .workload import Backoff, TaskPlacement
+from .workload import Backoff, SuspensionRefusal, TaskPlacement
 
 #: Reason of an `Eviction` that nobody ordered: the notebook's server failed.
 ENDED: Final = "ENDED"
@@ -46,18 +46,6 @@ class Suspension:
     memory: MiB | None = None
     #: Duration of the move to host memory; None = unknown.
     seconds: Seconds | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SuspensionRefusal:
-    """The failure of the last attempts to suspend a share. The share is in use as before."""
-
-    #: Why the last attempt failed, for the owner.
-    sentence: str
-    #: Number of failed attempts in a row.
-    times: int
-    #: End of the backoff: no attempt before it.
-    until: Instant
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

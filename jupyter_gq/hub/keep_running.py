@@ -9,6 +9,8 @@ gaps, which this process closes:
 - A command that is killed by a signal is started again within a second. A command that ends by itself is not: it had a
   reason, and the Hub decides.
 
+A command that was killed can say nothing itself. So this process says what ended it, once for each signal in a row.
+
 This module uses the standard library only, because its process lives as long as the Hub and should be small.
 """
 
@@ -17,6 +19,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from functools import partial
 
 _PR_SET_PDEATHSIG = 1
@@ -25,6 +28,16 @@ _PAUSE = 0.5
 #: The signals that stop the command and this process.
 _STOPS = {signal.SIGTERM, signal.SIGINT}
 _AWAITED = _STOPS | {signal.SIGCHLD}
+
+_KILLED = (
+    "The scheduler service was ended by {signal}, and is started again. If that repeats and nobody sends this signal, "
+    "the settings file ends the process that executes it, or the machine had no memory left: see its kernel log "
+    "(dmesg), and undo the last change of the file.\n"
+)
+_ENDED = (
+    "The scheduler service has ended with exit code {code}. If no line above says why, its settings file has ended the "
+    "process: undo the last change of the file.\n"
+)
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -41,6 +54,7 @@ def main() -> int:
     for number in _AWAITED:  # what was ignored before would be ignored by the command too, and tell of no end
         signal.signal(number, signal.SIG_DFL)
     prepare = partial(_prepare_command, os.getpid())
+    told = 0
     while True:
         child = subprocess.Popen([sys.executable, *sys.argv[1:]], preexec_fn=prepare)  # noqa: S603 - no shell
         is_stopping = False
@@ -48,10 +62,31 @@ def main() -> int:
             if signal.sigwait(_AWAITED) in _STOPS:
                 is_stopping = True
                 child.terminate()
-        if child.returncode >= 0 or is_stopping:
+        if is_stopping:
             return max(child.returncode, 0)
+        if child.returncode >= 0:
+            _say(_ENDED.format(code=child.returncode))
+            return child.returncode
+        if told != child.returncode:
+            told = child.returncode
+            _say(_KILLED.format(signal=_name_signal(-told)))
         if signal.sigtimedwait(_STOPS, _PAUSE) is not None:
             return 0
+
+
+def _say(sentence: str) -> None:
+    """Write a sentence to the standard error output, unless nobody reads it."""
+    with suppress(OSError, ValueError):
+        sys.stderr.write(sentence)
+        sys.stderr.flush()
+
+
+def _name_signal(number: int) -> str:
+    """Return the name of a signal, or its number if it has no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _prepare_command(parent: int) -> None:

@@ -30,6 +30,13 @@ _NAME_ANOTHER = "Name a file in the URL, such as sqlite:////srv/gq.sqlite."
 _LISTED = frozenset({"host", "port"})
 #: The number of ports, with 0, which is none.
 _PORTS = 65536
+#: Options of a URL of PostgreSQL that say where the server is, and those whose values are whole numbers.
+_PLACES = frozenset({"host", "hostaddr", "port", "service"})
+_WHOLE_NUMBERS = frozenset(
+    {"connect_timeout", "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout"}
+)
+#: Bytes of a path that Linux does not take any more.
+_LONGEST_PATH = 4096
 #: Timeout of making a connection to PostgreSQL, in seconds.
 _CONNECT = 3
 #: How libpq notices that the server is gone: seconds of silence before it probes, seconds between two probes, number of
@@ -203,6 +210,28 @@ def _check_postgresql_options(url: sa.URL) -> None:
         unknown = sorted(set(url.query) - {each.keyword.decode() for each in Conninfo.get_defaults()})
         if unknown:
             raise _refuse_option(f"PostgreSQL has no option {quoted(unknown[0])}")
+        if problem := _find_wrong_value(url):
+            raise _refuse_option(problem)
+
+
+def _find_wrong_value(url: sa.URL) -> str:
+    """Return what libpq says against the value of an option; "" if it would try to connect. Looks for no server."""
+    from psycopg.conninfo import make_conninfo
+    from psycopg.pq import ConnStatus, PGconn
+
+    given = {name: text for name, text in url.query.items() if isinstance(text, str) and name not in _PLACES}
+    for name in sorted(_WHOLE_NUMBERS & given.keys()):
+        try:
+            int(given[name])
+        except ValueError:
+            return f"{name}={quoted(given[name])} is no whole number"
+    nowhere = make_conninfo(**given, host="/dev/null")  # the folder of no socket
+    connection = PGconn.connect_start(nowhere.encode())
+    try:
+        told = connection.error_message.decode(errors="replace").strip() if connection.status == ConnStatus.BAD else ""
+    finally:
+        connection.finish()
+    return strip_controls(shorten(told)) if told.startswith("invalid ") else ""
 
 
 def check_url(url: str) -> None:
@@ -215,6 +244,8 @@ def check_url(url: str) -> None:
         return
     given = Path(parsed.database or "")
     path = given.absolute()
+    if len(os.fsencode(path)) >= _LONGEST_PATH:
+        raise AdminError(f"The path of the database, {quoted(str(path))}, is too long for any system. {_NAME_ANOTHER}")
     first = given.parts[0] if given.parts else ""
     if first.startswith("~") and not Path(first).exists():
         raise AdminError(f'The database {given} cannot be there: "~" does not stand for a home folder. {_NAME_ANOTHER}')

@@ -14,6 +14,7 @@ from jupyter_gq.domain.errors import (
     StorageFull,
     StoreUnavailable,
 )
+from jupyter_gq.domain.plain_text import strip_controls
 
 #: Names of SQLite's errors when the disk, or a quota on it, refuses a write. SQLite reports a quota as an I/O error.
 _SQLITE_FULL = frozenset(
@@ -56,7 +57,7 @@ def translate_error(error: sa.exc.SQLAlchemyError, place: str) -> JupyterGQError
     that the server cancelled `StatementCancelled`, and a database that is away `StoreUnavailable`.
     """
     original = getattr(error, "orig", None) or error
-    told = (str(original).strip() or type(original).__name__).splitlines()[0]
+    told = strip_controls((str(original).strip() or type(original).__name__).splitlines()[0])
     name, state = getattr(original, "sqlite_errorname", "") or "", getattr(original, "sqlstate", "") or ""
     if name in _SQLITE_FULL or state == _FULL:
         return StorageFull(

@@ -261,6 +261,8 @@ class SuspendingDriver:
         self.shares: dict[str, ShareState] = {}
         #: Why a suspension fails; "" = it succeeds. Likewise for a resume, which then loses the GPU state.
         self.refuses, self.loses = "", ""
+        #: Whether each move goes on for as long as this is True.
+        self.is_slow = False
         #: Seconds that a suspension takes, by workload; 2 if it is not there.
         self.takes: dict[str, Seconds] = {}
         #: Shares that were seen on their way.
@@ -299,6 +301,8 @@ class SuspendingDriver:
             self._under_way.discard(run.workload)
         elif run.workload not in self._under_way:
             self._under_way.add(run.workload)
+            return share
+        if self.is_slow:
             return share
         if share.phase is SharePhase.SUSPENDING and self.refuses:
             share = ShareState(phase=SharePhase.IN_USE, failure=self.refuses, failed_at=self._clock.now())

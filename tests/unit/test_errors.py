@@ -1,16 +1,25 @@
 """The exception classes of the package: one root, one fault each, and names that mean one class."""
 
+import fcntl
 import importlib
 import inspect
 import pkgutil
 from collections import Counter
 from collections.abc import Iterator
 
+import pytest
+import sqlalchemy
+
 import jupyter_gq
+from jupyter_gq.commands.refusal import CommandRefused
 from jupyter_gq.controller.settings.reading import Abandoned
+from jupyter_gq.controller.settings.traits import SettingsError
+from jupyter_gq.demo.processes import DemoError
+from jupyter_gq.devices.journal_lock import JournalLock
 from jupyter_gq.devices.nvml_library import NvmlError
 from jupyter_gq.domain.errors import (
     AdminError,
+    DamagedDatabase,
     DefectError,
     HttpRefusal,
     JupyterGQError,
@@ -26,6 +35,8 @@ from jupyter_gq.notebook.server import JobError
 from jupyter_gq.notebook.share_wait import GPUWaitTimeout
 from jupyter_gq.runner.pod.sigterm import StoppedBeforeStart
 from jupyter_gq.service_waits import Ended
+from jupyter_gq.store.failures import translate_error
+from jupyter_gq.store.folder_lock import lock_folder
 
 FAULTS = (UserError, AdminError, MachineError, DefectError, HttpRefusal)
 #: No errors of ours: three signals to end, two of which no `except Exception` may catch, the type of a class of
@@ -64,3 +75,46 @@ def test_a_name_means_one_error():
 def test_refused_state_and_refusal_name_one_class_each_at_most():
     names = Counter(each.__name__ for each in _classes())
     assert {name: names[name] for name in ("Refused", "Refusal", "State")} == {"Refused": 1, "Refusal": 0, "State": 1}
+
+
+DIRTY = "a\x1b[31m\x07\u202eb\nc\ufdd0"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        AdminError(DIRTY),
+        CommandRefused(DIRTY),
+        DamagedDatabase(DIRTY, DIRTY),
+        SettingsError("A.b", DIRTY, DIRTY, DIRTY),
+    ],
+)
+def test_what_an_administrator_is_told_moves_no_cursor_and_begins_no_line(error):
+    assert str(error).isprintable()
+
+
+def test_a_demo_shows_the_lines_of_a_log_without_their_colours():
+    assert str(DemoError("The end:\n  \x1b[31mfailed")) == "The end:\n  failed"
+
+
+def test_a_lock_file_of_somebody_else_moves_no_cursor(tmp_path):
+    (tmp_path / "lock").write_bytes(b"\x1b[2J\x0712")
+    with (tmp_path / "lock").open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with (
+            pytest.raises(AdminError, match="process 12, works in"),
+            lock_folder(tmp_path, timeout=0, sleep=lambda _: None),
+        ):
+            pass
+
+
+def test_the_lock_of_a_journal_of_somebody_else_moves_no_cursor(tmp_path):
+    (tmp_path / "journal.lock").write_bytes(b"\x1b[2J\x0712")
+    with (tmp_path / "journal.lock").open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        assert JournalLock(tmp_path / "journal").hold().startswith("Another agent, process 12, notes")
+
+
+def test_words_of_a_database_move_no_cursor():
+    refused = sqlalchemy.exc.OperationalError("SELECT 1", {}, Exception(f"no {DIRTY}"))
+    assert str(translate_error(refused, "here")).isprintable()

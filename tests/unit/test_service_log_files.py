@@ -40,6 +40,19 @@ class Waits(logging.NullHandler):
         super().__init__()
 
 
+class WaitsWithItsLock(Waits):
+    """The same, with the lock that each line of it takes."""
+
+    def __init__(self):
+        logging.NullHandler.__init__(self)
+        self.lock = threading.RLock()
+        with self.lock:
+            self.answers.wait()
+
+    def createLock(self):
+        self.lock = threading.RLock()
+
+
 def interrupt():
     raise KeyboardInterrupt
 
@@ -173,8 +186,9 @@ def test_ctrl_c_while_the_log_is_set_up_is_no_fault_of_the_log(no_answer):
             service.configure_log()
 
 
-def test_a_handler_that_waits_for_another_machine_does_not_hold_up_the_start(no_answer, monkeypatch, capsys):
-    far = {"class": f"{__name__}.Waits"}
+@pytest.mark.parametrize("kind", [Waits, WaitsWithItsLock])
+def test_a_handler_that_waits_for_another_machine_does_not_hold_up_the_start(no_answer, monkeypatch, capsys, kind):
+    far = {"class": f"{__name__}.{kind.__name__}"}
     service = SchedulerService(logging_config={"handlers": {"far": far}, "root": {"handlers": ["far"]}})
     with monkeypatch.context() as short:
         short.setattr(reading, "READ_TIMEOUT", 0.2)

@@ -45,6 +45,7 @@ from jupyter_gq.scheduling.decision import (
     Unwarn,
     Warn,
 )
+from jupyter_gq.scheduling.idle.idle_rule import is_heard
 from jupyter_gq.scheduling.idle.lending import is_wanted_back
 from jupyter_gq.scheduling.wording import describe_preemptor
 from jupyter_gq.store.protocol import Record
@@ -238,11 +239,21 @@ class Executor:
 
     def _act_on_share(self, record: Record, observed: ObservedRuns) -> None:
         """Tell a backend that can suspend what the record of a notebook or a job wants of its share."""
-        port = self._context.backend_of(record.workload.kind).capabilities.suspension
-        seen = observed.find(record.workload.id, record.workload.run)
-        if port is not None and seen is not None:
-            act = act_on_share if record.workload.kind is Kind.NOTEBOOK else act_on_job_share
-            act(record, seen.share, port)
+        workload = record.workload
+        port = self._context.backend_of(workload.kind).capabilities.suspension
+        seen = observed.find(workload.id, workload.run)
+        if port is None or seen is None:
+            return
+        if workload.kind is Kind.NOTEBOOK:
+            act_on_share(record, seen.share, port, is_idle=self._is_known_to_be_idle(workload))
+        else:
+            act_on_job_share(record, seen.share, port)
+
+    def _is_known_to_be_idle(self, workload: Workload) -> bool:
+        """Return whether a fresh report to this service shows that the notebook is idle."""
+        if workload.id not in self._context.heard or workload.activity is None or workload.activity.busy is not False:
+            return False
+        return is_heard(workload, self._context.settings.policy.idle, self._context.clock.now())
 
     async def _resize(self, record: Record, observed: ObservedRuns) -> None:
         """Tell a backend that can resize runs which tasks an elastic run is to have, if it has others."""

@@ -9,6 +9,7 @@ from jupyter_gq.backends.protocol import Backend, Observation, Outcome, Phase
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.changes import Change
 from jupyter_gq.controller.suspended_runs import waits_suspended
+from jupyter_gq.devices.share_state import SharePhase
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.plain_text import strip_controls
@@ -141,12 +142,16 @@ class Observer:
         return replace(seen, sentence=f"{excess.describe_past()} {seen.sentence}".strip())
 
     def _remember_processes(self, observed: ObservedRuns) -> None:
-        """Replace the process ids in the context by those of the present run of each workload."""
-        self._context.pids = {
-            record.workload.id: observation.pids
+        """Replace what the context has of the processes and shares of the present run of each workload."""
+        seen = {
+            record.workload.id: observation
             for record in (*self._context.records.notebooks(), *self._context.records.holding())
             if (observation := observed.find(record.workload.id, record.workload.run)) is not None
         }
+        self._context.pids = {name: each.pids for name, each in seen.items()}
+        moving = (name for name, each in seen.items() if each.share and each.share.phase is SharePhase.SUSPENDING)
+        self._context.moving = frozenset(moving)
+        self._context.heard.intersection_update(each.workload.id for each in self._context.records.notebooks())
 
     def _remember_troubles(self, observed: ObservedRuns) -> None:
         """Replace the troubles in the context by what is wrong with each running run; log new ones.

@@ -5,6 +5,10 @@ Rules
 Intent first: a decision to suspend is saved with the record, which stays RUNNING and holds its devices. Only once the
 backend shows that the devices are free, the workload is SUSPENDED and its devices are lent.
 
+News first: a suspension begins only while the notebook is heard of and idle. A service that was restarted, or whose
+agent was, waits for a report, because the notebook may have been used meanwhile. A notebook that is idle still is then
+suspended as decided.
+
 Used again: if the notebook is used before that, the intent is withdrawn, and the backend undoes what it has done. A
 cell that has begun and ended since the decision, between two reports, is a use too.
 
@@ -19,8 +23,9 @@ owner is told so, and the host memory is no longer counted.
 
 Never a loop: a resume that lost the GPU state is not repeated. The share is in use again, without that state.
 
-See docs/decisions/0121-suspend-shares-level-triggered.md and
-docs/decisions/0122-end-the-suspension-not-the-server-when-a-restore-fails.md.
+See docs/decisions/0121-suspend-shares-level-triggered.md,
+docs/decisions/0122-end-the-suspension-not-the-server-when-a-restore-fails.md and
+docs/decisions/0486-begin-a-decided-suspension-only-on-news.md.
 """
 
 from collections.abc import Mapping
@@ -36,8 +41,8 @@ from jupyter_gq.domain.audit import Action, AuditEntry
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.states import Event, State
-from jupyter_gq.domain.workload import Activity, Workload
-from jupyter_gq.domain.workload_detail import Suspension, SuspensionRefusal
+from jupyter_gq.domain.workload import Activity, SuspensionRefusal, Workload
+from jupyter_gq.domain.workload_detail import Suspension
 from jupyter_gq.scheduling.decision import Resume, Suspend
 from jupyter_gq.scheduling.idle.lending import is_wanted_back
 from jupyter_gq.store.protocol import Record
@@ -104,13 +109,16 @@ def describe_unusable_gpu(record: Record, devices: Mapping[str, Device]) -> str:
     return UNUSABLE_GPU if any(each is not None and not (each.healthy or each.withheld) for each in held) else ""
 
 
-def act_on_share(record: Record, share: ShareState | None, port: ShareSuspension) -> None:
-    """Tell the backend to suspend or resume a share, as its record says; do nothing if the share is unknown."""
+def act_on_share(record: Record, share: ShareState | None, port: ShareSuspension, *, is_idle: bool) -> None:
+    """Tell the backend to suspend or resume a share, as its record says; do nothing if the share is unknown.
+
+    A suspension begins only if it is known that the notebook `is_idle` now.
+    """
     workload, intent = record.workload, record.detail.suspension
     if share is None:
         return
     if workload.state is State.RUNNING and intent is not None:
-        if share.phase is SharePhase.IN_USE and not has_failed(share, intent):
+        if is_idle and share.phase is SharePhase.IN_USE and not has_failed(share, intent):
             port.suspend(workload.id, workload.run)
     elif workload.state in {State.RUNNING, State.RESUMING, State.STOPPING} and share.phase in _AWAY:
         # Without an intent, a suspension is undone. The devices of a workload in these states are its own.

@@ -30,8 +30,8 @@ from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.queue_tree import path_of
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import Event, State
-from jupyter_gq.domain.workload import Kind, Stop, Workload
-from jupyter_gq.domain.workload_detail import Suspension, SuspensionRefusal
+from jupyter_gq.domain.workload import Kind, Stop, SuspensionRefusal, Workload
+from jupyter_gq.domain.workload_detail import Suspension
 from jupyter_gq.store.protocol import Record
 
 from .run_end import count_running_time

@@ -12,8 +12,18 @@ from jupyter_gq.domain import states
 from jupyter_gq.domain.amount import Instant, MilliGpu
 from jupyter_gq.domain.audit import AuditEntry
 from jupyter_gq.domain.states import Event
-from jupyter_gq.domain.workload import Activity, Backoff, Hold, Leaving, Request, RunTimeLimit, Stop, TaskPlacement
-from jupyter_gq.domain.workload_detail import CodeError, Eviction, Place, Progress, Suspension, SuspensionRefusal
+from jupyter_gq.domain.workload import (
+    Activity,
+    Backoff,
+    Hold,
+    Leaving,
+    Request,
+    RunTimeLimit,
+    Stop,
+    SuspensionRefusal,
+    TaskPlacement,
+)
+from jupyter_gq.domain.workload_detail import CodeError, Eviction, Place, Progress, Suspension
 from jupyter_gq.store.protocol import Record
 
 

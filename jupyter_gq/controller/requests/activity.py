@@ -9,7 +9,8 @@ Unknown is not idle: a kernel in an unknown state, or a share that cannot be sam
 
 Full window: the use of a share must be known for the whole time in which the notebook is called idle. After a gap
 without samples, or a restart of the service, that time begins anew. A gap is longer than `IdleRule.fresh`: a sample
-covers the seconds before. A warning outlives a restart.
+covers the seconds before. A warning and a decided suspension outlive a restart. While the memory of a share is moved,
+its programs wait for the driver, so nothing has to be measured.
 
 Bounded "Keep it": the total time of "Keep it" is bounded, and starts again once the notebook is used again. The time
 that the owner was told holds in any case, also after a use.
@@ -17,7 +18,8 @@ that the owner was told holds in any case, also after a use.
 Saved or not: samples stay in memory, since they are worthless after a restart. Decisions of the owner and warnings are
 saved.
 
-See docs/decisions/0124-the-idle-time-begins-anew-after-a-gap.md and 0395-hold-each-time-that-the-owner-was-told.md.
+See docs/decisions/0124-the-idle-time-begins-anew-after-a-gap.md, 0395-hold-each-time-that-the-owner-was-told.md and
+0486-begin-a-decided-suspension-only-on-news.md.
 """
 
 import logging
@@ -82,6 +84,7 @@ class ActivityLog:
         workload = record.workload
         if workload.state not in _HAS_SERVER:
             return
+        self._context.heard.add(workload.id)
         now = self._context.clock.now()
         busy = self._consider_share(workload, report.wanted or is_any_kernel_busy(report.kernels))
         last = max([kernel.last_active for kernel in report.kernels], default=0.0)
@@ -113,8 +116,8 @@ class ActivityLog:
         self._sample_suspended(meter, now)
         for record in running:
             use = self._context.usage[record.workload.id].utilisation
-            if use is not None:
-                self._note_known(record.workload, now)
+            if use is not None or record.workload.id in self._context.moving:  # programs wait while the driver moves it
+                self._note_known(record, now)
             is_moved = record.detail.suspension is not None  # the move of its memory may look like a use
             if use is not None and use > _least_activity(record.workload) and not is_moved:
                 self._last_use[record.workload.id] = now
@@ -126,17 +129,17 @@ class ActivityLog:
         self._known_at = {name: at for name, at in self._known_at.items() if name in ids}
         self._gap_end = {name: at for name, at in self._gap_end.items() if name in ids}
 
-    def _note_known(self, workload: Workload, now: Instant) -> None:
+    def _note_known(self, record: Record, now: Instant) -> None:
         """Record that the use of a share is known at `now`, and the end of a gap if it was unknown for too long."""
-        before, longest = workload.activity, self._context.settings.policy.idle.fresh
+        workload, longest = record.workload, self._context.settings.policy.idle.fresh
         awake, known_at = self._context.clock.awake(), self._known_at.get(workload.id)
         if known_at is not None:
             gap = awake - known_at
         else:
             # Without an earlier sample, the share is known since its start: before it, nothing could use the share.
             gap = 0.0 if workload.started_at is None else now - workload.started_at
-        warned = before is not None and before.expire_at is not None
-        if gap > longest and not (known_at is None and warned):
+        is_decided = workload.activity is not None and _is_about_to_be_taken(record, workload.activity)
+        if gap > longest and not (known_at is None and is_decided):
             self._gap_end[workload.id] = now
         self._known_at[workload.id] = awake
 

@@ -2,9 +2,10 @@
 
 Rules
 -----
-Whom to ask: work comes first whose owner the waiting user could best ask: over quota, then preemptible, then work that
-loses least. What this cycle placed is included, as is work that moves, at its new place. An idle notebook that has been
-warned is not, since workloads behind the one that it is for wait for that one.
+Whom to ask: an idle notebook that could not be suspended comes first, since it would have given its share. Then comes
+work whose owner the waiting user could best ask: over quota, then preemptible, then work that loses least. What this
+cycle placed is included, as is work that moves, at its new place. An idle notebook that has been warned is not, since
+workloads behind the one that it is for wait for that one.
 
 Small searches first: a few holders are tried in that order. If they are not enough, all work on whole nodes is,
 beginning with the nodes of those few; then everything.
@@ -227,10 +228,13 @@ class BlockerSearch:
         awaited = {each.id for notebooks in self._findings.awaited_notebooks.values() for each in notebooks}
         suspended = index.holders.lenders.by_id.values() if allocations.ledger.layout.counts_host_resources else ()
         lenders = sorted((w for w in suspended if pool in index.pools_of(w)), key=loss)
-        ranked = (holder for rank in sorted(lists) for holder in merge(*lists[rank], key=loss))
+        refused = self._findings.refused_notebooks
+        first = [notebook for notebook in by_disruption(refused.values()) if pool in index.pools_of(notebook)]
+        in_order = (holder for rank in sorted(lists) for holder in merge(*lists[rank], key=loss))
+        ranked = (holder for holder in in_order if holder.id not in refused)
         return (
             _as_if_it_ended(holder)
-            for holder in chain(ranked, lenders)
+            for holder in chain(first, ranked, lenders)
             if holder.id not in awaited and self._is_present(holder)
         )
 

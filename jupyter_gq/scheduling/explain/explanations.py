@@ -65,7 +65,7 @@ def explain_pending(
         for key, ranked in waiting.classes.items():
             first = next((w for w in ranked.members if w.id in allocations.pending and w.id not in own), None)
             if first is not None:
-                why[key] = explainer.reason_of_class(first, key)
+                why[key] = explainer.with_refusals(explainer.reason_of_class(first, key))
         by_seniority = index.pending.by_seniority.get(queue)
         members: Sequence[Workload] = () if by_seniority is None else by_seniority.frozen()
         if queue in aside:
@@ -127,7 +127,7 @@ class _Explainer:
             *self._reservations.by_owner,
         }
         pending = self._allocations.pending
-        found = {name: self._own_reason(pending[name]) for name in sorted(names & pending.keys())}
+        found = {name: self.with_refusals(self._own_reason(pending[name])) for name in sorted(names & pending.keys())}
         for workload in self._inputs.index.withheld.held.values():
             if workload.hold is not None:
                 found[workload.id] = partial(reasons.explain_hold, workload.owner, workload.hold)
@@ -135,6 +135,11 @@ class _Explainer:
             if workload.backoff is not None:
                 found[workload.id] = partial(reasons.explain_backoff, workload.backoff)
         return found
+
+    def with_refusals(self, why: Why) -> Why:
+        """Return the reason with what is known of idle notebooks in the way whose suspension was refused."""
+        refused = self._findings.refused_notebooks
+        return partial(reasons.add_refusals, why, refused) if refused else why
 
     def _own_reason(self, workload: Workload) -> Why:
         """Return the reason of a workload that waits for a notebook, victims, a min runtime or its reservation.

@@ -26,6 +26,7 @@ from jupyter_gq.scheduling.placement.shortage import Shortage
 from jupyter_gq.scheduling.quota.accounts import Account, LimitKind
 from jupyter_gq.scheduling.quota.min_runtime import ProtectedVictims
 from jupyter_gq.scheduling.wording import (
+    NAMED,
     UNOBSERVED,
     describe_duration,
     describe_gpus,
@@ -34,6 +35,7 @@ from jupyter_gq.scheduling.wording import (
     describe_preemptor,
     describe_remaining_time,
     describe_with_amount,
+    describe_workload,
     enumerate_names,
     gpu_noun,
     is_fixed_quota,
@@ -315,6 +317,25 @@ def add_missing_quotas(
         for resource, names in lenders.items()
     ]
     return replace(why, sentence=" ".join([why.sentence, *clauses]))
+
+
+def add_refusals(explain: Callable[[], Explanation], refused: Mapping[str, Workload]) -> Explanation:
+    """Return the explanation with why idle notebooks in the way could not be suspended, and when that is tried again.
+
+    `refused` are all such notebooks, by id.
+    """
+    why = explain()
+    blockers = [refused[name] for name in why.blockers if name in refused]
+    return replace(why, sentence=" ".join([why.sentence, *map(_describe_refusal, blockers[:NAMED])]))
+
+
+def _describe_refusal(notebook: Workload) -> str:
+    """Return why a notebook could not be suspended, and the time of the next attempt instead of a countdown."""
+    if notebook.refusal is None:
+        return ""
+    at = datetime.fromtimestamp(notebook.refusal.until, tz=UTC).strftime("%H:%M:%S UTC")
+    reason = notebook.refusal.sentence.rstrip(".")
+    return f"{describe_workload(notebook)} is idle but could not be suspended: {reason}. The next attempt is at {at}."
 
 
 def _verb(milli: int) -> str:

@@ -62,11 +62,29 @@ def may_be_warned(workload: Workload, rule: IdleRule, now: Instant) -> bool:
 
     The notebook has been idle for `after` less `warning`, and its owner does not keep it.
     """
-    since = idle_since(workload, rule, now)
-    if since is None or now < since + rule.after - rule.warning:
+    return _is_idle_for_long(workload, rule, now) and now >= _kept_until(workload)
+
+
+def is_refused(workload: Workload, rule: IdleRule, now: Instant) -> bool:
+    """Tell whether an idle notebook keeps its share only because it could not be suspended and is not tried yet again.
+
+    During that backoff the share is kept as if the owner had asked for it.
+    """
+    refusal = workload.refusal
+    if refusal is None or now >= refusal.until or _kept_until(workload) > refusal.until:
         return False
-    kept = workload.activity.kept_until if workload.activity is not None else None
-    return kept is None or now >= kept
+    return _is_idle_for_long(workload, rule, now)
+
+
+def _is_idle_for_long(workload: Workload, rule: IdleRule, now: Instant) -> bool:
+    """Tell whether the notebook has been idle for so long that its owner could be warned."""
+    since = idle_since(workload, rule, now)
+    return since is not None and now >= since + rule.after - rule.warning
+
+
+def _kept_until(workload: Workload) -> float:
+    """Return until when the owner keeps the share; 0 if the owner does not."""
+    return (workload.activity.kept_until or 0.0) if workload.activity is not None else 0.0
 
 
 def warned_until(workload: Workload, rule: IdleRule, now: Instant) -> Instant | None:

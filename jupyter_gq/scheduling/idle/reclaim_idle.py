@@ -46,7 +46,7 @@ from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.state.findings import Findings
 from jupyter_gq.scheduling.workloads import gang
 
-from .idle_rule import expiry, has_run_out, idle_since, idle_time, is_heard, may_be_warned, warned_until
+from .idle_rule import expiry, has_run_out, idle_since, idle_time, is_heard, is_refused, may_be_warned, warned_until
 
 
 def reclaim_idle_shares(
@@ -60,6 +60,7 @@ def reclaim_idle_shares(
     rule, now = inputs.policy.idle, inputs.now
     staying = staying_notebooks(inputs.index, evictions)
     idle = [each for each in staying if may_be_warned(each, rule, now) and (rule.stop or each.suspendable)]
+    findings.refused_notebooks.update((each.id, each) for each in staying if is_refused(each, rule, now))
     idle.sort(key=lambda notebook: _reclaim_order(notebook, rule, now))
     wanted = _match(inputs, allocations, evictions, findings, idle) if idle else {}
     if rule.always:

@@ -30,6 +30,11 @@ WRONG_FILES = {
     "c.NodeAgent = 5\n": "line 1: ValueError: ",
     "load_subconfig(__file__)\n": "RecursionError: ",
     "x = '\0'\n": "SyntaxError: ",
+    "class E(Exception):\n    def __str__(self): raise SystemExit\nraise E\n": "line 3: E. Mend the file.",
+    "class E(SyntaxError):\n    filename = property(lambda self: 1 / 0)\n"
+    "raise E('no')\n": "line 3: E: no. Mend the file.",
+    "class M(type):\n    __name__ = property(lambda c: 1 / 0)\n"
+    "class E(Exception, metaclass=M): pass\nraise E('no')\n": "line 4: an error: no. Mend the file.",
     "c.NodeAgent.report_every = 900\n": "c.NodeAgent.report_every = 900.0: it must be from 0.2 to 25.0 seconds.",
 }
 
@@ -60,6 +65,20 @@ def test_a_file_that_waits_is_told_with_a_deadline(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "silent_machine", answered)
     path = tmp_path / "agent.py"
     path.write_text("import sys; sys.modules['silent_machine'].wait()\n")
+    try:
+        with pytest.raises(AdminError, match=r"has not been read within 0\.2 s"):
+            load_config(path, timeout=0.2)
+    finally:
+        answered.set()
+
+
+def test_an_error_that_is_slow_to_tell_what_it_is_has_the_deadline_of_its_file(tmp_path, monkeypatch):
+    answered = threading.Event()
+    monkeypatch.setitem(sys.modules, "silent_machine", answered)
+    path = tmp_path / "agent.py"
+    path.write_text(
+        "import silent_machine\nclass E(Exception):\n    def __str__(self): silent_machine.wait()\nraise E\n"
+    )
     try:
         with pytest.raises(AdminError, match=r"has not been read within 0\.2 s"):
             load_config(path, timeout=0.2)

@@ -1,6 +1,7 @@
 """An idle notebook lends its share without loss, and has it back when a cell waits."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 import pytest_asyncio
@@ -262,6 +263,22 @@ async def test_a_refusal_is_shown_and_backs_off(lab):
     lab.servers.refuses = ""
     await spend(lab, 600)
     assert (lab.notebook(ANN).phase, lab.notebook(ANN).unsuspendable) == ("suspended", "")
+
+
+async def test_the_owner_of_the_waiting_job_reads_why_the_share_was_not_taken_and_when_that_is_tried_again(lab):
+    lab.servers.refuses = "The kernel does not leave the GPU."
+    job = lab.send(BOB, "vision", "1", name="large")
+    while not lab.notebook(ANN).unsuspendable:
+        await spend(lab, 1)
+    await spend(lab, 10)
+    until = lab.notebook(ANN).kept_until  # the share is kept during the backoff
+    told = (
+        "ann's server is idle but could not be suspended: The kernel does not leave the GPU. The next attempt is at "
+        f"{datetime.fromtimestamp(until, tz=UTC):%H:%M:%S} UTC."
+    )
+    assert reveal(lab.job(job).sentence).endswith(f"ann's server (1 GPU) is in the way. {told}")
+    await spend(lab, 5, ann=True)
+    assert "could not be suspended" not in lab.job(job).sentence, "the notebook is in use"
 
 
 async def test_a_refusal_after_the_clock_was_set_back_is_not_tried_again_at_once(lab):

@@ -65,6 +65,26 @@ def test_a_command_takes_a_stop_also_where_that_was_ignored(start):
     assert program.wait(scaled(30)) == 0
 
 
+def test_a_command_that_ends_in_silence_is_told_by_its_exit_code(start):
+    program, _ = start("import os; print(os.getpid(), flush=True); os._exit(4)", stderr=subprocess.PIPE)
+    assert program.wait(scaled(30)) == 4
+    assert program.stderr.read().startswith(
+        "The scheduler service has ended with exit code 4. If no line above says why"
+    )
+
+
+def test_what_kills_a_command_again_and_again_is_told_once(start):
+    dies = "import os; print(os.getpid(), flush=True); os.kill(os.getpid(), 9)"
+    program, _ = start(dies, stderr=subprocess.PIPE)
+    program.stdout.readline()
+    program.stdout.readline()
+    program.terminate()
+    assert program.wait(scaled(30)) == 0
+    said = program.stderr.read()
+    assert said.startswith("The scheduler service was ended by SIGKILL, and is started again.")
+    assert said.count("SIGKILL") == 1
+
+
 def test_a_killed_command_is_started_again(start):
     program, command = start(WAITS)
     os.kill(command, signal.SIGKILL)
