@@ -132,7 +132,7 @@ class CellClient(NotebookClient):
         return self.execution_count(cell)
 
     def may_raise(self, cell: CellToRun) -> bool:
-        """Return whether a tag of the cell says that its error stops nothing; `run_cell` then raises no `CellFailed`."""
+        """Return whether a tag of the cell says that its error stops nothing: `run_cell` raises no `CellFailed`."""
         return "raises-exception" in self.nb.cells[cell.index].metadata.get("tags", [])
 
     def watch_end(self) -> None:

@@ -17,6 +17,8 @@ from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 _CHILD = "IPY_MODEL_"
 _TAGS = re.compile(r"<[^>]*>")
 _BAR_LENGTH = 20
+#: What stands behind a bar whose work has ended before it was full, which a browser shows in red.
+INTERRUPTED = "✗"
 #: Boxes in boxes deeper than this are not followed; a box may even contain itself.
 _DEEPEST = 8
 #: Most parts of one rendering. Boxes that share their children have few widgets but very many parts.
@@ -227,4 +229,5 @@ def _render_bar(state: JsonMapping) -> str | None:
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
         return None
     full = round(_BAR_LENGTH * min(1.0, max(0.0, part)))
-    return f"|{'█' * full}{' ' * (_BAR_LENGTH - full)}|"
+    mark = INTERRUPTED if state.get("bar_style") == "danger" else ""
+    return f"|{'█' * full}{' ' * (_BAR_LENGTH - full)}{mark}|"
