@@ -36,8 +36,9 @@ CHANGING = {
     r"[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}": "UUID",
     r"[\w/.-]*/ipykernel_\d+/\d+\.py": "CELL",
     r"<dc:date>[^<]*": "DATE",
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}([.,][0-9]+)?": "DATE",
     # what %time, %timeit and tqdm measure
-    r"[0-9][0-9.,]*(e[+-]?[0-9]+)? ?(ns|[µμ]s|us|ms|s|min|h)\b": "TIME",
+    r"[0-9]([0-9.,]*[0-9])?(e[+-]?[0-9]+)? ?(ns|[µμ]s|us|ms|s|min|h)\b": "TIME",
     r"[0-9,]+ loops? each": "LOOPS",
     r"\[[0-9:]{5,8}(<([0-9:]{5,8}|\?))?, +[^],]*": "[TIMES",
 }
@@ -141,7 +142,7 @@ def expect(outputs: list[dict], widgets: Mapping[str, Any]) -> Iterator[str]:
             continue
         yield "a widget"
         for model in find_outputs(view["model_id"], widgets):
-            yield from (comparable(as_display(each)) for each in widgets[model]["outputs"])
+            yield from expect([as_display(each) for each in gather(widgets[model]["outputs"])], widgets)
 
 
 def find_outputs(model: str, widgets: Mapping[str, Any]) -> Iterator[str]:
