@@ -32,12 +32,13 @@ LONGEST = 1200
 VIEW = "application/vnd.jupyter.widget-view+json"
 #: Parts of outputs that differ from run to run.
 CHANGING = {
-    r"0x[0-9a-f]{8,}": "ADDRESS",
+    r"(0x|\bat )[0-9a-f]{8,}": "ADDRESS",
     r"[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}": "UUID",
     r"[\w/.-]*/ipykernel_\d+/\d+\.py": "CELL",
     r"<dc:date>[^<]*": "DATE",
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}([.,][0-9]+)?": "DATE",
-    # what %time, %timeit and tqdm measure
+    # what time, %time, %timeit and tqdm measure
+    r"[0-9.]+user .*?swaps": "TIMES",
     r"[0-9]([0-9.,]*[0-9])?(e[+-]?[0-9]+)? ?(ns|[µμ]s|us|ms|s|min|h)\b": "TIME",
     r"[0-9,]+ loops? each": "LOOPS",
     r"\[[0-9:]{5,8}(<([0-9:]{5,8}|\?))?, +[^],]*": "[TIMES",
@@ -49,10 +50,13 @@ UNSEEN = r" +(?=\\n)"
 #: Code that each kernel runs first: what is random in a cell is the same in both.
 SEEDS = """\
 def _seed(*_):
-    import random, sys
+    import random
     random.seed(1)
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(1)
+    try:
+        import numpy
+    except ImportError:
+        return
+    numpy.random.seed(1)
 
 get_ipython().events.register("pre_run_cell", _seed)
 """
