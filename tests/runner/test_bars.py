@@ -227,6 +227,10 @@ def test_progress_is_that_of_the_library(job: Job, service: Service, code: str, 
     begun: list[str | None] = []
     for phase, part in groupby(progress, lambda each: find_phase(each[1], phases)):
         fractions = [fraction for fraction, _ in part]
+        if phase is None and set(fractions) == {1.0}:
+            continue  # an inner bar that is full too
+        if len(fractions) > 1 and fractions[-1] == 0:
+            fractions.pop()  # Lightning empties its bar before it names the next epoch
         assert fractions == sorted(fractions), (phase, progress)
         begun.append(phase)
     assert list(dict.fromkeys(begun)) == phases, progress

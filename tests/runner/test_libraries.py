@@ -49,16 +49,17 @@ UNSEEN = r" +(?=\\n)"
 
 #: Code that each kernel runs first: what is random in a cell is the same in both.
 SEEDS = """\
+import numpy
+_make_generator = numpy.random.default_rng
+numpy.random.default_rng = lambda seed=None: _make_generator(1 if seed is None else seed)
+
 def _seed(*_):
-    import random
+    import random, numpy
     random.seed(1)
-    try:
-        import numpy
-    except ImportError:
-        return
     numpy.random.seed(1)
 
 get_ipython().events.register("pre_run_cell", _seed)
+del numpy
 """
 
 

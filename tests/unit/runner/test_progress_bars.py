@@ -82,6 +82,68 @@ def test_bars_of_libraries_are_read(output: dict, fraction: float, said: str) ->
     assert found == (pytest.approx(fraction), said)
 
 
+#: What libraries have written in jobs, of a state in the middle; long bars are shortened.
+RECORDED = {
+    "keras 3.15": (
+        text(
+            "Epoch 2/4\n\x1b[1m2/4\x1b[0m \x1b[32m━━━━━━━━━━\x1b[0m\x1b[37m━━━━━━━━━━\x1b[0m "
+            "\x1b[1m0s\x1b[0m 56ms/step - loss: 0.1538"
+        ),
+        (0.375, "Epoch 2/4: 2/4 0s 56ms/step - loss: 0.1538"),
+    ),
+    "lightning 2.6 with rich 15, in the validation": (
+        display(
+            "Epoch 0/2  \x1b[38;2;98;6;224m━━━━━━━━━\x1b[0m 8/8 \x1b[2m0:00:00 • 0:00:00\x1b[0m "
+            "\x1b[2;4m12.91it/s\x1b[0m \x1b[3mloss: 0.001\x1b[0m\nValidation \x1b[38;2;98;6;224m━━━━\x1b[0m"
+            "\x1b[38;5;237m╺\x1b[0m\x1b[38;5;237m━━━━\x1b[0m 4/8 \x1b[2m0:00:00 • 0:00:01\x1b[0m "
+            "\x1b[2;4m16.73it/s\x1b[0m            \n"
+        ),
+        (0.5, "Validation 4/8 0:00:00 • 0:00:01 16.73it/s"),
+    ),
+    "lightning 2.6 with tqdm 4.70, in the validation": (
+        display(
+            "Validation\u2007DataLoader\u20070:\u2007\u200750% |████████████| "
+            "\u20074/8\u2007[00:00<00:00,\u200715.64it/s]"
+        ),
+        (0.5, "Validation DataLoader 0: 4/8 [00:00<00:00, 15.64it/s]"),
+    ),
+    "transformers 5.24": (
+        display(
+            "<IPython.core.display.HTML object>",
+            "\n    <div>\n      \n      <progress value='10' max='24' style='width:300px; height:20px; vertical-align: "
+            "middle;'></progress>\n      [10/24 00:00 < 00:01, 12.33 it/s, Epoch 1.12/3]\n    </div>\n    "
+            '<table border="1" class="dataframe">\n  <thead>\n <tr style="text-align: left;">\n      <th>Epoch</th>',
+        ),
+        (10 / 24, "10/24 00:00 < 00:01, 12.33 it/s, Epoch 1.12/3"),
+    ),
+    "datasets 5.2": (
+        display("Map:\u2007\u200710% |██                  | \u20076/60\u2007[00:00<00:02,\u200726.52\u2007examples/s]"),
+        (0.1, "Map: 6/60 [00:00<00:02, 26.52 examples/s]"),
+    ),
+    "tqdm.rich 4.70": (
+        display(
+            "riches\x1b[35m  30%\x1b[0m \x1b[38;2;249;38;114m━━━\x1b[0m\x1b[38;2;249;38;114m╸\x1b[0m"
+            "\x1b[38;5;237m━━━━━━━\x1b[0m \x1b[32m9/30 \x1b[0m [ \x1b[33m0:00:00\x1b[0m < \x1b[36m0:00:01\x1b[0m , "
+            "\x1b[31m31 it/s\x1b[0m ]\n"
+        ),
+        (0.3, "riches 30% 9/30 [ 0:00:00 < 0:00:01 , 31 it/s ]"),
+    ),
+    "rich 15, nested": (
+        display(
+            "epochs  \x1b[38;2;249;38;114m━━━━\x1b[0m\x1b[38;5;237m╺\x1b[0m\x1b[38;5;237m━━━━━━━━\x1b[0m "
+            "\x1b[35m 33%\x1b[0m \x1b[36m-:--:--\x1b[0m\nbatches \x1b[38;2;249;38;114m━━━━━\x1b[0m\x1b[38;5;237m╺"
+            "\x1b[0m\x1b[38;5;237m━━━━━━━\x1b[0m \x1b[35m 40%\x1b[0m \x1b[36m0:00:01\x1b[0m\n"
+        ),
+        (0.33, "epochs -:--:--"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("output", "found"), RECORDED.values(), ids=RECORDED)
+def test_bars_are_read_as_they_were_recorded(output: dict, found: tuple[float, str]) -> None:
+    assert find_progress([output]) == (pytest.approx(found[0]), found[1])
+
+
 @pytest.mark.parametrize(
     "shown",
     [
