@@ -163,8 +163,7 @@ CASES = {
         [""],
     ),
     "transformers, text, evaluation": (
-        TRANSFORMERS
-        + "arguments = TrainingArguments(**options, eval_strategy='epoch', gradient_accumulation_steps=2)\n"
+        TRANSFORMERS + "arguments = TrainingArguments(**options, eval_strategy='steps', eval_steps=6)\n"
         "trainer = Trainer(Net(), arguments, train_dataset=data, eval_dataset=data)\n"
         "trainer.remove_callback(NotebookProgressCallback)\ntrainer.add_callback(ProgressCallback)\ntrainer.train()",
         [""],

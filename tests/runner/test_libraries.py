@@ -41,6 +41,7 @@ CHANGING = {
     r"[0-9.]+user .*?swaps": "TIMES",
     r"[0-9]([0-9.,]*[0-9])?(e[+-]?[0-9]+)? ?(ns|[µμ]s|us|ms|s|min|h)\b": "TIME",
     r"[0-9,]+ loops? each": "LOOPS",
+    r"The slowest run took .*?\\n": "",
     r"\[[0-9:]{5,8}(<([0-9:]{5,8}|\?))?, +[^],]*": "[TIMES",
 }
 #: White space that is not seen.
