@@ -198,6 +198,26 @@ test-torch: .venv-torch/.installed ## Let torchrun and accelerate, with PyTorch 
 	.venv-torch/bin/pip install -q --no-compile torch accelerate pytest pytest-asyncio hypothesis -e ".[demo,kubernetes,postgresql]"
 	@touch $@
 
+# Not in CI: the environments take gigabytes and minutes, and the notebooks are those of others.
+# See docs/decisions/0488-run-notebooks-and-bars-of-libraries-outside-ci.md.
+.PHONY: test-bars test-notebooks
+test-bars: .venv-bars/.installed ## Train with Keras, Lightning and transformers in jobs, and compare the progress with their bars
+	.venv-bars/bin/python -m pytest -q -rs tests/runner/test_bars.py
+
+.venv-bars/.installed: pyproject.toml jupyter_gq/labextension/package.json
+	$(PYTHON) -m venv .venv-bars
+	.venv-bars/bin/pip install -q --no-compile torch keras lightning transformers accelerate datasets fastprogress ipywidgets rich tqdm pytest pytest-asyncio hypothesis -e ".[demo]"
+	@touch $@
+
+test-notebooks: .venv-notebooks/.installed ## Run each notebook below the folder NOTEBOOKS as a job and by nbconvert, and compare the outputs
+	@[ -d "$(NOTEBOOKS)" ] || { echo "NOTEBOOKS must name a folder of notebooks. Try: make test-notebooks NOTEBOOKS=folder"; exit 1; }
+	JUPYTER_GQ_NOTEBOOKS=$(abspath $(NOTEBOOKS)) .venv-notebooks/bin/python -m pytest -q $(UNHURRIED) tests/runner/test_libraries.py
+
+.venv-notebooks/.installed: pyproject.toml jupyter_gq/labextension/package.json
+	$(PYTHON) -m venv .venv-notebooks
+	.venv-notebooks/bin/pip install -q ipywidgets matplotlib nbconvert networkx numexpr pandas plotly rich scikit-image scikit-learn scipy seaborn tqdm pytest pytest-asyncio hypothesis -e ".[demo]"
+	@touch $@
+
 .venv-lab-%/.installed: pyproject.toml jupyter_gq/labextension/package.json
 	$(PYTHON) -m venv .venv-lab-$*
 	.venv-lab-$*/bin/pip install -q "jupyterlab==$*.*" "notebook>=7.4" -e ".[demo]"

@@ -37,6 +37,8 @@ from .requests import CellsRequest, describe_validation_error
 from .software import NOTEBOOKS_OWN, Software
 
 SETUP, SKIP = "gq-setup", "gq-skip"
+#: Tag of Jupyter for a cell whose error stops nothing.
+MAY_RAISE = "raises-exception"
 #: A cell that begins with this magic sends itself to training, so no job replays it.
 TRAIN_MAGIC = "%%train"
 _ASKS_FOR_OPTIONS = re.compile(r"%train\b")
@@ -451,6 +453,7 @@ def _choose_free_id(wanted: str, taken: set[str]) -> str:
 def _make_notebook(notebook: JsonMapping, steps: Iterable[Step]) -> JsonObject:
     """Return the bundle's notebook: a code cell for each step, with the kernel's metadata and without outputs."""
     metadata = read_object(notebook, "metadata")
+    may_raise = {cell.id for cell in read_cells(notebook)[0].values() if MAY_RAISE in cell.tags}
     return {
         "nbformat": 4,
         "nbformat_minor": 5,
@@ -459,7 +462,7 @@ def _make_notebook(notebook: JsonMapping, steps: Iterable[Step]) -> JsonObject:
             {
                 "cell_type": "code",
                 "id": step.id,
-                "metadata": {},
+                "metadata": {"tags": [MAY_RAISE]} if step.cell_id in may_raise else {},
                 "source": step.source,
                 "execution_count": None,
                 "outputs": [],

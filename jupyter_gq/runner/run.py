@@ -362,7 +362,8 @@ class Run:
         outside.
         """
         self.kernel.memory.restart()
-        is_judged = cell is self._job.bundle.cells[-1] and self._job.bundle.language == "python"
+        is_last = cell is self._job.bundle.cells[-1]
+        is_judged = is_last and self._job.bundle.language == "python" and not cells.may_raise(cell)
         try:
             if is_judged:
                 cells.watch_end()

@@ -89,6 +89,8 @@ class Job:
         self.folder, self.service = folder, service
         self.cwd = folder.parent / "home"
         self.cells: list[tuple[str, str, str]] = []
+        #: Tags of cells, by the id of the cell.
+        self.tags: dict[str, list[str]] = {}
         self.kernel = deepcopy(PYTHON_KERNEL)
         self.env: dict[str, str] = {}
         self.returns: list[str] = []
@@ -120,7 +122,7 @@ class Job:
                 "cell_type": "code",
                 "id": cell_id,
                 "source": source,
-                "metadata": {"jupyter_gq": {"job": "an older one"}},
+                "metadata": {"jupyter_gq": {"job": "an older one"}, "tags": self.tags.get(cell_id, [])},
                 "outputs": [],
                 "execution_count": None,
             }

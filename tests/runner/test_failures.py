@@ -32,6 +32,14 @@ def test_exception_of_the_target(job: Job, service: Service) -> None:
     assert job.process.returncode == 1
 
 
+def test_a_cell_that_may_raise_ends_nothing(job: Job, service: Service) -> None:
+    """Its tag is one of Jupyter, which nbconvert and JupyterLab obey too."""
+    job.prefix("1 / 0", "replayed").target("print('before')\n1 / 0").target("!exit 3", "last")
+    job.tags = {cell: ["raises-exception"] for cell in ("replayed", "target", "last")}
+    assert job.run()["outcome"] == "SUCCEEDED", job.log()
+    assert [output["output_type"] for output in service.outputs()] == ["stream", "error"]
+
+
 def test_a_script_is_named_as_its_owner_knows_it(job: Job) -> None:
     job.prefix("__file__ = 'train.py'", "arguments").target("1 / 0", "script")
     assert job.run()["sentence"] == (

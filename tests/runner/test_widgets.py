@@ -134,6 +134,38 @@ def test_a_bar_that_leaves_nothing_leaves_nothing(job: Job, service: Service) ->
     assert "3/3" in text
 
 
+def test_widgets_in_an_output_widget_are_shown_as_text_too(job: Job, service: Service) -> None:
+    run(
+        job,
+        "from tqdm.notebook import tqdm\n"
+        "out, inner = widgets.Output(), widgets.Output()\n"
+        "display(out)\n"
+        "with out:\n"
+        "    for _ in tqdm(range(3), desc='kept'): pass\n"
+        "    for _ in tqdm(range(3), desc='gone', leave=False): pass\n"
+        "    display(widgets.Label('label'))\n"
+        "    display(inner)\n"
+        "with inner:\n    print('innermost')\n",
+    )
+    bar, *others = shown(service.outputs())
+    assert "kept" in bar
+    assert "3/3" in bar
+    assert others == ["label", "innermost\n"]
+
+
+def test_a_cleared_output_widget_shows_nothing_of_those_in_it(job: Job, service: Service) -> None:
+    run(
+        job,
+        "out, inner = widgets.Output(), widgets.Output()\n"
+        "display(out)\n"
+        "with out:\n    display(inner)\n"
+        "with inner:\n    print('innermost')\n"
+        "with out:\n    clear_output()\n    print('last')\n"
+        "with inner:\n    print('not shown')\n",
+    )
+    assert shown(service.outputs()) == ["last\n"]
+
+
 def test_odd_messages_of_widgets_stop_nothing(job: Job, service: Service) -> None:
     run(
         job,

@@ -131,6 +131,10 @@ class CellClient(NotebookClient):
         self._send_captured_outputs()
         return self.execution_count(cell)
 
+    def may_raise(self, cell: CellToRun) -> bool:
+        """Return whether a tag of the cell says that its error stops nothing: `run_cell` raises no `CellFailed`."""
+        return "raises-exception" in self.nb.cells[cell.index].metadata.get("tags", [])
+
     def watch_end(self) -> None:
         """Let the kernel watch what the last thing is that runs in the next cell; for Python kernels."""
         cast(AsyncKernelClient, self.kc).execute(

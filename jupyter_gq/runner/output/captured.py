@@ -37,7 +37,17 @@ class _Captured:
 
     output: Output
     display_id: str | None = None
+    #: The widget that the output shows, and its text; None if there is none.
+    widget: str | None = None
+    text: str | None = None
     entries: dict[WidgetView, Entry] = field(default_factory=dict)
+
+    @property
+    def display(self) -> Output:
+        """The output in a form that can stand among the outputs of a cell, where text of streams would be joined."""
+        if self.output["output_type"] == "stream":
+            return {"output_type": "display_data", "data": {"text/plain": self.output["text"]}, "metadata": {}}
+        return self.output if self.text is None else {**self.output, "data": {"text/plain": self.text}}
 
 
 class CapturedOutputs:
@@ -48,28 +58,41 @@ class CapturedOutputs:
         #: Entries of outputs that were cleared; the next outputs take their places.
         self._free: dict[WidgetView, list[Entry]] = {}
         self._clear_before_next = False
+        #: Widgets that discarded outputs have shown.
+        self._discarded: list[str] = []
 
     @property
     def outputs(self) -> list[Output]:
         """The captured outputs as nbformat."""
         return [each.output for each in self._captured]
 
-    def append(self, output: Output, display_id: str | None, views: Iterable[WidgetView]) -> None:
-        """Add an output and show it in all of these views; text of the same stream is joined."""
+    def append(
+        self,
+        output: Output,
+        display_id: str | None,
+        views: Iterable[WidgetView],
+        widget: str | None = None,
+        text: str | None = None,
+    ) -> None:
+        """Add an output and show it in all of these views; text of the same stream is joined.
+
+        `widget` is the widget that the output shows, and `text` the text of that widget, if it has one.
+        """
         if self._clear_before_next:
             self._discard()
-        self._append(output, display_id, views)
+        self._append(_Captured(output, display_id, widget, text), views)
         self._hide_free()
 
-    def _append(self, output: Output, display_id: str | None, views: Iterable[WidgetView]) -> None:
+    def _append(self, new: _Captured, views: Iterable[WidgetView]) -> None:
         """Add an output and show it, but hide nothing that was cleared."""
+        output = new.output
         last = self._captured[-1] if self._captured else None
         if last is not None and _is_same_stream(last.output, output):
             last.output = {**last.output, "text": _join(last.output["text"], output["text"])}
         else:
             if output["output_type"] == "stream":
-                output = {**output, "text": _join("", output["text"])}
-            last = _Captured(output, display_id)
+                new.output = {**output, "text": _join("", output["text"])}
+            last = new
             self._captured.append(last)
             del self._captured[:-MOST_OUTPUTS]
         self._show(last, views)
@@ -87,7 +110,7 @@ class CapturedOutputs:
         shown = list(views)
         self._discard()
         for output in outputs:
-            self._append(output, None, shown)
+            self._append(_Captured(output), shown)
         self._hide_free()
 
     def update_display(self, display_id: str, content: JsonObject) -> None:
@@ -95,8 +118,27 @@ class CapturedOutputs:
         for each in self._captured:
             if each.display_id == display_id:
                 each.output = {**each.output, "data": content["data"], "metadata": content.get("metadata", {})}
-                for view, entry in each.entries.items():
-                    view.cell.update(entry, _as_display(each.output))
+                _show_again(each)
+
+    def update_widget(self, widget: str, text: str | None) -> None:
+        """Show another text of a widget in the outputs that show the widget."""
+        for each in self._captured:
+            if each.widget == widget and each.text != text:
+                each.text = text
+                _show_again(each)
+
+    def hide(self, views: Iterable[WidgetView]) -> None:
+        """Show the outputs no longer in these views."""
+        for view in views:
+            for each in self._captured:
+                entry = each.entries.pop(view, None)
+                if entry is not None:
+                    view.cell.update(entry, NOTHING)
+
+    def take_discarded(self) -> list[str]:
+        """Return the widgets that outputs have shown which were discarded since the last call."""
+        discarded, self._discarded = self._discarded, []
+        return discarded
 
     def show(self, view: WidgetView) -> None:
         """Show all outputs in another view."""
@@ -105,7 +147,7 @@ class CapturedOutputs:
                 self._show(each, [view])
 
     def _show(self, captured: _Captured, views: Iterable[WidgetView]) -> None:
-        display = _as_display(captured.output)
+        display = captured.display
         for view in views:
             free = self._free.get(view)
             if view in captured.entries:
@@ -125,6 +167,7 @@ class CapturedOutputs:
         # Free places are taken from the front, so those that are still free lie behind those that were taken.
         for view, entries in freed.items():
             self._free[view] = entries + self._free.get(view, [])
+        self._discarded += [each.widget for each in self._captured if each.widget is not None]
         self._captured = []
         self._clear_before_next = False
 
@@ -156,8 +199,7 @@ def _join(before: str, more: str) -> str:
     return text if len(text) <= LONGEST_TEXT else _CUT + text[len(_CUT) - LONGEST_TEXT :]
 
 
-def _as_display(output: Output) -> Output:
-    """Return the output in a form that can stand among the outputs of a cell, where text of streams would be joined."""
-    if output["output_type"] != "stream":
-        return output
-    return {"output_type": "display_data", "data": {"text/plain": output["text"]}, "metadata": {}}
+def _show_again(captured: _Captured) -> None:
+    """Show the present content of an output wherever it is shown."""
+    for view, entry in captured.entries.items():
+        view.cell.update(entry, captured.display)

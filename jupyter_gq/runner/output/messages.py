@@ -103,7 +103,8 @@ def make_output(kind: str, content: JsonObject) -> Output | None:
 
 
 def _shown(content: JsonObject) -> JsonObject:
-    return {"data": without_view(content["data"]), "metadata": content.get("metadata", {})}
+    # The order is that of nbformat: code can print what an Output widget has captured.
+    return {"metadata": content.get("metadata", {}), "data": without_view(content["data"])}
 
 
 def without_view(data: JsonObject) -> JsonObject:

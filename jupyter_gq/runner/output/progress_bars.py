@@ -6,13 +6,14 @@ formats are those that the libraries print by default; the words before a bar ma
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import unescape
 
 from jupyter_gq.domain.plain_text import strip_controls
 
 from .cell_output import Output
+from .widgets import INTERRUPTED
 
 #: The last outputs of a cell and their last characters are searched for bars.
 _MOST_OUTPUTS = 200
@@ -21,13 +22,19 @@ _LONGEST_LINE = 500
 _LONGEST_TEXT = 200
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
+_INTERRUPTED = f"{INTERRUPTED}|"
+_NOTHING_OF_RICH = re.compile(r"<pre [^<>]{1,300}></pre>\s*")
 _CURSOR_UP = "\x1b[A"
+_DIGITS = re.compile(r"[0-9.]+")
+#: The rest of a movement of the cursor that another bar has overwritten in part.
+_LEFT_OVER = re.compile(r"(?<=\])\[?A$")
 _NUMBER = r"[0-9]{1,12}(?:\.[0-9]{1,6})?"
 _COUNT = rf"(?P<done>{_NUMBER})(?P<unit>[kMGT]?)/(?P<total>{_NUMBER})(?P<units>[kMGT]?)(?![0-9])"
 _UNITS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _PERCENT = r"(?<![0-9.-])(?P<percent>[0-9]{1,3}(?:\.[0-9]{1,6})?)%"
 #: What tqdm draws between two vertical lines: blocks, or in ASCII number signs and one digit.
-_DRAWN = r"(?:[█▏▎▍▌▋▊▉]+ *|#+[0-9]? *|[0-9]? {5,})"
+#: The view of a widget whose work has ended before it was full has a mark behind them.
+_DRAWN = r"(?:[█▏▎▍▌▋▊▉]+ *|#+[0-9]? *|[0-9]? {5,}| *(?=✗))✗?"
 #: What alive-progress draws between its bar and the counts.
 _SPINNER = r"(?:[^\w\s|(]{1,12}\s+)?"
 #: Each bar has one of these characters.
@@ -53,9 +60,11 @@ _BARS = [
 _EPOCH = re.compile(r"Epoch (?P<epoch>[0-9]{1,9})/(?P<epochs>[0-9]{1,9})")
 #: The Trainer of transformers and fastprogress show an HTML element, and then the counts and the epoch in brackets.
 _HTML_BAR = re.compile(
-    r"<progress\s+value='(?P<done>[0-9]{1,12})'\s+(?:class='[^'<>]{0,100}'\s+)?max='(?P<total>[0-9]{1,12})'[^>]{0,200}>\s*</progress>"
-    r"(?P<after>[^\]]{0,500})"
+    r"<progress\s(?P<attributes>[^<>]{1,300})>\s*</progress>(?P<after>(?:[^\]<]|<(?![A-Za-z/])){0,500})"
 )
+_ATTRIBUTE = re.compile(r"""(?<![\w-])(?P<name>value|max)=["'](?P<number>[0-9]{1,12}(?:\.[0-9]{1,6})?)["']""")
+#: What the Trainer of transformers says while it knows no times.
+_NO_TIMES = " : < :"
 #: What fastprogress says before the counts.
 _PERCENT_BEFORE = re.compile(r"[0-9.]{1,10}%\s+(?=\[)")
 
@@ -66,25 +75,31 @@ class _Bar:
 
     fraction: float
     text: str
+    #: What its line says before the bar and as its total, without what changes while it runs.
+    name: str = ""
+    #: Whether its work has ended before the bar was full.
+    is_over: bool = False
+    #: Whether a display shows the bar, which changes there, whatever was printed after it.
+    is_display: bool = False
 
 
 def find_progress(outputs: Sequence[Output]) -> tuple[float, str] | None:
     """Return (fraction, text) of the bar that says most about a running cell; None if its outputs show no bar.
 
-    The last bars that stand together count, and of these the first that is not full: it is the outermost of nested
-    loops. Full bars count only until something else is printed.
+    The last bars that stand together count, and displays above them, and of these the first that is not full: it is
+    the outermost of nested loops. Full bars, and bars whose work has ended, count only until something else is printed.
     """
     group: list[_Bar] = []
-    printed_after = False
+    is_apart = printed_after = False
     for line, bar in _read_backwards(outputs):
         if bar is not None:
-            group.append(bar)
-        elif group:
-            group[-1] = _add_epoch(group[-1], line)
-            break
-        else:
+            group += [bar] if bar.is_display or not is_apart else []
+        elif not group:
             printed_after = True
-    unfinished = [bar for bar in group if bar.fraction < 1]
+        elif not is_apart:
+            group[-1] = _add_epoch(group[-1], line)
+            is_apart = True
+    unfinished = [bar for bar in group if bar.fraction < 1 and not bar.is_over]
     if unfinished:
         return unfinished[-1].fraction, unfinished[-1].text
     return (group[0].fraction, group[0].text) if group and not printed_after else None
@@ -96,37 +111,71 @@ def _read_backwards(outputs: Sequence[Output]) -> Iterator[tuple[str, _Bar | Non
     HTML with a bar is one line. At most `_MOST_TEXT` characters are read.
     """
     left = _MOST_TEXT
+    is_over = False
     for output in reversed(outputs[-_MOST_OUTPUTS:]):
-        data = output.get("data", {})
         is_stream = output["output_type"] == "stream"
+        data = {} if is_stream else output.get("data", {})
         text = str(output["text"] if is_stream else data.get("text/plain", ""))[-left:]
-        html = "" if is_stream else str(data.get("text/html", ""))[:left]
-        bar = _parse_html(html)
-        if bar is not None:
-            yield "", bar
-        elif is_stream:
-            yield from _read_stream_backwards(text)
-        else:
-            yield from ((line, _parse_bar(line)) for line in reversed(text.splitlines()) if line.strip())
+        html = str(data.get("text/html", ""))[:left]
+        lines = list(_read_stream_backwards(text) if is_stream else _read_display(text, html, output["output_type"]))
+        for line, bar in lines:
+            yield line, bar if bar is None or is_stream else replace(bar, is_over=bar.is_over or is_over)
+        # rich shows nothing once more after the last state of its bars.
+        is_over = _NOTHING_OF_RICH.fullmatch(html) is not None or (is_over and not any(bar for _, bar in lines))
         left -= max(len(text), len(html), 1)
         if left <= 0:
             return
 
 
-def _read_stream_backwards(text: str) -> Iterator[tuple[str, _Bar | None]]:
-    """Yield the lines of a stream from the last to the first, without empty ones and without outdated bars.
+def _read_display(text: str, html: str, kind: str) -> Iterator[tuple[str, _Bar | None]]:
+    """Yield the lines of a display from the last to the first, without empty ones; `kind` is the type of the output."""
+    bar = _parse_html(html)
+    lines = [line for line in reversed(text.splitlines()) if line.strip()]
+    for line, each in [("", bar)] if bar else [(line, _parse_bar(line)) for line in lines]:
+        if each is not None:
+            yield line, replace(each, is_display=True)
+        elif kind != "execute_result":
+            # The value of the last statement, such as the history of a training of Keras, hides no bar.
+            yield line, None
 
-    A nested bar of tqdm ends by moving the cursor up, so the last bar that does not is the outermost; it replaces the
-    bars above it, and those within it are left out.
-    """
-    has_bar = False
+
+def _read_stream_backwards(text: str) -> Iterator[tuple[str, _Bar | None]]:
+    """Yield the lines of a stream from the last to the first, without empty ones; nested bars are one line."""
+    nested: list[tuple[str, _Bar]] = []
     for line in reversed(text.split("\n")):
         line = line.rpartition("\r")[2]
         bar = _parse_bar(line)
-        if not line.strip() or (bar is not None and (has_bar or line.rstrip().endswith(_CURSOR_UP))):
-            continue
-        has_bar = bar is not None
-        yield line, bar
+        if bar is not None:
+            nested.append((line, bar))
+        elif line.replace(_CURSOR_UP, "").strip():
+            yield from _find_outermost(nested)
+            nested = []
+            yield line, None
+    yield from _find_outermost(nested)
+
+
+def _find_outermost(nested: Sequence[tuple[str, _Bar]]) -> Iterator[tuple[str, _Bar]]:
+    """Yield the newest state of the outermost bar, if there is one; `nested` are lines with bars, the last line first.
+
+    tqdm moves the cursor up after each line of an inner bar, and the outermost bar then overwrites its own line. A
+    stream has no cursor: there the new state is one more line. Where an inner bar was removed, the outermost bar
+    overwrites a line of spaces instead, whose movement stays at the end. So such a line is known by its name only, as
+    is that of an inner bar whose movement was not sent yet.
+    """
+    names = [bar.name for _, bar in nested]
+    is_inner = [line.rstrip().endswith(_CURSOR_UP) for line, _ in nested]
+    inner = {name for name, each in zip(names, is_inner, strict=True) if each}
+    places = [at for at, each in enumerate(is_inner) if not each]
+    if len(places) > 1 and places[0] == 0 and (names[0] in inner or _is_inside(nested[0][1], nested[1][1])):
+        places = places[1:]
+    for at in places[:1]:
+        is_unnamed = at > 0 and names[at - 1] == names[at]
+        yield nested[at if is_unnamed else names.index(names[at])]
+
+
+def _is_inside(bar: _Bar, above: _Bar) -> bool:
+    """Return whether a bar that has just begun may be within the bar above, which is not full yet."""
+    return bar.fraction == 0 and above.fraction < 1
 
 
 def _parse_html(text: str) -> _Bar | None:
@@ -134,8 +183,12 @@ def _parse_html(text: str) -> _Bar | None:
     found = _HTML_BAR.search(text)
     if found is None:
         return None
-    said = _PERCENT_BEFORE.sub("", unescape(found["after"]).strip())
-    return _Bar(_divide(float(found["done"]), float(found["total"])), _clean(said.strip(" \n[]")))
+    numbers = {each["name"]: float(each["number"]) for each in _ATTRIBUTE.finditer(found["attributes"])}
+    if len(numbers) < 2:
+        return None
+    said = _PERCENT_BEFORE.sub("", unescape(found["after"]).replace(_NO_TIMES, "").strip())
+    is_over = "interrupted" in found["attributes"]
+    return _Bar(_divide(numbers["value"], numbers["max"]), _clean(said.strip(" \n[]")), is_over=is_over)
 
 
 def _parse_bar(line: str) -> _Bar | None:
@@ -146,14 +199,25 @@ def _parse_bar(line: str) -> _Bar | None:
     for pattern in _BARS:
         found = pattern.fullmatch(plain)
         if found is not None:
-            parts = found.groupdict()
-            if parts.get("total") is None:
-                return _Bar(min(1.0, float(parts["percent"]) / 100), _clean(f"{parts['before']} {parts['after']}"))
-            done = float(parts["done"]) * _UNITS[parts["unit"]]
-            total = float(parts["total"]) * _UNITS[parts["units"]]
-            counts = f"{parts['done']}{parts['unit']}/{parts['total']}{parts['units']}"
-            return _Bar(_divide(done, total), _clean(f"{parts['before']} {counts}{parts['after']}"))
+            return replace(_read_parts(found.groupdict()), is_over=_INTERRUPTED in plain)
     return None
+
+
+def _read_parts(parts: Mapping[str, str | None]) -> _Bar:
+    """Return the bar whose line has these parts, by the names of the groups in `_BARS`."""
+    before, after = parts["before"] or "", _LEFT_OVER.sub("", parts["after"] or "")
+    name = _clean(_DIGITS.sub("", before))
+    if parts.get("total") is None:
+        return _Bar(min(1.0, float(parts["percent"] or 0) / 100), _clean(f"{before} {after}"), name)
+    done, total = f"{parts['done']}{parts['unit']}", f"{parts['total']}{parts['units']}"
+    fraction = _divide(_read_count(done), _read_count(total))
+    return _Bar(fraction, _clean(f"{before} {done}/{total}{after}"), f"{name}/{total}")
+
+
+def _read_count(count: str) -> float:
+    """Return a count such as "1.2k" as a number."""
+    number = count.rstrip("kMGT")
+    return float(number) * _UNITS[count[len(number) :]]
 
 
 def _add_epoch(bar: _Bar, line: str) -> _Bar:

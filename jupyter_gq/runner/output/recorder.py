@@ -144,13 +144,32 @@ class Recorder:
     def capture(self, model: str, content: JsonObject, kind: str, display_id: str | None) -> None:
         """Add an output to those that an Output widget captured, and show it where the widget is shown."""
         output = make_output(kind, content)
-        if output is not None:
-            self._note(output)
-            self._captured_by(model).append(output, display_id, self._views_of(model))
+        if output is None:
+            return
+        self._note(output)
+        widget = find_view(content)
+        text = None if widget is None else self._widgets.render(widget)
+        views = self._views_of(model)
+        self._captured_by(model).append(output, display_id, views, widget, text)
+        self._hide_discarded(model)
+        if widget is not None:
+            self._widgets.put_into(widget, model)
+            for view in views:
+                self._show_captured(widget, view)
+
+    def _hide_discarded(self, model: str) -> None:
+        """Hide what the Output widgets have captured that an Output widget has shown and shows no longer."""
+        views = self._views_of(model)
+        for widget in self._captured_by(model).take_discarded():
+            self._widgets.take_out(widget, model)
+            for inner in self._widgets.find_contained(widget):
+                if inner in self._captured:
+                    self._captured[inner].hide(views)
 
     def clear_captured(self, model: str, *, wait: bool) -> None:
         """Remove what an Output widget captured, now or before its next output (`wait`)."""
         self._captured_by(model).clear(wait=wait)
+        self._hide_discarded(model)
 
     def take_ended_captures(self) -> list[tuple[str, list[Output]]]:
         """Return the Output widgets that have ceased to capture since the last call, with what they have captured."""
@@ -169,7 +188,10 @@ class Recorder:
             return False
         for root in self._widgets.find_containing(model):
             views = self._displays_of(root)
-            text = self._widgets.render(root) if views else None
+            outer = [self._captured_by(each) for each in self._widgets.find_capturing_view(root)]
+            text = self._widgets.render(root) if views or outer else None
+            for captured in outer:
+                captured.update_widget(root, text)
             for view in views:
                 output = _show_text(view.entry.output, text)
                 if output != view.entry.output:
@@ -183,6 +205,7 @@ class Recorder:
         state = self._widgets.apply(content)
         if state is not None and "outputs" in state and self._widgets.is_output(model):
             self._captured_by(model).replace(find_outputs(state["outputs"]), self._views_of(model))
+            self._hide_discarded(model)
         return state is not None
 
     def _captured_by(self, model: str) -> CapturedOutputs:
@@ -202,7 +225,11 @@ class Recorder:
     def _add_view(self, view: WidgetView) -> None:
         """Add the display of a widget, and show beside it what the Output widgets in it have captured."""
         self._views.setdefault(view.model, []).append(view)
-        for model in self._widgets.find_contained(view.model):
+        self._show_captured(view.model, view)
+
+    def _show_captured(self, widget: str, view: WidgetView) -> None:
+        """Show in a view what the Output widgets in a widget have captured."""
+        for model in self._widgets.find_contained(widget):
             if model in self._captured:
                 self._captured[model].show(view)
 

@@ -2,8 +2,8 @@
 
 A widget lives in its kernel and in a browser that talks to it; a training job has no such browser. Labels, HTML,
 progress bars, controls with a name and a value, and boxes and tabs of them can be rendered as text; the value of a
-password is hidden. An Output widget and a widget that was closed have no text; captured outputs are shown beside the
-widget (`captured`). For all other widgets the kernel's own text is kept.
+password is hidden. An Output widget and a widget that was closed have no text; captured outputs, which may show widgets
+again, are shown beside the widget (`captured`). For all other widgets the kernel's own text is kept.
 """
 
 import re
@@ -17,6 +17,8 @@ from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 _CHILD = "IPY_MODEL_"
 _TAGS = re.compile(r"<[^>]*>")
 _BAR_LENGTH = 20
+#: What stands behind a bar whose work has ended before it was full, which a browser shows in red.
+INTERRUPTED = "✗"
 #: Boxes in boxes deeper than this are not followed; a box may even contain itself.
 _DEEPEST = 8
 #: Most parts of one rendering. Boxes that share their children have few widgets but very many parts.
@@ -48,6 +50,10 @@ class Widgets:
         self._state: dict[str, JsonObject] = {}
         #: The boxes that each widget is directly in.
         self._boxes: dict[str, dict[str, None]] = {}
+        #: The widgets whose views an Output widget has captured, and the Output widgets that have captured a view of
+        #: each widget.
+        self._captured: dict[str, dict[str, None]] = {}
+        self._outer: dict[str, dict[str, None]] = {}
         #: Output widgets that capture outputs, with the message whose outputs they capture; the innermost is the last.
         self._capturing: list[tuple[str, str]] = []
         #: Output widgets that have ceased to capture, each once.
@@ -109,13 +115,30 @@ class Widgets:
         """
         return next((model for model, captured in reversed(self._capturing) if captured == message), None)
 
+    def put_into(self, widget: str, model: str) -> None:
+        """Note that an Output widget has captured a view of `widget`, and so contains it as a box does."""
+        self._captured.setdefault(model, {})[widget] = None
+        self._outer.setdefault(widget, {})[model] = None
+
+    def take_out(self, widget: str, model: str) -> None:
+        """Note that an Output widget shows a widget no longer."""
+        self._captured.get(model, {}).pop(widget, None)
+        self._outer.get(widget, {}).pop(model, None)
+
+    def find_capturing_view(self, widget: str) -> list[str]:
+        """Return the Output widgets that have captured a view of this widget itself."""
+        return list(self._outer.get(widget, ()))
+
     def find_containing(self, model: str) -> list[str]:
-        """Return the widget `model`, the boxes that it is in, the boxes that these are in, and so on, each once."""
-        return _follow(model, lambda each: self._boxes.get(each, ()))
+        """Return the widget `model`, what contains it, what contains that, and so on, each once.
+
+        Boxes contain their children, and Output widgets the widgets that they show.
+        """
+        return _follow(model, lambda each: chain(self._boxes.get(each, ()), self._outer.get(each, ())))
 
     def find_contained(self, model: str) -> list[str]:
-        """Return the widget `model`, and if it is a box, its children, their children, and so on, each once."""
-        return _follow(model, lambda each: _children(self._state.get(each, {})))
+        """Return the widget `model`, what it contains, what this contains, and so on, each once."""
+        return _follow(model, lambda each: chain(_children(self._state.get(each, {})), self._captured.get(each, ())))
 
     def render(self, model: str) -> str | None:
         """Return the text of the widget `model`; None if it cannot be rendered as text.
@@ -227,4 +250,5 @@ def _render_bar(state: JsonMapping) -> str | None:
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
         return None
     full = round(_BAR_LENGTH * min(1.0, max(0.0, part)))
-    return f"|{'█' * full}{' ' * (_BAR_LENGTH - full)}|"
+    mark = INTERRUPTED if state.get("bar_style") == "danger" else ""
+    return f"|{'█' * full}{' ' * (_BAR_LENGTH - full)}{mark}|"

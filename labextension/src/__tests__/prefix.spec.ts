@@ -84,6 +84,14 @@ describe('what is replayed', () => {
     expect(selectCells(prefix.entries).map(item => item.cell_id)).toEqual(['b']);
   });
 
+  it('has a cell that may raise, also if it did', () => {
+    const cells = [cell('a', 'run_a()', ['raises-exception'], true), cell('t')];
+    const runs = proposeFromRuns([ran('a', { failed: true })], cells, TARGET);
+    for (const { entries } of [runs, proposeFromDocument(cells, TARGET)]) {
+      expect(entries.map(item => [item.cellId, item.included, item.note])).toEqual([['a', true, null]]);
+    }
+  });
+
   it('always begins with cells tagged gq-setup, and never holds gq-skip', () => {
     const cells = [cell('s', 'setup()', ['gq-setup']), cell('a', 'run_a()', ['gq-skip']), cell('t')];
     const prefix = proposeFromRuns([ran('a')], cells, TARGET);

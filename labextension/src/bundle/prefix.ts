@@ -54,6 +54,8 @@ export interface IPrefix {
 const SETUP = 'gq-setup';
 /** Cells with this tag are never replayed. */
 const SKIP = 'gq-skip';
+/** The error of a cell with this tag stops nothing, so the cell counts as one that did not fail. */
+const MAY_RAISE = 'raises-exception';
 /** A cell that begins with this magic sends itself to training. */
 const TRAIN_MAGIC = '%%train';
 
@@ -80,9 +82,16 @@ export function proposeFromRuns(
 function makeRunEntry(run: RanCell, index: number, cells: readonly ICodeCell[]): IPrefixEntry {
   const same = cells.find(candidate => candidate.source.trim() === run.code.trim());
   const entry = makeEntry(run.cell_id || same?.id || `history-${index + 1}`, run.code);
-  const note = run.failed ? 'failed' : run.seconds === null ? 'running' : null;
+  const cell = cells.find(candidate => candidate.id === entry.cellId);
+  const failed = run.failed && !mayRaise(cell);
+  const note = failed ? 'failed' : run.seconds === null ? 'running' : null;
   const seconds = sendsItself(run.code) ? null : run.seconds;
-  return { ...entry, seconds, ran: true, included: !run.failed, note };
+  return { ...entry, seconds, ran: true, included: !failed, note };
+}
+
+/** Return whether the tags of a cell say that its error stops nothing. */
+function mayRaise(cell: ICodeCell | undefined): boolean {
+  return cell !== undefined && cell.tags.includes(MAY_RAISE);
 }
 
 /** Propose all code cells above the first target, in document order, without empty ones; failed ones are not included. */
@@ -95,11 +104,14 @@ export function proposeFromDocument(
   const entries = cells
     .slice(0, Math.max(0, first))
     .filter(cell => isReplayable(cell.source))
-    .map(cell => ({
-      ...makeEntry(cell.id, cell.source),
-      included: !cell.failed,
-      note: cell.failed ? ('failed-before' as const) : null
-    }));
+    .map(cell => {
+      const failed = cell.failed && !mayRaise(cell);
+      return {
+        ...makeEntry(cell.id, cell.source),
+        included: !failed,
+        note: failed ? ('failed-before' as const) : null
+      };
+    });
   return { from, entries: completeEntries(entries, cells, targets) };
 }
 

@@ -112,6 +112,13 @@ def test_a_skipped_cell_never_runs():
         bundle.plan_steps(a_request(*cells, targets=["a"]), PYTHON)
 
 
+def test_a_cell_that_may_raise_keeps_its_tag():
+    cells = [code("a", "1 / 0", "raises-exception", "mine"), code("b", "x"), code("t", "2 / 0", "raises-exception")]
+    request = a_request(*cells, prefix=[ran("a", "1 / 0"), ran("b", "x")])
+    made = bundle.make_bundle(request, bundle.plan_steps(request, PYTHON), RUNTIME).notebook["cells"]
+    assert [cell["metadata"].get("tags", []) for cell in made] == [["raises-exception"], [], ["raises-exception"]]
+
+
 def test_whole_notebook_is_every_code_cell_that_is_not_empty():
     cells = [
         {"cell_type": "markdown", "id": "m", "source": "text"},

@@ -52,6 +52,13 @@ def display(plain: str, html: str | None = None) -> dict:
             0.25,
             "37/148 00:12<00:36",
         ),
+        (
+            display(
+                "<HTML object>", "<progress value='2' max='24' style='x'></progress>\n [ 2/24 : < :, Epoch 0.12/3]"
+            ),
+            2 / 24,
+            "2/24, Epoch 0.12/3",
+        ),
         (text("acc 97% a|b:  37%|███▋      | 37/100 [00:12<00:20]"), 0.37, "acc 97% a|b: 37/100 [00:12<00:20]"),
         (text("训练 ✓:  37%|###7      | 37/100 [00:12<00:20]"), 0.37, "训练 ✓: 37/100 [00:12<00:20]"),
         (
@@ -73,6 +80,68 @@ def test_bars_of_libraries_are_read(output: dict, fraction: float, said: str) ->
     found = find_progress([output])
     assert found is not None
     assert found == (pytest.approx(fraction), said)
+
+
+#: What libraries have written in jobs, of a state in the middle; long bars are shortened.
+RECORDED = {
+    "keras 3.15": (
+        text(
+            "Epoch 2/4\n\x1b[1m2/4\x1b[0m \x1b[32m━━━━━━━━━━\x1b[0m\x1b[37m━━━━━━━━━━\x1b[0m "
+            "\x1b[1m0s\x1b[0m 56ms/step - loss: 0.1538"
+        ),
+        (0.375, "Epoch 2/4: 2/4 0s 56ms/step - loss: 0.1538"),
+    ),
+    "lightning 2.6 with rich 15, in the validation": (
+        display(
+            "Epoch 0/2  \x1b[38;2;98;6;224m━━━━━━━━━\x1b[0m 8/8 \x1b[2m0:00:00 • 0:00:00\x1b[0m "
+            "\x1b[2;4m12.91it/s\x1b[0m \x1b[3mloss: 0.001\x1b[0m\nValidation \x1b[38;2;98;6;224m━━━━\x1b[0m"
+            "\x1b[38;5;237m╺\x1b[0m\x1b[38;5;237m━━━━\x1b[0m 4/8 \x1b[2m0:00:00 • 0:00:01\x1b[0m "
+            "\x1b[2;4m16.73it/s\x1b[0m            \n"
+        ),
+        (0.5, "Validation 4/8 0:00:00 • 0:00:01 16.73it/s"),
+    ),
+    "lightning 2.6 with tqdm 4.70, in the validation": (
+        display(
+            "Validation\u2007DataLoader\u20070:\u2007\u200750% |████████████| "
+            "\u20074/8\u2007[00:00<00:00,\u200715.64it/s]"
+        ),
+        (0.5, "Validation DataLoader 0: 4/8 [00:00<00:00, 15.64it/s]"),
+    ),
+    "transformers 5.24": (
+        display(
+            "<IPython.core.display.HTML object>",
+            "\n    <div>\n      \n      <progress value='10' max='24' style='width:300px; height:20px; vertical-align: "
+            "middle;'></progress>\n      [10/24 00:00 < 00:01, 12.33 it/s, Epoch 1.12/3]\n    </div>\n    "
+            '<table border="1" class="dataframe">\n  <thead>\n <tr style="text-align: left;">\n      <th>Epoch</th>',
+        ),
+        (10 / 24, "10/24 00:00 < 00:01, 12.33 it/s, Epoch 1.12/3"),
+    ),
+    "datasets 5.2": (
+        display("Map:\u2007\u200710% |██                  | \u20076/60\u2007[00:00<00:02,\u200726.52\u2007examples/s]"),
+        (0.1, "Map: 6/60 [00:00<00:02, 26.52 examples/s]"),
+    ),
+    "tqdm.rich 4.70": (
+        display(
+            "riches\x1b[35m  30%\x1b[0m \x1b[38;2;249;38;114m━━━\x1b[0m\x1b[38;2;249;38;114m╸\x1b[0m"
+            "\x1b[38;5;237m━━━━━━━\x1b[0m \x1b[32m9/30 \x1b[0m [ \x1b[33m0:00:00\x1b[0m < \x1b[36m0:00:01\x1b[0m , "
+            "\x1b[31m31 it/s\x1b[0m ]\n"
+        ),
+        (0.3, "riches 30% 9/30 [ 0:00:00 < 0:00:01 , 31 it/s ]"),
+    ),
+    "rich 15, nested": (
+        display(
+            "epochs  \x1b[38;2;249;38;114m━━━━\x1b[0m\x1b[38;5;237m╺\x1b[0m\x1b[38;5;237m━━━━━━━━\x1b[0m "
+            "\x1b[35m 33%\x1b[0m \x1b[36m-:--:--\x1b[0m\nbatches \x1b[38;2;249;38;114m━━━━━\x1b[0m\x1b[38;5;237m╺"
+            "\x1b[0m\x1b[38;5;237m━━━━━━━\x1b[0m \x1b[35m 40%\x1b[0m \x1b[36m0:00:01\x1b[0m\n"
+        ),
+        (0.33, "epochs -:--:--"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("output", "found"), RECORDED.values(), ids=RECORDED)
+def test_bars_are_read_as_they_were_recorded(output: dict, found: tuple[float, str]) -> None:
+    assert find_progress([output]) == (pytest.approx(found[0]), found[1])
 
 
 @pytest.mark.parametrize(
@@ -127,11 +196,74 @@ def test_text_after_a_bar_hides_it_only_if_it_is_full() -> None:
     assert find_progress([display("train 20% |██    | 1/5"), text("loss 1\n" * 30)]) == (0.2, "train 1/5")
 
 
+def test_the_value_of_the_last_statement_hides_no_bar() -> None:
+    history = {"output_type": "execute_result", "data": {"text/plain": "<History at 0x7f>"}, "metadata": {}}
+    assert find_progress([text("load 100%|███| 5/5 [0]\n"), history]) == (1, "load 5/5 [0]")
+
+
 def test_the_outermost_of_nested_bars_counts() -> None:
     inner = "inner  25%|██▌       | 1/4\x1b[A\n"
     assert find_progress([text(f"outer   0%|   | 0/3\n{inner}{inner}outer  33%|█  | 1/3\n{inner}")])[1] == "outer 1/3"
     assert find_progress([display("outer 10% |█   | 1/10"), display("inner 50% |██  | 1/2")])[1] == "outer 1/10"
     assert find_progress([display("outer 100% |███| 9/9"), display("next 50% |██  | 1/2")])[1] == "next 1/2"
+
+
+def test_the_outermost_bar_is_known_when_inner_ones_are_removed() -> None:
+    """tqdm has then overwritten a line of spaces, at whose end the cursor moves up."""
+    inner = "inner:  25%|██▌       | 1/4 [00:00<00:00, 9.00it/s]\x1b[A\n"
+    removed = "outer:  33%|███▎      | 1/3 [00:00<00:00, 2.13it/s]   \x1b[A\n"
+    shown = f"outer:   0%|          | 0/3 [00:00<?, ?it/s]\n{inner}{inner}{removed}{inner}"
+    assert find_progress([text(shown)]) == (pytest.approx(1 / 3), "outer: 1/3 [00:00<00:00, 2.13it/s]")
+    end = "outer: 100%|██████████| 3/3 [00:01<00:00, 2.13it/s]"
+    assert find_progress([text(f"{shown}{end}A")]) == (1, "outer: 3/3 [00:01<00:00, 2.13it/s]")
+    unsent = f"{shown}inner:  75%|███████▌  | 3/4 [00:00<00:00, 9.00it/s]"
+    assert find_progress([text(unsent)])[1].startswith("outer: 1/3")
+    assert find_progress([text(f"{shown}next:  75%|███████▌  | 3/4 [00:00<00:00, 9.00it/s]")])[1].startswith("next: ")
+    begun = "outer:   0%|          | 0/3 [00:00<?, ?it/s]\ninner:   0%|          | 0/4 [00:00<?, ?it/s]"
+    assert find_progress([text(begun)])[1].startswith("outer: ")
+    alike = "  0%|          | 0/4 [00:00<?, ?it/s]\n  25%|██▌       | 1/4 [00:00<00:00, 9.00it/s]\x1b[A\n"
+    assert find_progress([text(alike)]) == (0, "0/4 [00:00<?, ?it/s]")
+
+
+def test_html_bars_are_read_in_any_form() -> None:
+    shown = (
+        '<div><div><progress max="4" value="1"></progress> 25.00% [1/4 00:01&lt;00:03]</div><div></div>'
+        '<div><progress max="10" value="5"></progress> 50.00% [5/10 00:00&lt;00:00... loss]</div></div>'
+    )
+    assert find_progress([display("<HTML object>", shown)]) == (0.25, "1/4 00:01<00:03")
+    plain = "<progress value='3' max='4'></progress><b>three</b>"
+    assert find_progress([display("<HTML object>", plain)]) == (0.75, "")
+    assert find_progress([display("<HTML object>", "<progress max='4'></progress>")]) is None
+
+
+def test_a_display_is_still_the_outermost_bar_after_prints() -> None:
+    outer, inner = display("epochs: 25% |█████               | 1/4"), display("batches: 50% |██████████          | 2/4")
+    assert find_progress([outer, text("loss 1\n"), inner])[1] == "epochs: 1/4"
+    assert find_progress([outer, text("loss 1\n"), inner, text("loss 2\n")])[1] == "epochs: 1/4"
+    assert find_progress([text("epochs: 25%|██▌       | 1/4"), text("loss 1\n"), inner])[1] == "batches: 2/4"
+
+
+EMPTY_OF_RICH = "<pre style=\"white-space:pre;font-family:Menlo,'DejaVu Sans Mono'\"></pre>\n"
+#: Bars whose loops were left before their ends, as their libraries show them.
+LEFT = {
+    "tqdm": [display("first: 25% |█████               ✗| 1/4")],
+    "tqdm at 0": [display("first: 0% |                    ✗| 0/4")],
+    "fastprogress": [
+        display(
+            "<HTML>", '<div><progress value="1" max="4" class="progress-bar-interrupted"></progress> 25% [1/4]</div>'
+        )
+    ],
+    "rich": [display("first ━━━━━╸━━━━ 25% 0:00:05\n", "<pre>...</pre>"), display("", EMPTY_OF_RICH)],
+}
+
+
+@pytest.mark.parametrize("first", LEFT.values(), ids=LEFT)
+def test_a_loop_that_was_left_hides_no_later_bar(first: list[dict]) -> None:
+    second = display("second: 50% |██████████          | 2/4")
+    assert find_progress([*first, second]) == (0.5, "second: 2/4")
+    assert find_progress([*first, text("left\n"), second]) == (0.5, "second: 2/4")
+    assert find_progress(first)[0] < 1
+    assert find_progress([*first, text("left\n")]) is None
 
 
 @given(st.lists(st.text(alphabet="█━#=>[]|% 0123456789/.kM\r\n\x1b[mAE", max_size=300).map(text), max_size=5))

@@ -79,6 +79,13 @@ def test_notice_replaces_further_displays_of_a_job_above_its_bound() -> None:
     assert fold(sent)["cell 9"] == last
 
 
+def test_a_display_has_its_parts_in_the_order_of_nbformat() -> None:
+    """Code can print what an Output widget has captured."""
+    made = make_output("display_data", {"data": {"text/plain": "a"}, "metadata": {}})
+    assert made is not None
+    assert list(made) == ["output_type", "metadata", "data"]
+
+
 def test_messages_that_are_no_outputs_are_ignored() -> None:
     assert make_output("execute_input", {"code": "1"}) is None
 

@@ -30,6 +30,11 @@ def test_progress_bars_are_filled_by_their_value(state: dict, full: int) -> None
     assert widgets(bar={"_model_name": "IntProgressModel", **state}).render("bar").count("█") == full
 
 
+def test_a_bar_whose_work_was_left_has_a_mark() -> None:
+    state = {"_model_name": "FloatProgressModel", "value": 50, "bar_style": "danger"}
+    assert widgets(bar=state).render("bar") == f"|{'█' * 10}{' ' * 10}✗|"
+
+
 def choice(chosen: object) -> dict:
     return {"_model_name": "SelectModel", "_options_labels": ["left", "right"], "index": chosen}
 
