@@ -21,7 +21,8 @@ from jupyter_gq.lab.names import (
     [
         ("model = train()", ["model"]),
         ("import numpy as np\nfrom math import pi\nx = 1", ["x"]),
-        ("_private = 1\n__dunder__ = 2", []),
+        ("_private = 1\n__mangled = 2\n__dunder__ = 3\n_input = _10x = 4", ["_private", "__mangled", "_input", "_10x"]),
+        ("for _ in x:\n    _i = __ = ___ = _1 = _i1 = _ih = _oh = _dh = _exit_code = In = Out = 1", []),
         ("def f():\n    inner = 1\nclass C:\n    field = 1", ["f", "C"]),
         ("a, (b, *c) = 1, (2, 3)", ["a", "b", "c"]),
         (
