@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from .bindings import Function, find_bindings, list_arguments, list_statements
+from .bodies import read_body
 from .call_parts import get_last_name, get_receiver
 from .calls import Definitions
 from .cells import parse_cell
@@ -43,6 +44,8 @@ from .parsing import list_nodes
 _Result = Literal["kept", "shown", "thrown away"]
 #: Attributes and methods that hand out the parts of a model that are trained.
 _PARAMETERS = frozenset({"parameters", "named_parameters", "trainable_variables", "trainable_weights"})
+#: Methods that return a part of the object.
+_GIVING_PARTS = frozenset({"get", "setdefault", "get_layer", "get_submodule"})
 #: What makes a copy of the object that it is given.
 _COPIES = frozenset({"copy", "deepcopy", "clone"})
 _CHANGING_BUILTINS = frozenset({"setattr", "delattr", "next"})
@@ -156,7 +159,10 @@ class _Reader:
                     wholes = set(self._list_gone_through(node.iter))
                     for name in _list_names(node.target):
                         found.looped.setdefault(name, set()).update(wholes)
-                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                case (
+                    ast.Assign(targets=[ast.Name(id=name)], value=value)
+                    | ast.withitem(context_expr=value, optional_vars=ast.Name(id=name))
+                ):
                     found.whole.setdefault(name, set()).update(self._find_whole(value))
         return found
 
@@ -173,7 +179,8 @@ class _Reader:
     def _find_whole(self, value: ast.expr) -> Iterable[str]:
         """Return the name of the object that an expression is, or of which it is a part."""
         root = find_root(value)
-        is_part = isinstance(value, ast.Name | ast.Attribute) or self._is_model(root)
+        is_item = isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant)
+        is_part = is_item or isinstance(value, ast.Name | ast.Attribute) or self._is_model(root)
         return [root] if root and is_part else []
 
     def _read_call(self, call: ast.Call, result: _Result, own: str, found: _Changes) -> None:
@@ -197,6 +204,7 @@ class _Reader:
                 kind.update(map(find_root, call.args[:1]))
             if isinstance(receiver, ast.Call):
                 kind.update(self._list_models(receiver))
+                kind.update(map(find_root, [receiver.func] if get_last_name(receiver) in _GIVING_PARTS else []))
 
     def _applies(self, call: ast.Call, last: str) -> bool:
         """Return whether a call has a function change each part of a model; a table would return a new one."""
@@ -261,6 +269,15 @@ class _Reader:
         return self._bodies.get(key, set())
 
     def _read_body(self, function: Function | ast.Lambda, of: str) -> set[str]:
+        known = self._known
+        if read_body(function).functions:  # known while this one runs
+            self._known = known.copy()
+            self._known.add(function)
+        changed = self._find_changed_by(function, of)
+        self._known = known
+        return changed
+
+    def _find_changed_by(self, function: Function | ast.Lambda, of: str) -> set[str]:
         body: Sequence[ast.AST] = function.body if isinstance(function, Function) else [function.body]
         nodes = list(list_running(body))
         bindings = find_bindings(body)

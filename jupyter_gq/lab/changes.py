@@ -30,7 +30,9 @@ _SHOWING = frozenset({"print", "display", "type", "isinstance", "issubclass", "l
 
 def find_stored_names(body: Sequence[ast.stmt]) -> set[str]:
     """Return the names whose values these statements change."""
-    return {name for node in list_running(body) for name in find_stored(node) if name}
+    nodes = list(list_running(body))
+    deleted = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del)}
+    return deleted.union(*map(find_stored, nodes)) - {""}
 
 
 def find_handed_names(body: Sequence[ast.stmt]) -> set[str]:
@@ -59,8 +61,6 @@ def find_stored(node: ast.AST) -> Iterator[str]:
     """Yield the names whose values a node changes itself, without those that the nodes below it change."""
     if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
         yield find_root(node)
-    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del):
-        yield node.id
     elif isinstance(node, ast.AugAssign):
         yield find_root(node.target)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _changes_receiver(node, node.func):

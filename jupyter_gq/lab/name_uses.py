@@ -116,8 +116,8 @@ class Uses(ast.NodeVisitor):
             self._visit_function(magic.trees)
         else:
             self._visit_all(*magic.trees)
-        if magic.output:
-            self._note(magic.output)
+        for name in magic.outputs:
+            self._note(name)
 
     def _visit_script(self, script: Script) -> None:
         """Note what a script does to names; what it reads or deletes counts only if it sees those of the notebook."""

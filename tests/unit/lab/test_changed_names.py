@@ -1,11 +1,15 @@
 """The names that a cell changes in place are proposed to come back, and few others."""
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from jupyter_gq.lab.changed_names import find_changed_names
-from jupyter_gq.lab.names import find_made_names
+from jupyter_gq.lab.names import find_deleted_names, find_made_names
 
 _FOLDER = Path(__file__).with_name("changing_cells")
 
@@ -25,6 +29,19 @@ def _find_proposed(before, cell):
 @pytest.mark.parametrize(("before", "cell", "changed"), _read_cases("known.txt"))
 def test_changed_are_the_names_that_a_cell_changes_in_place(before, cell, changed):
     assert _find_proposed(before, cell) == changed
+
+
+def test_changed_names_are_those_that_ipython_changes_when_it_runs_the_cell(tmp_path):
+    setup, *cells = (_FOLDER / "run.txt").read_text().split("====\n")
+    program = [sys.executable, Path(__file__).with_name("run_cells.py")]
+    environ = {**os.environ, "IPYTHONDIR": str(tmp_path)}
+    given = json.dumps([setup, *cells])
+    ran = subprocess.run(program, input=given, env=environ, check=True, capture_output=True, text=True, cwd=tmp_path)
+    found = {}
+    for cell in cells:
+        names = find_changed_names([setup], [cell]).union(find_made_names([cell]), find_deleted_names([cell]))
+        found[cell] = sorted(names)
+    assert found == dict(zip(cells, json.loads(ran.stdout.splitlines()[-1]), strict=True))
 
 
 def test_of_unseen_cells_most_changed_names_are_found_and_few_others():

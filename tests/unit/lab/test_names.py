@@ -319,6 +319,11 @@ def test_a_name_after_a_dollar_may_lack(source):
 @pytest.mark.parametrize(
     ("source", "made"),
     [
+        ("exec('x = 1')", ["x"]),
+        ("%%bash --out a --err=b --bg\nls", ["a", "b"]),
+        ("%%script --proc p bash\nls", ["p"]),
+        ("%%sql sqlite:// rows <<\nselect 1", ["rows"]),
+        ("%%bigquery df --project x\nselect 1", ["df"]),
         ("def f():\n    global x\n    x = 1", ["f", "x"]),
         ("print(y := 3)", ["y"]),
         ("[y := x for x in range(3)]", ["y"]),
