@@ -39,6 +39,9 @@ _EXPANDED_BODIES = frozenset({"!", "system", "sx"})
 _LEFT_ALONE = frozenset({"debug", "pinfo", "pinfo2", "psearch"})
 _PYTHONS = re.compile(r"(?:.*/)?(?:python[\d.]*|pypy\d*)")
 _DOLLAR = re.compile(r"(\$?)\$([A-Za-z_]\w*)")
+#: What names a variable in the line of a cell that a program runs, or that holds a query.
+_OF_SCRIPTS = re.compile(r"(?:^|\s)--(?:out|err|proc)(?:\s+|=)(\w+)")
+_OF_QUERIES = {"sql": re.compile(r"^(?:.*\s)?(\w+)\s*<<"), "bigquery": re.compile(r"^\s*([A-Za-z_]\w*)")}
 #: Most magics inside of a magic, one in the other, as in `%time %prun f()`.
 _MOST_INNER = 10
 #: A line that begins with a magic, and the body if it is that of a cell.
@@ -87,10 +90,16 @@ class Magic:
         return self.name == "store" and "-r" in self.line.split()
 
     @property
-    def output(self) -> str:
-        """Name of the variable that `%%capture` makes; otherwise ""."""
-        name = self._split_options()[1].strip() if self.name == "capture" else ""
-        return name if name.isidentifier() else ""
+    def outputs(self) -> list[str]:
+        """Names of the variables to which the magic assigns what it has captured or read."""
+        if self.name == "capture":
+            names = [self._split_options()[1].strip()]
+        elif self.body and self.kind != "python":
+            pattern = _OF_QUERIES.get(self.name, _OF_SCRIPTS)
+            names = [found[1] for found in pattern.finditer(self.line)]
+        else:
+            names = []
+        return [name for name in names if name.isidentifier()]
 
     @property
     def expansions(self) -> "Expansions":
@@ -150,14 +159,24 @@ class Expansions:
                 self.expressions.append(expression)
 
 
+def _read_call(call: ast.Call) -> Magic | None:
+    """Return what `exec` of a script or of a literal text runs; None for any other call."""
+    script = find_executed_script(call)
+    if script is not None:
+        return Magic(kind="other", name="run", line="", script=script)
+    match call:
+        case ast.Call(func=ast.Name(id="exec"), args=[ast.Constant(value=str(code))]) if "exec" not in code:
+            return Magic(kind="python", name="exec", line="", body=code)
+    return None
+
+
 def read_magic(call: ast.Call) -> Magic | None:
     """Return the magic or command that this call runs, also of `exec` of a script; None for any other call."""
     func = call.func
     if not (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Call)) or not (
         isinstance(func.value.func, ast.Name) and func.value.func.id == "get_ipython"
     ):
-        script = find_executed_script(call)
-        return None if script is None else Magic(kind="other", name="run", line="", script=script)
+        return _read_call(call)
     texts = [read_text(argument) for argument in call.args] + ["", "", ""]
     if func.attr in {"system", "getoutput"}:
         return Magic(kind="shell", name="!", line=texts[0])

@@ -23,21 +23,16 @@ from itertools import count
 from typing import Literal
 
 from .bindings import Comprehension, Function, find_bindings, list_arguments, list_bound_names
-from .call_parts import get_last_name
 from .lookups import find_names_in_text
 from .magics import read_magic
 from .name_flow import BINDS, BOUND, DELETES, IMPORTS, LEAVES, Name, Part, find_effect, join
-from .parsing import list_nodes
 from .scripts import Script
+from .swallowing import catches_missing, swallows
 
 #: Names that Python itself binds in each script.
 _OF_SCRIPTS = frozenset({"__name__", "__file__", "__builtins__"})
 #: Names that Python itself binds in each function of a class, and in each body of a class.
 _OF_FUNCTIONS, _OF_CLASSES = frozenset({"__class__"}), frozenset({"__module__", "__qualname__"})
-#: Context managers that swallow errors. Others may do so as well, but seldom do.
-_SWALLOWING = frozenset({"suppress", "raises", "assertRaises", "assertRaisesRegex", "move_on_after", "move_on_at"})
-#: Errors by which a missing name is caught.
-_OF_MISSING = frozenset({"NameError", "Exception", "BaseException"})
 #: The number of the module's scope.
 _MODULE = 0
 
@@ -90,6 +85,10 @@ class Uses(ast.NodeVisitor):
         """Return the names of the module that are certainly bound so far."""
         return {name for name in self._bound if not self._find_effect(name) & ~BOUND}
 
+    def find_deleted(self) -> set[str]:
+        """Return the names of the module that are certainly deleted so far, and not bound again."""
+        return {name for scope, name in self.part.passed if scope == _MODULE and self._find_effect(name) == DELETES}
+
     def _find_effect(self, name: str, scope: int = _MODULE) -> int:
         """Return what the code up to here does to a name of the module or of a class."""
         return find_effect(reversed(self._parts), (scope, name))
@@ -117,8 +116,8 @@ class Uses(ast.NodeVisitor):
             self._visit_function(magic.trees)
         else:
             self._visit_all(*magic.trees)
-        if magic.output:
-            self._note(magic.output)
+        for name in magic.outputs:
+            self._note(name)
 
     def _visit_script(self, script: Script) -> None:
         """Note what a script does to names; what it reads or deletes counts only if it sees those of the notebook."""
@@ -250,7 +249,7 @@ class Uses(ast.NodeVisitor):
             self.part.passed[name] = DELETES  # Python deletes it wherever the handler ends
 
     def visit_With(self, node: ast.With | ast.AsyncWith) -> None:
-        swallowing = [place for place, item in enumerate(node.items, 1) if _swallows(item.context_expr)]
+        swallowing = [place for place, item in enumerate(node.items, 1) if swallows(item.context_expr)]
         outer = swallowing[0] if swallowing else len(node.items)
         self._visit_all(*node.items[:outer])
         body = self._visit_deletion(node.body) if outer == len(node.items) else node.body
@@ -459,14 +458,14 @@ class UsesAtOnce(Uses):
     visit_TryStar = visit_Try
 
     def _read_tried(self, node: ast.Try | ast.TryStar) -> Part:
-        with self._catching(any(each.type is None or _is_for_missing(each.type) for each in node.handlers)):
+        with self._catching(any(each.type is None or catches_missing(each.type) for each in node.handlers)):
             tried = super()._read_tried(node)
             self._present |= self.needed
         return tried
 
     def visit_With(self, node: ast.With | ast.AsyncWith) -> None:
         managers = [item.context_expr for item in node.items]
-        with self._catching(any(_swallows(each) and _is_for_missing(each) for each in managers)):
+        with self._catching(any(swallows(each) and catches_missing(each) for each in managers)):
             super().visit_With(node)
 
     visit_AsyncWith = visit_With
@@ -487,13 +486,3 @@ class UsesAtOnce(Uses):
         """Return whether a name is certainly missing: reading one that a branch or function binds is no need."""
         known = name in self._by_functions or name in self._present
         return not known and not self._find_effect(name, scope) & BOUND
-
-
-def _is_for_missing(errors: ast.expr) -> bool:
-    """Return whether an expression names an error by which a missing name is caught."""
-    return any(isinstance(each, ast.Name) and each.id in _OF_MISSING for each in list_nodes(errors))
-
-
-def _swallows(manager: ast.expr) -> bool:
-    """Return whether the block of a context manager goes on after an error in it, by the name of the manager."""
-    return isinstance(manager, ast.Call) and get_last_name(manager) in _SWALLOWING

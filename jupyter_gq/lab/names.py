@@ -3,7 +3,7 @@
 Rules
 -----
 - Made: what a cell assigns or defines at its top level, or as `global` in a function, and does not delete on all paths.
-  Modules are not brought back, nor are names that begin with an underscore.
+  Modules are not brought back, nor are names that Python and IPython set, such as `__name__`, `_` and `_12`.
 - Needed: what a later cell reads before that cell, or a cell between, has certainly assigned the name. What the body of
   a function reads counts where the function is defined.
 - Optional: names in annotations, which newer versions of Python may never read, and names after `$` in commands; names
@@ -14,26 +14,30 @@ See `name_uses` for how the code is followed.
 """
 
 import ast
+import re
 from collections.abc import Iterable, Sequence
 
 from .bindings import Function
 from .cells import parse_cell
 from .name_uses import Uses, UsesAtOnce
 
+#: Names that Python sets in a module, and IPython for what has run.
+_OF_KERNEL = re.compile(r"__\w*__|In|Out|_{1,3}|_i{1,3}|_[iod]h|_i?[0-9]+|_exit_code")
+
 
 def find_made_names(sources: Iterable[str]) -> list[str]:
     """Return the names that these cells make, in the order in which they are first assigned.
 
-    Imported names are left out, and those that begin with an underscore.
+    Imported names are left out, and those that Python and IPython set.
     """
     uses = _read(sources)
     imported = uses.find_imported()
-    return [name for name in uses.list_made() if name not in imported and not name.startswith("_")]
+    return [name for name in uses.list_made() if name not in imported and not _OF_KERNEL.fullmatch(name)]
 
 
-def find_imported_names(sources: Iterable[str]) -> set[str]:
-    """Return the names that these cells import."""
-    return _read(sources).find_imported()
+def find_deleted_names(sources: Iterable[str]) -> set[str]:
+    """Return the names that these cells have deleted at their end, on all paths."""
+    return _read(sources).find_deleted()
 
 
 def find_made_by(body: Sequence[ast.stmt]) -> set[str]:

@@ -15,12 +15,11 @@ from jupyter_gq.domain.plain_text import quoted
 from . import cells
 from .assignments import plan_assignments
 from .bundle import Runtime, Step, is_python, read_cells, read_python_version
-from .changes import find_deleted_names, find_stored_names
+from .changed_names import find_changed_names
 from .effects import Effect, find_effects_in_order
 from .environment import ServerEnvironment
-from .full_names import MODULES_BY_USUAL_NAMES
 from .job_senders import leave_out_senders
-from .names import find_free_names, find_imported_names, find_made_names, find_needed_names
+from .names import find_deleted_names, find_free_names, find_made_names, find_needed_names
 from .requests import (
     CarryOffer,
     CellsRequest,
@@ -78,7 +77,7 @@ def describe_plan(
     ]
     made = find_made_names(s.source for s in steps if s.why == "target") if is_python(kernel) else []
     sources = list_python_sources(steps, kernel)
-    changed = sorted(_find_changed(sources, steps).difference(made))
+    changed = sorted(_find_changed(steps).difference(made)) if is_python(kernel) else []
     reads = find_read_variables(sources)
     return Plan(
         prefix=[cell for cell in shown if cell.why != "target"],
@@ -112,16 +111,11 @@ def _tell_folder(files: FilesPlan, runtime: Runtime) -> FilesPlan:
     return files.model_copy(update={"notes": [note, *files.notes]})
 
 
-def _find_changed(sources: Sequence[str], steps: Sequence[Step]) -> set[str]:
-    """Return the names whose values the targets change in place, such as `df["x"] = 1` and `model.fit(x)`.
-
-    What they delete is left out.
-    """
-    targets = [source for source, step in zip(sources, steps, strict=False) if step.why == "target"]
-    trees = [tree for source in targets if (tree := cells.parse_cell(source)) is not None]
-    changed = {name for tree in trees for name in find_stored_names(tree.body) if not name.startswith("_")}
-    deleted = {name for tree in trees for name in find_deleted_names(tree.body)}
-    return changed - deleted - find_imported_names(sources) - MODULES_BY_USUAL_NAMES
+def _find_changed(steps: Sequence[Step]) -> set[str]:
+    """Return the names whose values the targets change in place, such as `model.fit(x)`, and do not delete."""
+    targets = [step.source for step in steps if step.why == "target"]
+    changed = find_changed_names([step.source for step in steps if step.why != "target"], targets)
+    return changed - find_deleted_names(targets)
 
 
 def _offer_variables(request: CellsRequest, steps: Sequence[Step], runtime: Runtime) -> CarryOffer:

@@ -36,6 +36,20 @@ async def test_what_the_cell_changes_in_place_is_proposed_as_well_but_no_module(
     assert (plan["makes"], plan["returns"]) == ([], ["model", "rows", "table"])
 
 
+async def test_a_model_that_is_changed_through_another_object_is_proposed_but_nothing_that_is_deleted(on_hub, fetch):
+    cells = [
+        "opt = SGD(net.parameters())\n_scores = old = other = []",
+        "for x in loader:\n    loss = net(x).mean()\n    loss.backward()\n    opt.step()\n_scores.append(loss)\n"
+        "old.append(1)\ndel old\nother.append(1)\nif done:\n    del other",
+        "net(y), loader, _scores, old, other",
+    ]
+    listed = [{**NOTEBOOK["cells"][place], "source": source} for place, source in enumerate(cells)]
+    prefix = [{"cell_id": "c0", "source": cells[0]}]
+    sent = {**CELL, "targets": ["c1"], "prefix": prefix, "notebook": {**NOTEBOOK, "cells": listed}}
+    _, plan = await fetch("POST", "check", body=sent)
+    assert plan["returns"] == ["_scores", "net", "other"]
+
+
 async def test_the_names_go_into_the_manifest(on_hub, service, fetch):
     assert (await fetch("POST", "send", body={**JOB, "returns": ["model"]}))[0] == 201
     assert service.bodies[-1]["bundle"]["manifest"]["returns"] == ["model"]

@@ -29,7 +29,7 @@ from jupyter_gq.client.models import Kernel
 from jupyter_gq.lab.bundle import Runtime, is_python, read_object
 
 from .needed import OF_THE_MACHINE, Needed
-from .site_folders import find_leads, list_modules, list_site_folders, read_start
+from .site_folders import find_leads, ignores_variables, list_modules, list_site_folders, read_start
 
 _VARIABLE = "PYTHONPATH"
 _IN_EACH_JOB = frozenset({"jupyter_gq"})
@@ -81,14 +81,20 @@ def _find(names: Collection[str], runtime: Runtime, environ: Mapping[str, str]) 
     folders = [Path(runtime.cwd), *sites]
     installed = {name: place for each in reversed(folders) for name, place in list_modules(each).items()}
     whole = [each for each in named if _is_whole(each.place)]
+    shown = [each for each in named + led if not _is_hidden(each, installed)]
     first: dict[str, OutsideModule] = {}
-    for each in [*whole, *(each for each in named + led if not _is_hidden(each, installed))]:
+    for each in [*whole, *sorted(shown, key=lambda each: not _is_whole(each.place))]:
         first.setdefault(each.name, each)
     return [each for _, each in sorted(first.items()) if each.place.parts[:2] not in OF_THE_MACHINE]
 
 
 def _find_named(runtime: Runtime, environ: Mapping[str, str]) -> Iterator[OutsideModule]:
-    """Yield the modules in the folders of PYTHONPATH, as the kernelspec sets it, or else the environment."""
+    """Yield the modules in the folders of PYTHONPATH, as the kernelspec sets it, or else the environment.
+
+    None for a kernel whose Python ignores the variable.
+    """
+    if ignores_variables(runtime.kernel.argv):
+        return
     of_spec = _read_variable(runtime.kernel)
     file = None if of_spec is None else Path(runtime.kernel.resource_dir, "kernel.json")
     if of_spec is None:

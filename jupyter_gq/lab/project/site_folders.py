@@ -4,22 +4,22 @@ Rules
 -----
 - Nothing is run: neither the Python nor the code in its folders. Folders are listed, and files are read as texts.
 - Paths: each line of a file with the ending `.pth` that is no code names a folder with modules.
-- Finders: `pip install -e` may write a module that begins with `__editable__` and has the places of modules in it.
-  Finders of other tools are not known.
+- Finders: `pip install -e` may write a module that has the places of modules in it; see `editable_finders`.
 - Bounded: a folder is listed anew only if it has changed. So many entries, files and lines are read at most.
 
 See docs/decisions/0476-tell-where-modules-outside-of-the-folder-are.md.
 """
 
-import ast
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+
+from .editable_finders import FINDER, read_places
 
 #: Most entries of a folder, most files of a kind in it, most bytes of one, and most lines of one.
 _MOST_ENTRIES = 50_000
@@ -29,11 +29,11 @@ _MOST_LINES = 200
 #: Most folders whose listings are kept.
 _MOST_KEPT = 200
 _VERSION = re.compile(r"python(3\.\d+)")
-_FINDER = re.compile(r"__editable__\w*_finder\.py")
-_MAPPING = re.compile(r"^MAPPING\b[^={\n]*= (\{.*\})$", re.MULTILINE)
 _SHARED = re.compile(r"^include-system-site-packages[ \t]*=[ \t]*true[ \t]*$", re.MULTILINE | re.IGNORECASE)
 _HOME = re.compile(r"^home[ \t]*=(.*)$", re.MULTILINE)
 _CODE = (".py", ".so")
+#: Options of Python in one word: those without a value, and then perhaps one with its value.
+_OPTIONS = re.compile(r"-([bBdEhiIOPqsSuvVx]*)([cmWX]?)(.*)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,6 +89,22 @@ def list_site_folders(python: str, home: str) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
+def ignores_variables(argv: Sequence[str]) -> bool:
+    """Return whether a command starts Python with `-I` or `-E`, by which it ignores PYTHONPATH."""
+    words = iter(argv[1:])
+    for word in words:
+        options = _OPTIONS.fullmatch(word)
+        if options is None:
+            return False
+        if "I" in options[1] or "E" in options[1]:
+            return True
+        if options[2] in {"m", "c"}:
+            return False
+        if options[2] and not options[3]:  # its value is the next word
+            next(words, None)
+    return False
+
+
 def list_modules(folder: Path) -> dict[str, Path]:
     """Return the folder or file of each top-level module in a folder, by its name; {} if it cannot be listed."""
     return {name: folder / entry for name, entry in _LISTINGS.list(folder).modules.items()}
@@ -106,20 +122,7 @@ def find_leads(folder: Path) -> Iterator[Lead]:
                 if not is_code and "-packages" not in place and os.path.isdir(place):
                     yield Lead(file=file, places=list_modules(Path(place)))
         else:
-            yield Lead(file=file, places=_read_mapping(text))
-
-
-def _read_mapping(text: str) -> dict[str, Path]:
-    """Return the places of modules in the source of a finder; {} if it has another form."""
-    found = _MAPPING.search(text)
-    try:
-        mapping: dict[object, object] = dict(ast.literal_eval(found[1])) if found else {}
-        named = [(str(name).partition(".")[0], str(place)) for name, place in mapping.items()]
-        # A module that is one file has a path without its ending.
-        places = [(name, place + ending) for name, place in named for ending in (".py", "")]
-        return {name: Path(place) for name, place in places if os.path.exists(place)}
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):  # also a path with a zero byte
-        return {}
+            yield Lead(file=file, places=read_places(text))
 
 
 def read_start(file: Path) -> str:
@@ -166,7 +169,7 @@ def _list(folder: Path, changed_at: int) -> _Listing:
         for entry in islice(entries, _MOST_ENTRIES):
             name, dot, _ = entry.name.partition(".")
             is_code = entry.name.endswith(_CODE)
-            if _FINDER.fullmatch(entry.name) or entry.name.endswith(".pth"):
+            if FINDER.fullmatch(entry.name) or entry.name.endswith(".pth"):
                 leads.append(entry.name)
             elif name.isidentifier() and (is_code if dot else entry.is_dir()) and (is_code or name not in modules):
                 modules[name] = entry.name

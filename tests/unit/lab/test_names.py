@@ -21,7 +21,8 @@ from jupyter_gq.lab.names import (
     [
         ("model = train()", ["model"]),
         ("import numpy as np\nfrom math import pi\nx = 1", ["x"]),
-        ("_private = 1\n__dunder__ = 2", []),
+        ("_private = 1\n__mangled = 2\n__dunder__ = 3\n_input = _10x = 4", ["_private", "__mangled", "_input", "_10x"]),
+        ("for _ in x:\n    _i = __ = ___ = _1 = _i1 = _ih = _oh = _dh = _exit_code = In = Out = 1", []),
         ("def f():\n    inner = 1\nclass C:\n    field = 1", ["f", "C"]),
         ("a, (b, *c) = 1, (2, 3)", ["a", "b", "c"]),
         (
@@ -318,6 +319,11 @@ def test_a_name_after_a_dollar_may_lack(source):
 @pytest.mark.parametrize(
     ("source", "made"),
     [
+        ("exec('x = 1')", ["x"]),
+        ("%%bash --out a --err=b --bg\nls", ["a", "b"]),
+        ("%%script --proc p bash\nls", ["p"]),
+        ("%%sql sqlite:// rows <<\nselect 1", ["rows"]),
+        ("%%bigquery df --project x\nselect 1", ["df"]),
         ("def f():\n    global x\n    x = 1", ["f", "x"]),
         ("print(y := 3)", ["y"]),
         ("[y := x for x in range(3)]", ["y"]),

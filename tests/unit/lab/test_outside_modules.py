@@ -115,6 +115,102 @@ def test_modules_by_a_finder_of_pip_are_told_without_running_it(folder, lib, sit
 
 
 @pytest.mark.parametrize(
+    "end", ["\ninstall({call})\n", "\ndef entrypoint() -> None:\n    install({call})\n", "\ninstall({call}\n)"]
+)
+def test_modules_by_a_finder_of_scikit_build_core_are_told(folder, lib, site, end):
+    files = {
+        "nets": f"{lib}/nets/__init__.py",
+        "tools": f"{lib}/tools.py",
+        "data.inner.far": f"{lib}/data/inner/far.py",
+    }
+    (lib / "data" / "inner").mkdir()
+    given = f"{files!r}, {{'nets._core': 'nets/_core.so'}}, None, False, True, [], [], ''"
+    text = "raise SystemExit\ndef install(\n    known: dict[str, str],\n) -> None:\n    pass\n"
+    (site / "_editable_skbc_nets.py").write_text(text + end.format(call=given))
+    told = tell("import nets, tools, data", a_runtime(folder, site))
+    assert [each.path for each in told] == ["data", "nets", "tools"]
+    assert all(each.message.startswith(f"stays in {lib}, ") for each in told)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "\ndef init():\n    finder = MesonpyMetaFinder(\n{call}    )\n    sys.meta_path.insert(0, finder)\n",
+        "\ninstall(\n{call})\n",
+    ],
+)
+def test_modules_by_a_finder_of_meson_python_are_told(folder, lib, site, end):
+    plan = {
+        f"{lib}/nets/core.py": {"destination": "{py_purelib}/nets/core.py"},
+        f"{lib}/nets/__init__.py": {"destination": "{py_purelib}/nets/__init__.py"},
+        f"{lib}/build/version.py": {"destination": "{py_platlib}/nets/_version.py"},
+        f"{lib}/tools.py": {"destination": "{py_platlib}/tools.py"},
+        f"{lib}/data/readme.txt": {"destination": "{datadir}/data/readme.txt"},
+    }
+    (lib / "build" / "meson-info").mkdir(parents=True)
+    (lib / "build" / "meson-info" / "intro-install_plan.json").write_text(json.dumps({"python": plan, "targets": {}}))
+    call = f"'nets',\n{{'nets', 'tools', 'data'}},\n'{lib}/build',\n['/bin/false'],\nFalse,\n"
+    text = "raise SystemExit\nclass MesonpyMetaFinder(\n    object\n):\n    pass\n"
+    (site / "_nets_editable_loader.py").write_text(text + end.format(call=call))
+    told = tell("import nets, tools, data", a_runtime(folder, site))
+    assert [each.path for each in told] == ["nets", "tools"]
+    assert all(each.message.startswith(f"stays in {lib}, ") for each in told)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ninstall({'nets': 3})\n",
+        "\ninstall({'nets': 'relative/nets.py', 'a.b.c': '/', '': ''})\n",
+        "\ninstall(1, 2, 3)\n",
+        "\ninstall()\n",
+        "\ninstall({'nets'",
+        "\ninstall(exit())\n",
+        "MesonpyMetaFinder(\n'a', 7, '/x')\n",
+        "MesonpyMetaFinder(\n'a', {'nets'}, '/nowhere', [], False)\n",
+        "\ninstall(" * 30_000,
+        "",
+    ],
+)
+@pytest.mark.parametrize("name", ["_editable_skbc_nets.py", "_nets_editable_loader.py"])
+def test_a_finder_of_another_tool_in_an_odd_form_is_passed_over(folder, site, name, text):
+    (site / name).write_text(text)
+    began = time.process_time()
+    assert tell("import nets", a_runtime(folder, site)) == []
+    assert time.process_time() - began < scaled(2)
+
+
+def test_a_package_by_a_pth_file_comes_before_a_bare_folder_of_pythonpath(folder, tmp_path, lib, site):
+    (tmp_path / "bare" / "nets").mkdir(parents=True)
+    (site / "lib.pth").write_text(str(lib))
+    environ = {"PYTHONPATH": str(tmp_path / "bare")}
+    runtime = a_runtime(folder, site, environment=environ)
+    (told,) = tell("import nets", runtime, environ)
+    assert told.message.startswith(f"stays in {lib}, ")
+    assert ask_python(runtime, "nets", environ).strip() == f"{lib}/nets"
+
+
+@pytest.mark.parametrize(
+    ("options", "ignores"),
+    [
+        (["-I", "-m", "x"], True),
+        (["-uBE", "-m", "x"], True),
+        (["-X", "utf8", "-W", "error", "-I"], True),
+        (["-Wignore", "-E"], True),
+        (["-m", "x", "-I"], False),
+        (["-mx", "-E"], False),
+        (["-u", "script.py", "-I"], False),
+        (["-W", "-I", "-m", "x"], False),
+        ([], False),
+    ],
+)
+def test_a_python_that_ignores_the_environment_finds_nothing_by_pythonpath(folder, lib, site, options, ignores):
+    argv = [str(site.parents[2] / "bin" / "python"), *options]
+    told = tell("import nets", a_runtime(folder, kernel={"argv": argv}), {"PYTHONPATH": str(lib)})
+    assert [each.path for each in told] == ([] if ignores else ["nets"])
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "MAPPING = {'nets': 7}",
