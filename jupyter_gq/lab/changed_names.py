@@ -3,8 +3,8 @@
 Rules
 -----
 - Stored: what is assigned to an attribute or an item, and methods such as `append`; see `changes`.
-- Thrown away: a call whose result nobody keeps is made for its effect. It changes what its method is called on, or the
-  first argument of a function; see `changing_calls` for what only shows or saves.
+- Thrown away: a call whose result nobody keeps is made for its effect. Such a call changes what its method is
+  called on, or the first argument of a function; see `changing_calls` for what only shows or saves.
 - Shown: the last expression of a cell may be there to be shown, so it counts only if its name says that it changes
   something. So does a call whose result is kept.
 - Models: what a changing call is given and is a model by its name or class, such as `trainer.fit(net)`, is changed too.
@@ -64,7 +64,7 @@ def find_changed_names(before: Iterable[str], targets: Iterable[str]) -> set[str
 
 @dataclass(kw_only=True, slots=True)
 class _Changes:
-    """What the code of one scope does to names."""
+    """The changes that the code of one scope makes to the values of names."""
 
     #: Changed for certain, and changed in all likelihood.
     certain: set[str] = field(default_factory=set)
@@ -92,7 +92,7 @@ def _close(names: Iterable[str], *links: dict[str, set[str]]) -> set[str]:
 
 
 class _Reader:
-    """What is known of the names of the cells that were read so far."""
+    """A reader of cells, in their order, with what it knows of their names."""
 
     def __init__(self) -> None:
         self._names, self._known = Names(), Definitions()

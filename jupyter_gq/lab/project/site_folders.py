@@ -100,7 +100,7 @@ def ignores_variables(argv: Sequence[str]) -> bool:
             return True
         if options[2] in {"m", "c"}:
             return False
-        if options[2] and not options[3]:  # its value is the next word
+        if options[2] and not options[3]:  # the value of the option is the next word
             next(words, None)
     return False
 
