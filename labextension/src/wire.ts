@@ -263,9 +263,10 @@ export interface components {
             by: string | null;
             at: number;
         };
-        /** @description A file beside the notebook that differs from that of the job. */
+        /** @description An object beside the notebook in the place of a file of the job, from which it differs. */
         ExistingFile: {
             path: string;
+            kind: components["schemas"]["PresentKind"];
             bytes: number;
             changed_at: number;
             newer: boolean;
@@ -965,6 +966,11 @@ export interface components {
              */
             ran?: boolean;
         };
+        /**
+         * @description The kinds of objects at the target of a copy, in words.
+         * @enum {string}
+         */
+        PresentKind: "file" | "folder" | "link" | "special file";
         /** @description The prediction for a job if it were sent now. */
         Preview: {
             starts_now: boolean;
@@ -1427,6 +1433,7 @@ export type PlannedSecret = components['schemas']['PlannedSecret'];
 export type PlannedVariable = components['schemas']['PlannedVariable'];
 export type PoolView = components['schemas']['PoolView'];
 export type PrefixCell = components['schemas']['PrefixCell'];
+export type PresentKind = components['schemas']['PresentKind'];
 export type Preview = components['schemas']['Preview'];
 export type Problem = components['schemas']['Problem'];
 export type ProgressOutput = components['schemas']['Progress-Output'];
