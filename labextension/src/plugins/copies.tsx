@@ -159,7 +159,12 @@ class Notice {
   }
 
   /** Say how the copies ended, if a notification was shown or if `tell` is true. */
-  end(type: 'success' | 'warning' | 'error', text: string, tell: boolean, actions: Notification.IAction[]): void {
+  end(
+    type: 'success' | 'warning' | 'error',
+    text: string,
+    tell: boolean,
+    actions: Notification.IAction[]
+  ): void {
     window.clearTimeout(this._timer);
     const message = fitToast(text);
     if (this._id !== null) {

@@ -170,7 +170,7 @@ class Sender implements ISender {
    */
   private async _findActiveJobs(path: string, bound: readonly (string | undefined)[]): Promise<JobView[]> {
     const active = listActiveJobs(this._training.state.jobs, path, bound);
-    const found = await Promise.all(active.map(job => this._training.findJob(job.id).catch(() => null)));
+    const found = await Promise.all(active.map(job => this._findJob(job.id).catch(() => null)));
     return found.filter((job): job is JobView => job !== null);
   }
 
@@ -216,9 +216,9 @@ class Sender implements ISender {
   ): Promise<string | null> {
     const ids = targets.models.map(model => model.id);
     const sources = targets.models.map(model => ({ id: model.id, source: model.sharedModel.getSource() }));
-    const known = { history: this._here.history, client: this._training.client };
-    const prefix = await proposePrefix(panel, targets.kernelId, new Set(ids), known);
     const { client } = this._training;
+    const known = { history: this._here.history, client, findJob: this._findJob };
+    const prefix = await proposePrefix(panel, targets.kernelId, new Set(ids), known);
     const { cells, rest } = prepareRequest(panel, targets.kernelId, ids);
     const opening = origin.open(sources, await this._propose(panel, me, prefix.entries), me);
     const localRun = this._here.runs.watch(panel, ids);
@@ -318,6 +318,7 @@ class Sender implements ISender {
     await showDialog({ title, body, buttons });
   }
 
+  private readonly _findJob = (id: string): Promise<JobView | null> => this._training.findJob(id);
   private _last: IRememberedValues | null = null;
   private _asking = false;
 }
