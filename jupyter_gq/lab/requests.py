@@ -110,6 +110,12 @@ class JobFields(SoftwareChoice):
 class SendRequest(CellsRequest, JobFields):
     """The request of POST send: the cells and the resources of the job."""
 
+    known_jobs: list[str] | None = Field(
+        default=None,
+        description="Ids of the jobs of these cells of which the user knows. If another page has sent a cell since, "
+        "and its job is not among them, the answer is 409 already_sent. null = send in any case.",
+    )
+
 
 class SweepRequest(SendRequest):
     """The request of POST sweep: the cells and the resources of each job, and what varies from job to job."""

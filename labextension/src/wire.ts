@@ -1185,6 +1185,11 @@ export interface components {
              * @default null
              */
             capture?: string | null;
+            /**
+             * @description Ids of the jobs of these cells of which the user knows. If another page has sent a cell since, and its job is not among them, the answer is 409 already_sent. null = send in any case.
+             * @default null
+             */
+            known_jobs?: string[] | null;
         };
         /** @description The answer of POST sweep. */
         SentSweep: {
@@ -1334,6 +1339,11 @@ export interface components {
              * @default null
              */
             capture?: string | null;
+            /**
+             * @description Ids of the jobs of these cells of which the user knows. If another page has sent a cell since, and its job is not among them, the answer is 409 already_sent. null = send in any case.
+             * @default null
+             */
+            known_jobs?: string[] | null;
             /** @description Literals by the name that takes them; all combinations are sent. */
             grid: {
                 [key: string]: string[];

@@ -164,6 +164,20 @@ describe('a forecast beside a refusal', () => {
   });
 });
 
+it('a cell that another page has sent meanwhile is sent once more only if the user presses again', async () => {
+  const said = 'This cell was sent from another tab or window.';
+  training.server.answer('POST send', { code: 'already_sent', message: said, field: null }, 409);
+  const known = (): unknown =>
+    (training.server.bodies.at(-1) as { known_jobs: readonly string[] | null }).known_jobs;
+  await submit();
+  expect(known()).toEqual([]);
+  expect(all('[role=alert]').map(words)).toEqual([said]);
+  training.server.answer('POST send', aJob({ id: 'new', phase: 'waiting' }));
+  await submit();
+  expect(known()).toBeNull();
+  expect(all('.jp-Dialog')).toEqual([]);
+});
+
 describe('a forecast that could not be had', () => {
   const fails = async (): Promise<void> => {
     training.server.answer('POST preview', { code: 'busy', message: 'No.', field: null }, 503);
