@@ -321,7 +321,7 @@ export interface components {
              */
             gpus?: string | number | null;
             /**
-             * @description GPU memory of each task, instead of a number of GPUs: GiB as a number, or text such as "12 GB". Not while the job runs.
+             * @description GPU memory of each task, instead of a number of GPUs: GiB as a number, or text such as "12 GiB". Not while the job runs.
              * @default null
              */
             gpu_memory?: string | number | null;
@@ -378,7 +378,7 @@ export interface components {
              */
             gpus?: string | number;
             /**
-             * @description GPU memory of each task, instead of a fraction of a GPU: GiB as a number, or text such as "12 GB". The task gets a part of one GPU with at least so much memory, so `gpus` must be 1. Default: none.
+             * @description GPU memory of each task, instead of a fraction of a GPU: GiB as a number, or text such as "12 GiB". The task gets a part of one GPU with at least so much memory, so `gpus` must be 1. Default: none.
              * @default null
              */
             gpu_memory?: string | number | null;
