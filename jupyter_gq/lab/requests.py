@@ -303,8 +303,8 @@ def describe_validation_error(error: ValidationError) -> PlainProblem:
     """Return a problem with the first error of a request, its field as a dotted path, and the count of other fields."""
     found = describe_errors(error)
     field, why = next(iter(found.items()))
-    more = "" if len(found) == 1 else f" ({len(found) - 1} more)"
-    return PlainProblem(code="invalid_request", message=f"{field or 'request'}: {why}{more}", field=field or None)
+    more = "" if len(found) == 1 else f" And {len(found) - 1} more."
+    return PlainProblem(code="invalid_request", message=f"{field or 'request'}: {why}.{more}", field=field or None)
 
 
 def parse(model: type[Model], body: object) -> Model:
