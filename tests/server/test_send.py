@@ -1,6 +1,5 @@
 """A cell is sent to training, or refused before anything is queued."""
 
-import asyncio
 import hashlib
 import os
 import sys
@@ -8,7 +7,7 @@ import sys
 import pytest
 
 from jupyter_gq.client.frozen_files import MOST_LINKS
-from tests.server.service import ServiceIsDown, a_job
+from tests.server.service import ServiceIsDown
 
 
 def code(cell_id, source, tags=()):
@@ -106,36 +105,6 @@ async def test_one_key_makes_one_job_of_each_content_and_returns_none_that_is_ca
     assert await send(a_request()) == (201, "job-3")
     service.deleting |= {f"{key[:-1]}{number}" for key in service.keys for number in range(1, 9)}
     assert (await fetch("POST", "send", body=a_request()))[0] == 409, "an end, whatever the service says"
-
-
-async def test_a_cell_that_two_pages_send_at_once_makes_a_second_job_only_if_the_user_is_told(on_hub, service, fetch):
-    service.answers["GET", "jobs/job-0"] = (200, a_job(id="job-0", phase="waiting"))
-
-    async def send(key, known):
-        return await fetch("POST", "send", body=a_request(key=key, known_jobs=known))
-
-    answers = await asyncio.gather(send("first", []), send("second", []))
-    assert sorted(status for status, _ in answers) == [201, 409]
-    problem = next(answer for status, answer in answers if status == 409)
-    assert problem["code"] == "already_sent"
-    assert "its job is waiting. Send again to have both" in problem["message"]
-    assert (await send("third", ["job-0"]))[0] == 201, "its user knew of the job"
-    assert (await send("fourth", None))[0] == 201, "its user was told"
-    assert len(service.keys) == 3
-
-
-@pytest.mark.parametrize("answer", [(200, "done"), (404, "gone")])
-async def test_a_cell_whose_job_from_another_page_has_ended_is_sent_without_a_question(on_hub, service, fetch, answer):
-    status, phase = answer
-    service.answers["GET", "jobs/job-0"] = (status, a_job(id="job-0", phase=phase) if status == 200 else {})
-    for key in ("first", "second"):
-        assert (await fetch("POST", "send", body=a_request(key=key, known_jobs=[])))[0] == 201
-
-
-async def test_a_request_that_was_refused_does_not_keep_another_page_from_sending(on_hub, fetch):
-    wrong = {"cell_id": "broken", "source": "x = 1\nfor\n", "seconds": 1}
-    assert (await fetch("POST", "send", body=a_request(key="first", known_jobs=[], prefix=[wrong])))[0] == 422
-    assert (await fetch("POST", "send", body=a_request(key="second", known_jobs=[])))[0] == 201
 
 
 async def test_variables_that_the_cells_read_and_proxies_go_along_by_name(on_hub, service, fetch, monkeypatch):
