@@ -1,19 +1,21 @@
 """Copies of the files that a job wrote, in a folder of the user: the same by the Jupyter server and by the command.
 
 All targets are looked at before the first byte is written. A file that is there and differs is never overwritten
-unless the user has chosen so; one that is equal is left as it is.
+unless the user has chosen so; one that is equal is left as it is. What is no regular file is never replaced. A file
+that cannot be copied does not hold up others.
 
 See docs/decisions/0158-copy-files-through-the-users-own-server.md.
 """
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPStatus
 from pathlib import PurePosixPath
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from jupyter_gq.domain.plain_text import quoted
 
@@ -41,10 +43,6 @@ class Existing(StrEnum):
     KEEP_BOTH = "keep_both"
 
 
-class _SourceChanged(Exception):
-    """A file of the job that is not as the job's list has it."""
-
-
 class FilesExist(CopyRefused):
     """A copy that would overwrite files that differ; `files` are their paths and what is there."""
 
@@ -70,6 +68,15 @@ class Copy:
     unchanged: bool = False
     #: What the copy replaces; None = nothing.
     replaced: Present | None = None
+
+
+class Copied(NamedTuple):
+    """The outcome of copies: each file of the job is in one of both lists."""
+
+    #: Copies that are there now, also those that were there before.
+    copies: list[Copy]
+    #: Why each of the other files is not copied.
+    refused: list[CopyRefused]
 
 
 class Watcher(Protocol):
@@ -128,59 +135,65 @@ class FileCopier:
         self._folder, self._read = folder, read
         self._mark = f"job {job.removeprefix('job-')}"
 
-    async def plan(self, files: Sequence[JobFile], existing: Existing) -> list[Copy]:
-        """Return the copies to make, and those that are there already; nothing is written.
+    async def copy(self, files: Sequence[JobFile], existing: Existing, watcher: Watcher) -> Copied:
+        """Copy files one after the other, and return those that are there now, and why others are not.
 
-        With "ask", files that are kept beside those that differ are found again. Raises `FilesExist` if any other file
-        differs, and `CopyRefused` if the job has a file and a folder of one path, if a target is no file, or if the
-        disk has no room.
+        Each file is judged for itself: one whose path cannot be made does not hold up others. With "ask", files that
+        are kept beside those that differ are found again. A copy that fails leaves its target as it was.
+
+        Raises `FilesExist` before anything is written if any other file differs, and `CopyRefused` if no file can be
+        copied, if the job has a file and a folder of one path, or if the disk has no room.
         """
         clash = find_clash([file.path for file in files])
         if clash is not None:
             raise CopyRefused("unsafe_path", f"The job has both a file and a folder {quoted(clash)}.")
+        refused: list[CopyRefused] = []
+        planned = await self._plan(files, existing, refused)
+        await in_thread(self._folder.check_space, sum(copy.bytes for copy in planned if not copy.unchanged))
+        copied = await self._carry_out(planned, watcher, refused)
+        if refused and not copied:
+            raise _join(refused)
+        return Copied(copied, refused)
+
+    async def _plan(self, files: Sequence[JobFile], existing: Existing, refused: list[CopyRefused]) -> list[Copy]:
+        """Return the copies to make, and those that are there already; note what is refused. Nothing is written."""
         taken = {file.path for file in files}
-        copies, differing = [], []
+        copies: list[Copy] = []
+        differing: list[tuple[str, Present]] = []
         for file in files:
-            present = await in_thread(self._folder.look, file.path)
-            if present is None or await self._is_equal(file, file.path, present):
-                copy = _make_copy(file, file.path, present)
-            elif existing is Existing.REPLACE:
-                copy = _replace(file, present)
-            else:
-                differing.append((file.path, present))
-                copy = await self._find_place(file, taken)
-                taken.add(copy.target)
-            copies.append(copy)
+            with _noting(refused):
+                present = await in_thread(self._folder.look, file.path)
+                if present is None or await self._is_equal(file, file.path, present):
+                    copies.append(_make_copy(file, file.path, present))
+                elif existing is Existing.REPLACE:
+                    copies.append(_replace(file, present))
+                else:
+                    differing.append((file.path, present))
+                    copies.append(await self._find_place(file, taken))
+                    taken.add(copies[-1].target)
         if existing is Existing.ASK and any(copy.target != copy.path and not copy.unchanged for copy in copies):
             raise FilesExist(differing)
-        await in_thread(self._folder.check_space, sum(copy.bytes for copy in copies if not copy.unchanged))
         return copies
 
-    async def carry_out(self, copies: Sequence[Copy], watcher: Watcher) -> None:
-        """Make these copies one after the other. A copy that fails leaves its target as it was; those before it stay.
+    async def _carry_out(self, planned: Sequence[Copy], watcher: Watcher, refused: list[CopyRefused]) -> list[Copy]:
+        """Make these copies; return those that are there now, and note what is refused.
 
-        Raises `CopyRefused` if a target has changed since the plan, or if the disk refuses. Files of the job whose size
-        is no longer that of the list are left out, and raise it after all others are copied.
+        Raises `CopyRefused` if the disk is full, since all others would fail as well.
         """
-        ahead = [copy for copy in copies if not copy.unchanged]
-        total, done = sum(copy.bytes for copy in ahead), 0
-        changed: list[str] = []
-        for copy in ahead:
-            try:
+        total, done = sum(copy.bytes for copy in planned if not copy.unchanged), 0
+        copied: list[Copy] = []
+        for copy in planned:
+            if copy.unchanged:
+                copied.append(copy)
+                continue
+            with _noting(refused):
                 await self._make(copy, watcher, done, total)
-            except _SourceChanged:
-                changed.append(quoted(copy.path))
+                copied.append(copy)
             done += copy.bytes
-        if changed:
-            more = "" if len(changed) <= _MOST_NAMED else f" and {len(changed) - _MOST_NAMED} more"
-            raise CopyRefused(
-                "incomplete",
-                f"Changed or deleted after the job ended, so not copied: {', '.join(changed[:_MOST_NAMED])}{more}. All "
-                "other files are copied.",
-            )
+        return copied
 
     async def _make(self, copy: Copy, watcher: Watcher, before: int, total: int) -> None:
-        """Make one copy; see `carry_out`."""
+        """Make one copy; see `copy`."""
         with self._folder.begin(copy.target) as partial:
             await self._fill(partial, copy, watcher, before, total)
             if not await in_thread(partial.finish, copy.replaced):
@@ -190,14 +203,17 @@ class FileCopier:
                 )
 
     async def _fill(self, partial: PartialFile, copy: Copy, watcher: Watcher, before: int, total: int) -> None:
-        """Write the content of a file of the job, as it comes; raise `_SourceChanged` if it has another size."""
+        """Write the content of a file of the job, as it comes; raise `CopyRefused` if it has another size."""
         start = 0
         await watcher.note(copy.path, before, total)
         while start < copy.bytes:
             part = await self._read_part(copy.path, start)
             start += len(part)
             if not part or start > copy.bytes:
-                raise _SourceChanged
+                raise CopyRefused(
+                    "incomplete",
+                    f"{quoted(copy.path)} was changed or deleted after the job ended, so it is not copied.",
+                )
             await in_thread(partial.write, part)
             await watcher.note(copy.path, before + start, total)
 
@@ -225,7 +241,10 @@ class FileCopier:
         """Return whether the file at the target has the content of the job's file."""
         if not present.is_file or present.bytes != file.bytes:
             return False
-        here = self._folder.open_file(target)
+        try:
+            here = self._folder.open_file(target)
+        except CopyRefused:
+            return False  # what cannot be read counts as different
         try:
             start = 0
             while start < file.bytes:
@@ -234,7 +253,7 @@ class FileCopier:
                     return False
                 start += len(part)
         except OSError:
-            return False  # what cannot be read is kept
+            return False
         finally:
             os.close(here)
         return True
@@ -250,10 +269,32 @@ def name_beside(path: str, mark: str) -> str:
     return pure.with_name(stem + end).as_posix()
 
 
+@contextmanager
+def _noting(refused: list[CopyRefused]) -> Iterator[None]:
+    """Add a refusal of one file to the list; a full disk refuses all files, so it is raised."""
+    try:
+        yield
+    except CopyRefused as error:
+        if error.code == "disk_full":
+            raise
+        refused.append(error)
+
+
+def _join(refused: Sequence[CopyRefused]) -> CopyRefused:
+    """Return one refusal for several files: the first, with the number of the others."""
+    first, *others = refused
+    more = {0: "", 1: " 1 more file is not copied either."}
+    said = more.get(len(others), f" {len(others)} more files are not copied either.")
+    return CopyRefused(first.code, f"{first}{said}")
+
+
 def _replace(file: JobFile, present: Present) -> Copy:
     """Return the copy of a file that replaces what is there; raise `CopyRefused` if that is no file."""
     if not present.is_file:
-        raise CopyRefused("unsafe_path", f"{quoted(file.path)} is no file here, so it is not replaced. Rename it.")
+        raise CopyRefused(
+            "unsafe_path",
+            f"{quoted(file.path)} is a {present.kind} here, so it is not replaced. Rename it, then copy again.",
+        )
     return Copy(path=file.path, target=file.path, bytes=file.bytes, replaced=present)
 
 

@@ -19,6 +19,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -44,6 +45,19 @@ class CopyRefused(UserError):
         self.code = code
 
 
+class PresentKind(StrEnum):
+    """The kinds of objects at the target of a copy, in words."""
+
+    FILE = "file"
+    FOLDER = "folder"
+    LINK = "link"
+    #: A pipe, a socket or a device.
+    SPECIAL = "special file"
+
+
+_KINDS = {stat.S_IFREG: PresentKind.FILE, stat.S_IFDIR: PresentKind.FOLDER, stat.S_IFLNK: PresentKind.LINK}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Present:
     """An object at the target of a copy. Two descriptions are equal if the object has not changed in between."""
@@ -51,8 +65,7 @@ class Present:
     bytes: int
     #: Nanoseconds since the epoch.
     changed_ns: int
-    #: False for a link, a folder, a pipe or a device.
-    is_file: bool
+    kind: PresentKind
     identity: tuple[int, int]
 
     @classmethod
@@ -61,9 +74,14 @@ class Present:
         return cls(
             bytes=found.st_size,
             changed_ns=found.st_mtime_ns,
-            is_file=stat.S_ISREG(found.st_mode),
+            kind=_KINDS.get(stat.S_IFMT(found.st_mode), PresentKind.SPECIAL),
             identity=(found.st_dev, found.st_ino),
         )
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the object is a regular file: only such a one is compared and replaced."""
+        return self.kind is PresentKind.FILE
 
 
 class TargetFolder:

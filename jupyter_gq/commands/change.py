@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--gpus", help='GPUs of each task, such as "0.5"; only while the job waits; ends its suspended run'
     )
-    parser.add_argument("--gpu-memory", help='instead of --gpus: GPU memory of each task, such as "12 GB"')
+    parser.add_argument("--gpu-memory", help='instead of --gpus: GPU memory of each task, such as "12 GiB"')
     parser.add_argument(
         "--tasks",
         type=parse_whole,

@@ -12,9 +12,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq delete`."""
     add_jobs_arguments(parser)
     parser.epilog = (
-        "Only jobs that have ended are deleted. Their outputs, logs, results and checkpoints are gone for good. "
-        "Checkpoints on Kubernetes and the output under the cells of a notebook stay. Administrators may name jobs of "
-        f"everybody. {parser.epilog}"
+        "Only jobs that have ended are deleted. Their outputs, logs and results are deleted for good, and on one "
+        "machine their checkpoints. Checkpoints on Kubernetes stay, and so does the output under the cells of a "
+        f"notebook. Administrators may also name jobs of other users. {parser.epilog}"
     )
 
 
@@ -27,4 +27,4 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _describe(_: JobView) -> str:
-    return "Deleted, with all that was kept of it."
+    return "Deleted with its outputs, logs and results."

@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """List or copy the files of a job; return 0.
+    """List or copy the files of a job; return 0, or 1 if some of the files could not be copied.
 
     Raises `CommandRefused` if the service cannot be asked or refuses, if there is no such job or file, or if files that
     differ are there and `--force` is not given; `CopyFailed` if a file cannot be written.
@@ -62,7 +62,7 @@ async def _run(client: ServiceClient, arguments: argparse.Namespace) -> int:
     if arguments.list:
         _print_list(results, json=arguments.output == "json")
     else:
-        await _copy(client, job.id, results, arguments)
+        return await _copy(client, job.id, results, arguments)
     return ExitCode.OK
 
 
@@ -80,8 +80,8 @@ def _print_list(results: JobResults, *, json: bool) -> None:
         print_lines([explain_omitted(results)])
 
 
-async def _copy(client: ServiceClient, job: str, results: JobResults, arguments: argparse.Namespace) -> None:
-    """Copy the files that the command names, and print where each one is."""
+async def _copy(client: ServiceClient, job: str, results: JobResults, arguments: argparse.Namespace) -> int:
+    """Copy the files that the command names, and print where each one is; return 1 if one could not be copied."""
 
     async def read(path: str, start: int) -> bytes:
         return await client.result_part(job, FILES + path, start)
@@ -89,11 +89,10 @@ async def _copy(client: ServiceClient, job: str, results: JobResults, arguments:
     try:
         files, left = await choose_files(results, arguments.files, read, hidden=bool(arguments.files))
         with TargetFolder(arguments.to) as target:
-            copier = FileCopier(target, job, read)
-            copies = await copier.plan(files, Existing.REPLACE if arguments.force else Existing.ASK)
+            existing = Existing.REPLACE if arguments.force else Existing.ASK
             progress = _Progress()
             try:
-                await copier.carry_out(copies, progress)
+                copies, refused = await FileCopier(target, job, read).copy(files, existing, progress)
             finally:
                 progress.end()
     except FilesExist as error:
@@ -102,7 +101,8 @@ async def _copy(client: ServiceClient, job: str, results: JobResults, arguments:
         failed = CopyFailed if error.code in {"disk_full", "not_writable", "incomplete"} else CommandRefused
         raise failed(str(error)) from error
     print_lines(f"{arguments.to / copy.target}{' (unchanged)' if copy.unchanged else ''}" for copy in copies)
-    _tell([*left, *([] if copies or left else ["The job wrote no files."])])
+    _tell([*map(str, refused), *left, *([] if copies or left else ["The job wrote no files."])])
+    return ExitCode.FAILED if refused else ExitCode.OK
 
 
 def _tell(sentences: Sequence[str]) -> None:

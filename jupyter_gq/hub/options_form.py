@@ -74,7 +74,7 @@ class Card:
     #: Value that the form sends.
     gpus: str
     title: str
-    #: Content of the share, such as "10 GB of GPU memory".
+    #: Content of the share, such as "10 GiB of GPU memory".
     detail: str
     sentence: str
     #: Start with this choice: "now", "wait", "no", or "profile" if that depends on the profile.
@@ -231,12 +231,12 @@ def _make_card(choice: Choice, pool: PoolView | None, selected: bool) -> Card:
 
 
 def _describe_memory(gpus: str, pool: PoolView | None) -> str:
-    """Return the GPU memory of a share, such as "10 GB of GPU memory"; "" if it is unknown."""
+    """Return the GPU memory of a share, such as "10 GiB of GPU memory"; "" if it is unknown."""
     if pool is None or not pool.memory_mib:
         return ""
     mib = pool.memory_mib * parse_quota(gpus) // ONE_GPU
     amount = f"{mib / _MIB_PER_GIB:.1f}".removesuffix(".0")
-    return f"{amount} GB of GPU memory"
+    return f"{amount} GiB of GPU memory"
 
 
 def _summarize_pool(pool: PoolView, me: Me) -> PoolSummary:

@@ -6,6 +6,8 @@ describes them.
 
 from dataclasses import dataclass, field
 
+from jupyter_gq.client.target_folder import PresentKind
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerStatus:
@@ -37,9 +39,11 @@ class SameFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExistingFile:
-    """A file beside the notebook that differs from that of the job."""
+    """An object beside the notebook in the place of a file of the job, from which it differs."""
 
     path: str
+    #: Only a file can be replaced.
+    kind: PresentKind
     bytes: int
     #: When its content changed last.
     changed_at: float

@@ -107,16 +107,15 @@ class JobCopies:
             return await self._service.result_part(job.id, FILES + path, start)
 
         files, left = await choose_files(results, request.paths, read, hidden=telling.hidden)
-        copier = FileCopier(target, job.id, read)
         try:
-            copies = await copier.plan(files, Existing(request.existing))
+            done = await FileCopier(target, job.id, read).copy(files, Existing(request.existing), telling)
         except FilesExist as error:
             raise _FilesDiffer(error, job.finished_at) from error
-        await copier.carry_out(copies, telling)
         copied = [
-            CopiedFile(path=copy.path, target=telling.locate(copy.target), unchanged=copy.unchanged) for copy in copies
+            CopiedFile(path=copy.path, target=telling.locate(copy.target), unchanged=copy.unchanged)
+            for copy in done.copies
         ]
-        await telling.tell(CopyNews(copied=copied, left_out=left))
+        await telling.tell(CopyNews(copied=copied, left_out=[*map(str, done.refused), *left]))
 
 
 class _Telling:
@@ -145,7 +144,7 @@ class _FilesDiffer(CopyRefused):
 def _describe_existing(path: str, present: Present, finished_at: float | None) -> ExistingFile:
     changed = present.changed_ns / 1e9
     newer = finished_at is not None and changed > finished_at
-    return ExistingFile(path=path, bytes=present.bytes, changed_at=changed, newer=newer)
+    return ExistingFile(path=path, kind=present.kind, bytes=present.bytes, changed_at=changed, newer=newer)
 
 
 def find_notebook_folder(notebook_path: str) -> str:

@@ -110,6 +110,12 @@ class JobFields(SoftwareChoice):
 class SendRequest(CellsRequest, JobFields):
     """The request of POST send: the cells and the resources of the job."""
 
+    known_jobs: list[str] | None = Field(
+        default=None,
+        description="Ids of the jobs of these cells of which the user knows. If another page has sent a cell since, "
+        "and its job is not among them, the answer is 409 already_sent. null = send in any case.",
+    )
+
 
 class SweepRequest(SendRequest):
     """The request of POST sweep: the cells and the resources of each job, and what varies from job to job."""
@@ -297,8 +303,8 @@ def describe_validation_error(error: ValidationError) -> PlainProblem:
     """Return a problem with the first error of a request, its field as a dotted path, and the count of other fields."""
     found = describe_errors(error)
     field, why = next(iter(found.items()))
-    more = "" if len(found) == 1 else f" ({len(found) - 1} more)"
-    return PlainProblem(code="invalid_request", message=f"{field or 'request'}: {why}{more}", field=field or None)
+    more = "" if len(found) == 1 else f" And {len(found) - 1} more."
+    return PlainProblem(code="invalid_request", message=f"{field or 'request'}: {why}.{more}", field=field or None)
 
 
 def parse(model: type[Model], body: object) -> Model:

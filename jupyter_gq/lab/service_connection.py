@@ -65,6 +65,7 @@ from .results import save_result
 from .runtime import find_runtime
 from .same_file import FileComparer
 from .scripts import reading_scripts
+from .sent_cells import SentCells
 from .share import WANT_SECONDS, ShareNotice
 from .software import list_kernels
 from .watch import KernelWatch
@@ -105,6 +106,7 @@ class ServiceConnection:
         self.service = ServiceClient(here.url, here.token)
         self.relay = EventRelay(self.service, app.event_logger, self, watch.log)
         self.reporter = ActivityReporter(self.service, here.server, watch, app.web_app.settings, share)
+        self._sent_cells = SentCells(self.service.job)
         #: Answers kernels, through the socket.
         self.kernels = KernelRequests(self, watch)
         #: Copies files of jobs beside their notebooks.
@@ -184,7 +186,11 @@ class ServiceConnection:
         Raises `RefusedRequest` if the body is no valid request or the cells cannot run, and `ServiceError` if the
         service refuses the job.
         """
-        return await self.submit(parse(SendRequest, body))
+        request = parse(SendRequest, body)
+        async with self._sent_cells.sending(request) as note_job:
+            job, is_new = await self.submit(request)
+            note_job(job.id)
+        return job, is_new
 
     async def submit(self, request: SendRequest) -> tuple[JobView, bool]:
         """Make the bundle of a checked request and submit the job; for the rest see `send`."""
@@ -198,6 +204,13 @@ class ServiceConnection:
         no valid request or the cells cannot run, and `ServiceError` if the service refuses a job.
         """
         request = parse(SweepRequest, body)
+        async with self._sent_cells.sending(request) as note_job:
+            sweep = await self._submit_sweep(request)
+            note_job(sweep.jobs[0].job)
+        return sweep
+
+    async def _submit_sweep(self, request: SweepRequest) -> SentSweep:
+        """Send the jobs of a checked request; for the rest see `send_sweep`."""
         runtime = await self._find_runtime(request)
         with reading_scripts(Path(runtime.cwd)):
             steps = await _plan_steps(request, runtime)

@@ -26,7 +26,9 @@ def add_job_options(parser: argparse.ArgumentParser, *, named_after: str) -> Non
     """Add the options of a job to a parser; a job without a name has that of what `named_after` says."""
     parser.add_argument("--queue", default="", help="training queue (default: yours, if you have only one)")
     parser.add_argument("--gpus", default="1", help="GPUs of each task: 0, a fraction or a whole number (default: 1)")
-    parser.add_argument("--gpu-memory", help="GPU memory of each task, such as '12 GB', instead of a fraction of a GPU")
+    parser.add_argument(
+        "--gpu-memory", help="GPU memory of each task, such as '12 GiB', in place of a fraction of a GPU"
+    )
     parser.add_argument("--name", default="", help=f"name of the job (default: that of the {named_after})")
     parser.add_argument("--cpus", help="CPU cores of each task (default: as the queue says)")
     parser.add_argument("--memory", help="memory of each task, such as '16 GiB' (default: as the queue says)")

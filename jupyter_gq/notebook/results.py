@@ -197,7 +197,7 @@ def _load_one(source: Source, job: str, name: str, entries: Mapping[str, Mapping
     """Return the value of one variable; raise `ResultError` with the reason if it cannot be loaded here."""
     entry = entries.get(name)
     if entry is None:
-        raise ResultError(f"The job {job} has not brought {name} back. It has {', '.join(entries)}.")
+        raise ResultError(f"The job {job} has brought no variable {name!r} back. It has: {', '.join(entries)}.")
     if entry.get("reason"):
         is_call = name == RETURNED and calls_function(source.find(job))
         what = "What the function returned" if is_call else name

@@ -55,7 +55,7 @@ def submit(  # noqa: PLR0913 - the options of a job are keywords of the one func
     use `functools.partial`.
 
     - `gpus`: GPUs of each task: 0, a fraction such as 0.25, or a whole number.
-    - `gpu_memory`: GPU memory of each task, such as "12 GB", instead of a fraction of a GPU.
+    - `gpu_memory`: GPU memory of each task, such as "12 GiB", instead of a fraction of a GPU.
     - `queue`: the training queue; "" is the only queue that you may use.
     - `name`: the name of the job; "" is that of the function.
     - `cpus`, `memory`: CPU cores and memory of each task, such as 4 and "16 GiB"; None is what the queue says.

@@ -262,7 +262,7 @@ def _with_gpus(request: Request, text: str) -> Request:
 
 
 def _with_gpu_memory(request: Request, text: str) -> Request:
-    """Return the request for memory of one GPU, such as "12 GB", in place of an amount of GPUs."""
+    """Return the request for memory of one GPU, such as "12 GiB", in place of an amount of GPUs."""
     return replace(request, devices=1, milli_per_device=ONE_GPU, device_memory=parse_memory(text))
 
 

@@ -23,7 +23,7 @@ export function formatGpus(gpus: string, trans: TranslationBundle): string {
   return amount !== null && amount > 1000 ? trans.__('%1 GPUs', gpus) : trans.__('%1 GPU', gpus);
 }
 
-/** Return what a text asks for: GPU memory, if it is an amount with a unit such as "12 GB", otherwise GPUs. */
+/** Return what a text asks for: GPU memory, if it is an amount with a unit such as "12 GiB", otherwise GPUs. */
 export function readDevices(text: string): { gpus: string } | { gpu_memory: string } {
   const amount = trimBlanks(text);
   return /^[\d.]+[\s\u200b\u2060]*[kmgt]i?b?$/i.test(amount) ? { gpu_memory: amount } : { gpus: amount };

@@ -449,19 +449,19 @@ export function describeNotebook(notebook: NotebookView, now: number, trans: Tra
   return [use, formatMemory(notebook)].filter(part => part !== '').join(' · ') || notebook.sentence;
 }
 
-/** Return the memory in use and the quota, such as "6.1 / 10 GB"; "" if the quota is unknown. */
+/** Return the memory in use and the quota, such as "6.1 / 10 GiB"; "" if the quota is unknown. */
 export function formatMemory(notebook: NotebookView): string {
   if (notebook.memory_quota_mib === null) {
     return '';
   }
-  const quota = formatGigabytes(notebook.memory_quota_mib);
+  const quota = formatGibibytes(notebook.memory_quota_mib);
   return notebook.memory_used_mib === null
-    ? `${quota} GB`
-    : `${formatGigabytes(notebook.memory_used_mib)} / ${quota} GB`;
+    ? `${quota} GiB`
+    : `${formatGibibytes(notebook.memory_used_mib)} / ${quota} GiB`;
 }
 
-/** Return MiB as gigabytes, with one decimal below 10. */
-export function formatGigabytes(mib: number): string {
+/** Return MiB as GiB, with one decimal below 10. */
+export function formatGibibytes(mib: number): string {
   const value = mib / 1024;
   return value >= 10 || Number.isInteger(value) ? String(Math.round(value)) : value.toFixed(1);
 }

@@ -2,7 +2,7 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { formatGigabytes } from './jobs';
+import { formatGibibytes } from './jobs';
 import { formatClock, formatSpan } from './times';
 import type { JobSummary, JobUsage, UsagePoint } from './wire';
 
@@ -79,7 +79,7 @@ export function describeUse({ points }: JobUsage, trans: TranslationBundle): str
   return trans.__('GPU: %1 last, %2 on average, %3 at most.', last, average, most);
 }
 
-/** Return the memory in words, such as "Memory: 12 of 40 GB last, 14 GB at most."; "" if it is not known. */
+/** Return the memory in words, such as "Memory: 12 of 40 GiB last, 14 GiB at most."; "" if it is not known. */
 export function describeMemory(
   { points, memory_limit_mib: limit }: JobUsage,
   trans: TranslationBundle
@@ -88,10 +88,10 @@ export function describeMemory(
   if (found.length === 0) {
     return '';
   }
-  const [last, most] = [found[found.length - 1], Math.max(...found)].map(formatGigabytes);
+  const [last, most] = [found[found.length - 1], Math.max(...found)].map(formatGibibytes);
   return limit === null
-    ? trans.__('Memory: %1 GB last, %2 GB at most.', last, most)
-    : trans.__('Memory: %1 of %2 GB last, %3 GB at most.', last, formatGigabytes(limit), most);
+    ? trans.__('Memory: %1 GiB last, %2 GiB at most.', last, most)
+    : trans.__('Memory: %1 of %2 GiB last, %3 GiB at most.', last, formatGibibytes(limit), most);
 }
 
 function pick(points: readonly UsagePoint[], figure: Figure): number[] {

@@ -263,9 +263,10 @@ export interface components {
             by: string | null;
             at: number;
         };
-        /** @description A file beside the notebook that differs from that of the job. */
+        /** @description An object beside the notebook in the place of a file of the job, from which it differs. */
         ExistingFile: {
             path: string;
+            kind: components["schemas"]["PresentKind"];
             bytes: number;
             changed_at: number;
             newer: boolean;
@@ -320,7 +321,7 @@ export interface components {
              */
             gpus?: string | number | null;
             /**
-             * @description GPU memory of each task, instead of a number of GPUs: GiB as a number, or text such as "12 GB". Not while the job runs.
+             * @description GPU memory of each task, instead of a number of GPUs: GiB as a number, or text such as "12 GiB". Not while the job runs.
              * @default null
              */
             gpu_memory?: string | number | null;
@@ -377,7 +378,7 @@ export interface components {
              */
             gpus?: string | number;
             /**
-             * @description GPU memory of each task, instead of a fraction of a GPU: GiB as a number, or text such as "12 GB". The task gets a part of one GPU with at least so much memory, so `gpus` must be 1. Default: none.
+             * @description GPU memory of each task, instead of a fraction of a GPU: GiB as a number, or text such as "12 GiB". The task gets a part of one GPU with at least so much memory, so `gpus` must be 1. Default: none.
              * @default null
              */
             gpu_memory?: string | number | null;
@@ -965,6 +966,11 @@ export interface components {
              */
             ran?: boolean;
         };
+        /**
+         * @description The kinds of objects at the target of a copy, in words.
+         * @enum {string}
+         */
+        PresentKind: "file" | "folder" | "link" | "special file";
         /** @description The prediction for a job if it were sent now. */
         Preview: {
             starts_now: boolean;
@@ -1179,6 +1185,11 @@ export interface components {
              * @default null
              */
             capture?: string | null;
+            /**
+             * @description Ids of the jobs of these cells of which the user knows. If another page has sent a cell since, and its job is not among them, the answer is 409 already_sent. null = send in any case.
+             * @default null
+             */
+            known_jobs?: string[] | null;
         };
         /** @description The answer of POST sweep. */
         SentSweep: {
@@ -1328,6 +1339,11 @@ export interface components {
              * @default null
              */
             capture?: string | null;
+            /**
+             * @description Ids of the jobs of these cells of which the user knows. If another page has sent a cell since, and its job is not among them, the answer is 409 already_sent. null = send in any case.
+             * @default null
+             */
+            known_jobs?: string[] | null;
             /** @description Literals by the name that takes them; all combinations are sent. */
             grid: {
                 [key: string]: string[];
@@ -1427,6 +1443,7 @@ export type PlannedSecret = components['schemas']['PlannedSecret'];
 export type PlannedVariable = components['schemas']['PlannedVariable'];
 export type PoolView = components['schemas']['PoolView'];
 export type PrefixCell = components['schemas']['PrefixCell'];
+export type PresentKind = components['schemas']['PresentKind'];
 export type Preview = components['schemas']['Preview'];
 export type Problem = components['schemas']['Problem'];
 export type ProgressOutput = components['schemas']['Progress-Output'];

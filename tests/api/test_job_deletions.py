@@ -22,7 +22,7 @@ async def test_delete_removes_ended_jobs_and_goes_on_after_one_that_has_not_ende
     assert code == 3
     told = "The job 'digits' is waiting, and only jobs that have ended can be deleted."
     assert told in err
-    assert out == f"digits ({ended}): Cancelled. Deleted, with all that was kept of it.\n"
+    assert out == f"digits ({ended}): Cancelled. Deleted with its outputs, logs and results.\n"
     assert [job.id for job in (await people["ann"].jobs()).jobs] == [waiting]
     await world.controller.retention.sweep_requested()
     assert world.store.get(ended) is None
@@ -33,7 +33,7 @@ async def test_delete_removes_ended_jobs_and_goes_on_after_one_that_has_not_ende
 async def test_a_job_that_is_named_twice_is_deleted_once_and_no_other_one(say, people, bundle):
     older, newest = await an_ended_job(people, bundle), await an_ended_job(people, bundle, name="newest")
     code, out, err = await say("delete", "last", "last", newest)
-    assert (code, out, err) == (0, f"newest ({newest}): Cancelled. Deleted, with all that was kept of it.\n", "")
+    assert (code, out, err) == (0, f"newest ({newest}): Cancelled. Deleted with its outputs, logs and results.\n", "")
     assert [job.id for job in (await people["ann"].jobs()).jobs] == [older]
 
 

@@ -75,8 +75,15 @@ async def test_a_file_that_is_shorter_than_listed_is_not_copied(say, job, world,
     world.bundles.brought[job.id, "files/model.pt"] = b"short"
     code, _, err = await say("results", job.id, "model.pt", "--to", str(tmp_path))
     assert code == 1
-    assert "so not copied: 'model.pt'" in err
+    assert "'model.pt' was changed or deleted after the job ended, so it is not copied." in err
     assert not (tmp_path / "model.pt").exists()
+
+
+async def test_a_file_that_cannot_be_copied_is_told_and_all_others_are_copied(say, job, tmp_path):
+    (tmp_path / "plots").write_bytes(b"mine")
+    code, out, err = await say("results", job.id, "--to", str(tmp_path))
+    assert (code, out) == (1, f"{tmp_path}/model.pt\n")
+    assert "'plots' is a link or a file here" in err
 
 
 async def test_a_job_that_has_brought_nothing_back_is_told(say, people, bundle):

@@ -22,7 +22,7 @@ async def test_it_offers_what_is_possible_and_says_why_the_rest_is_not(person, s
         page = (await nia.browser.get("/hub/spawn/nia")).text
         assert cards(page) == {"0": {"checked"}, "0.25": set(), "0.5": {"disabled"}}
         assert "Your quota has 0.25 left." in page
-        assert "10 GB of GPU memory" in page
+        assert "10 GiB of GPU memory" in page
         assert page.lower().count("starts now") == 2, "each card that starts now says so once"
         assert "0.75 of 1 GPU free" in page
         assert "Simulated: NVML is not installed." in page
@@ -43,7 +43,7 @@ async def test_the_devices_are_those_of_the_pool_that_the_service_gives_to_noteb
         await sue.log_in()
         page = (await sue.browser.get("/hub/spawn/sue")).text
         assert "H200" in page
-        assert "35 GB of GPU memory" in page
+        assert "35 GiB of GPU memory" in page
         assert "A100-40GB" not in page
 
 

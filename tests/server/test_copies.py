@@ -123,7 +123,9 @@ async def test_a_file_that_differs_is_asked_about_and_nothing_is_copied(copy, jo
     os.utime(work / "model.pt", (ENDED + 5, ENDED + 5))
     status, (conflict,) = await copy()
     assert (status, conflict["code"]) == (409, "files_exist")
-    assert conflict["files"] == [{"path": "model.pt", "bytes": len(before), "changed_at": ENDED + 5, "newer": True}]
+    assert conflict["files"] == [
+        {"path": "model.pt", "kind": "file", "bytes": len(before), "changed_at": ENDED + 5, "newer": True}
+    ]
     assert "'model.pt' is there already and differs" in conflict["message"]
     assert tree(work) == {"model.pt": before}
 
@@ -234,12 +236,26 @@ async def test_a_link_in_the_place_of_a_file_is_neither_followed_nor_replaced(co
     target.write_bytes(b"precious")
     job.wrote("model.pt")
     (work / "model.pt").symlink_to(target)
-    assert (await copy())[0] == 409
+    status, (conflict,) = await copy()
+    assert (status, [each["kind"] for each in conflict["files"]]) == (409, ["link"])
     assert (await copy(existing="replace"))[0] == 422
     assert (await copy(existing="keep_both"))[0] == 200
     assert (work / "model.pt").is_symlink()
     assert target.read_bytes() == b"precious"
     assert (work / "model (job 7f3).pt").read_bytes() == CONTENT
+
+
+async def test_files_that_can_be_copied_are_and_the_others_are_told_with_the_reason(copy, job, work):
+    for path in ("a.txt", "model.pt", "plots/loss.png", "z.txt"):
+        job.wrote(path)
+    (work / "model.pt").mkdir()
+    (work / "plots").write_bytes(b"mine")
+    status, news = await copy(existing="replace")
+    assert (status, [each["path"] for each in news[-1]["copied"]]) == (200, ["a.txt", "z.txt"])
+    blocked, folder = news[-1]["left_out"]
+    assert "'plots' is a link or a file here" in folder, news[-1]
+    assert blocked == "'model.pt' is a folder here, so it is not replaced. Rename it, then copy again."
+    assert tree(work) == {"a.txt": CONTENT, "plots": b"mine", "z.txt": CONTENT}
 
 
 async def test_hidden_files_stay_and_are_named(copy, job, work):
@@ -287,8 +303,8 @@ async def test_a_file_that_does_not_come_as_listed_leaves_nothing(copy, job, wor
     job.wrote("plots/bad.txt", listed=listed)
     status, news = await copy()
     assert status == 200
-    assert "not copied: 'plots/bad.txt'" in news[-1]["problem"]
-    assert news[-1]["copied"] is None
+    assert [each["path"] for each in news[-1]["copied"]] == ["good.txt"]
+    assert news[-1]["left_out"] == ["'plots/bad.txt' was changed or deleted after the job ended, so it is not copied."]
     assert tree(work) == {"good.txt": CONTENT}
     assert not (work / "plots").exists()
 

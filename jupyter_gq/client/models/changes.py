@@ -40,7 +40,7 @@ class JobChange(StrictModel):
     gpu_memory: Amount | None = Field(
         default=None,
         description="GPU memory of each task, instead of a number of GPUs: GiB as a number, or text such as "
-        '"12 GB". Not while the job runs.',
+        '"12 GiB". Not while the job runs.',
     )
     tasks: int | None = Field(
         default=None,

@@ -46,7 +46,7 @@ class JobFields(StrictModel):
     gpu_memory: Amount | None = Field(
         default=None,
         description="GPU memory of each task, instead of a fraction of a GPU: GiB as a number, or text such as "
-        '"12 GB". The task gets a part of one GPU with at least so much memory, so `gpus` must be 1. Default: none.',
+        '"12 GiB". The task gets a part of one GPU with at least so much memory, so `gpus` must be 1. Default: none.',
     )
     cpus: Amount | None = Field(
         default=None, description='CPU cores for each task, such as 4 or "0.5". Default: as the queue says.'

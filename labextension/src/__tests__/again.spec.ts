@@ -29,7 +29,7 @@ describe('the dialog of a job that is sent again', () => {
   function open(given: Partial<JobView>, me: Me = aMe(), ran: readonly RanCell[] = []): IOpening {
     const job = aJob({ targets: [target('a')], ...given });
     const values = proposeValues({ gpus: '0.5', cpus: '3' }, me, 'digits.ipynb', 'digits');
-    const setup = { id: 'setup', source: 'set_up()', tags: ['gq-setup'], failed: false };
+    const setup = { id: 'setup', source: 'set_up()', tags: ['gq-setup'], failure: null };
     const { entries } = proposeFromRuns(ran, [setup], new Set(['a']));
     return repeatJob(job, TRANS).open([{ id: 'a', source: SOURCE }], { values, entries }, me);
   }

@@ -44,9 +44,15 @@ function answers(...news: Partial<CopyNews>[]): void {
   training.server.answer(ROUTE, news.map(line => `${JSON.stringify(someNews(line))}\n`).join(''));
 }
 
-/** Let the server answer that these files differ. */
+/** Let the server answer that these files differ; a path that ends with a slash is a folder. */
 function differs(...paths: string[]): void {
-  const files = paths.map(path => ({ path, bytes: 12_000, changed_at: 7, newer: true }));
+  const files = paths.map(path => ({
+    path,
+    kind: path.endsWith('/') ? 'folder' : 'file',
+    bytes: 12_000,
+    changed_at: 7,
+    newer: true
+  }));
   training.server.answer(ROUTE, { code: 'files_exist', message: 'They differ.', files }, 409);
 }
 
@@ -124,6 +130,32 @@ describe('to copy files beside the notebook', () => {
       { paths: [], existing, notebook_path: PATH }
     ]);
     expect(told()).toEqual(['“work/ü/model.pt” was copied.']);
+  });
+
+  it('offers to replace files only', async () => {
+    differs('a/', 'b/');
+    await execute(CommandIDs.copyFiles, { job: 'job-1' });
+    expect(all('.jp-gq-differing li').map(words)).toEqual([
+      'a/ (a folder here, which is never replaced)',
+      'b/ (a folder here, which is never replaced)'
+    ]);
+    expect(all('.jp-Dialog-footer button').map(words)).toEqual(['Cancel', 'Keep both']);
+    await press('Cancel');
+    await settle();
+    differs('a/', 'model.pt');
+    await execute(CommandIDs.copyFiles, { job: 'job-1' });
+    expect(all('.jp-Dialog-footer button').map(words)).toEqual(['Cancel', 'Keep both', 'Replace']);
+    await press('Cancel');
+  });
+
+  it('lists on demand why files were left out', async () => {
+    answers({ copied: [], left_out: ['‘a’ is a folder here.', '‘b’ is a link here.'] });
+    await execute(CommandIDs.copyFiles, { job: 'job-1' });
+    expect(Notification.manager.notifications.map(({ type }) => type)).toEqual(['warning']);
+    await perform(pressFirstAction);
+    await settle();
+    expect(all('.jp-Dialog li').map(words)).toEqual(['‘a’ is a folder here.', '‘b’ is a link here.']);
+    await press('Close');
   });
 
   it('copies nothing if the user thinks better of it', async () => {
@@ -299,6 +331,7 @@ it('says how far copies are and what they left, in short sentences', () => {
   );
   const files = Array.from({ length: 12 }, (_, n) => ({
     path: `${n}`,
+    kind: 'file' as const,
     bytes: 1,
     changed_at: 1,
     newer: false

@@ -115,6 +115,11 @@ export class FakeServer {
     this._answers.set(route, { status, body });
   }
 
+  /** Answer requests with such a body by a refusal from now on. */
+  refuse(route: string, isWrong: (body: unknown) => boolean, problem: unknown, status = 422): void {
+    this._refusals.set(route, { isWrong, answer: { status, body: problem } });
+  }
+
   /** Hold back all answers until `release` is called. */
   hold(): void {
     this._held = new Promise(resolve => {
@@ -149,7 +154,10 @@ export class FakeServer {
       throw new TypeError('Failed to fetch');
     }
     const routes = [path, path.split('?')[0]].map(each => `${method} ${each}`);
-    const { status, body } = routes.map(route => this._answers.get(route)).find(Boolean) ?? MISSING;
+    const refusal = this._refusals.get(routes[1]);
+    const isWrong = typeof init.body === 'string' && refusal?.isWrong(JSON.parse(init.body)) === true;
+    const answer = routes.map(route => this._answers.get(route)).find(Boolean) ?? MISSING;
+    const { status, body } = isWrong ? refusal.answer : answer;
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     return {
       ok: status < 400,
@@ -163,6 +171,7 @@ export class FakeServer {
   }
 
   private readonly _answers = new Map<string, Answer>();
+  private readonly _refusals = new Map<string, { isWrong: (body: unknown) => boolean; answer: Answer }>();
   private _held: Promise<void> = Promise.resolve();
 }
 

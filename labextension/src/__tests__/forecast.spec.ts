@@ -141,6 +141,43 @@ describe('sending before the forecast is there', () => {
   });
 });
 
+describe('a forecast beside a refusal', () => {
+  it('is shown if sending is refused for another field', async () => {
+    training.server.answer('POST send', { code: 'limit', message: 'No such name.', field: 'returns' }, 422);
+    await submit();
+    await pause(ASKED);
+    expect([seen(), all('[role=alert]').map(words)]).toEqual(['Starts now.', ['No such name.']]);
+    await press('Cancel');
+  });
+
+  it('is had without the name, if the name is refused', async () => {
+    training.server.answer('POST preview', NOW);
+    training.server.refuse('POST preview', body => (body as { name: string }).name === 'wrong', {
+      code: 'invalid',
+      message: 'No.',
+      field: 'name'
+    });
+    await enter(field('name'), 'wrong');
+    await pause(ASKED);
+    expect([seen(), all('[role=alert]').map(words)]).toEqual(['Starts now.', ['No.']]);
+    await press('Cancel');
+  });
+});
+
+it('a cell that another page has sent meanwhile is sent once more only if the user presses again', async () => {
+  const said = 'This cell was sent from another tab or window.';
+  training.server.answer('POST send', { code: 'already_sent', message: said, field: null }, 409);
+  const known = (): unknown =>
+    (training.server.bodies.at(-1) as { known_jobs: readonly string[] | null }).known_jobs;
+  await submit();
+  expect(known()).toEqual([]);
+  expect(all('[role=alert]').map(words)).toEqual([said]);
+  training.server.answer('POST send', aJob({ id: 'new', phase: 'waiting' }));
+  await submit();
+  expect(known()).toBeNull();
+  expect(all('.jp-Dialog')).toEqual([]);
+});
+
 describe('a forecast that could not be had', () => {
   const fails = async (): Promise<void> => {
     training.server.answer('POST preview', { code: 'busy', message: 'No.', field: null }, 503);

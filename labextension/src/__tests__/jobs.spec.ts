@@ -209,8 +209,8 @@ describe('the times in the words of the service', () => {
 describe('the words of a notebook', () => {
   it('never show the unknown as 0', () => {
     expect(formatMemory(aNotebook())).toBe('');
-    expect(formatMemory(aNotebook({ memory_quota_mib: 10240 }))).toBe('10 GB');
-    expect(formatMemory(aNotebook({ memory_quota_mib: 10240, memory_used_mib: 6247 }))).toBe('6.1 / 10 GB');
+    expect(formatMemory(aNotebook({ memory_quota_mib: 10240 }))).toBe('10 GiB');
+    expect(formatMemory(aNotebook({ memory_quota_mib: 10240, memory_used_mib: 6247 }))).toBe('6.1 / 10 GiB');
     expect(describeNotebook(aNotebook({ sentence: 'Runs.' }), 2000, ENGLISH)).toBe('Runs.');
   });
 

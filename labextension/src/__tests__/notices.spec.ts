@@ -335,14 +335,14 @@ describe('a share that holds too much memory', () => {
     tell({ used_mib: 22600, next_at: 1059 });
     expect(told()).toHaveLength(1);
     expect(told()[0]).toContain(
-      'Too much GPU memory: 22 of 20 GB. Free some, or the largest program is interrupted at'
+      'Too much GPU memory: 22 of 20 GiB. Free some, or the largest program is interrupted at'
     );
     tell({ done: 'interrupt', next: 'terminate' });
     expect(told()).toHaveLength(1);
     expect(told()[0]).toContain('was interrupted, and is ended at');
     tell({ done: 'kill', next: null, next_at: null });
     expect(told()).toEqual([
-      'A program was ended: the share held too much GPU memory, 22 of 20 GB. Its variables are lost.'
+      'A program was ended: the share held too much GPU memory, 22 of 20 GiB. Its variables are lost.'
     ]);
   });
 
@@ -386,7 +386,7 @@ describe('the share in the status bar', () => {
       });
       jest.advanceTimersByTime(50);
     });
-    expect(words(item())).toBe('GPU 0.5 · 5 / 10 GB');
+    expect(words(item())).toBe('GPU 0.5 · 5 / 10 GiB');
     expect(item().classList.contains('lm-mod-hidden')).toBe(false);
     expect(item().querySelector('button')?.title).toContain('This notebook server holds 0.5 GPU. On H200.');
   });

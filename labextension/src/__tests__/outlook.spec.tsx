@@ -82,10 +82,18 @@ describe('the alternatives', () => {
     expect(document.activeElement).toBe(all('[aria-label="Forecast"]')[0]);
   });
 
-  it('are not shown beside a refusal or while no answer comes', async () => {
+  it('are shown beside a refusal of another field, with the forecast', async () => {
     const preview = aPreview({ alternatives: [anAlternative()] });
-    await ask(preview, { problem: { code: 'never_fits', message: 'Too much.', field: 'gpus' } });
+    await ask(preview, { problem: { code: 'invalid', message: 'No name.', field: 'returns' } });
+    expect(all('[aria-label="Alternatives"]')).toHaveLength(1);
+    expect(words(all('[aria-label="Forecast"]')[0])).toContain(preview.sentence);
+  });
+
+  it('are not shown during an outage or while no answer comes', async () => {
+    const preview = aPreview({ alternatives: [anAlternative()] });
+    await ask(preview, { problem: { code: 'service_unavailable', message: 'Away.', field: null } });
     expect(all('[aria-label="Alternatives"]')).toEqual([]);
+    expect(words(all('[aria-label="Forecast"]')[0])).toBe('');
     await ask(preview, { slow: true });
     expect(all('[aria-label="Alternatives"]')).toEqual([]);
   });

@@ -464,7 +464,7 @@ describe('the notebooks of the panel', () => {
     };
     await draw(panel);
     const [here, waiting] = all('[aria-label="Notebooks"] li');
-    expect(words(here)).toMatch(/^Default serverhere0.5 GPURunningIdle 1 h · 5 \/ 10 GB/);
+    expect(words(here)).toMatch(/^Default serverhere0.5 GPURunningIdle 1 h · 5 \/ 10 GiB/);
     expect(words(waiting)).toContain('second0.5 GPUWaiting2nd in line. All are in use.');
     panel.dispose();
   });

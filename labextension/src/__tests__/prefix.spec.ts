@@ -12,11 +12,16 @@ import {
 import type { RanCell } from '../wire';
 import { aRun } from './builders';
 
-const cell = (id: string, source = `run_${id}()`, tags: string[] = [], failed = false): ICodeCell => ({
+const cell = (
+  id: string,
+  source = `run_${id}()`,
+  tags: string[] = [],
+  failure: ICodeCell['failure'] = null
+): ICodeCell => ({
   id,
   source,
   tags,
-  failed
+  failure
 });
 const ran = (cell_id: string, given: Partial<RanCell> = {}): RanCell =>
   aRun({ cell_id, code: `run_${cell_id}()`, ...given });
@@ -85,7 +90,7 @@ describe('what is replayed', () => {
   });
 
   it('has a cell that may raise, also if it did', () => {
-    const cells = [cell('a', 'run_a()', ['raises-exception'], true), cell('t')];
+    const cells = [cell('a', 'run_a()', ['raises-exception'], 'failed-before'), cell('t')];
     const runs = proposeFromRuns([ran('a', { failed: true })], cells, TARGET);
     for (const { entries } of [runs, proposeFromDocument(cells, TARGET)]) {
       expect(entries.map(item => [item.cellId, item.included, item.note])).toEqual([['a', true, null]]);
@@ -126,7 +131,7 @@ describe('what is replayed', () => {
   });
 
   it('from the document leaves out a cell that shows an error, and is not known to have run', () => {
-    const cells = [cell('a'), cell('b', 'run_b()', [], true), cell('t')];
+    const cells = [cell('a'), cell('b', 'run_b()', [], 'failed-before'), cell('t')];
     const { from, entries } = proposeFromDocument(cells, TARGET, 'nothing-ran');
     expect([from, selectCells(entries)]).toEqual([
       'nothing-ran',

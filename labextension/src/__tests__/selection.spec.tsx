@@ -300,7 +300,7 @@ describe('the GPUs and tasks of a job', () => {
     await enter(field('gpus'), ' ');
     await press('Change');
     expect(all('.jp-Dialog [role=alert]').map(words)).toEqual([
-      'Write a number of GPUs, such as 0, 0.25 or 1, or GPU memory such as 12 GB.'
+      'Write a number of GPUs, such as 0, 0.25 or 1, or GPU memory such as 12 GiB.'
     ]);
     expect(training.server.bodies).toEqual([]);
     await press('Cancel');

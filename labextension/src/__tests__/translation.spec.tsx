@@ -172,7 +172,9 @@ describe('in another language', () => {
 
   it.each([NEW_JOB, { ...NEW_JOB, returns: 'model' }])('the dialog says nothing in English', async start => {
     const me = aMe({ queues: QUEUES, pools: [aPool({ models: ['«A»', '«B»'], largest_cpus: '4' })] });
-    const entries = (['failed', 'running', 'failed-before', 'setup'] as const).map((note, index) => ({
+    const entries = (
+      ['failed', 'running', 'failed-before', 'job-failed', 'job-cancelled', 'setup'] as const
+    ).map((note, index) => ({
       key: `${index}`,
       cellId: '1',
       source: 'import job',

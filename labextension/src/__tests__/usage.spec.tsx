@@ -37,11 +37,11 @@ describe('the lines of the chart', () => {
 
   it('are said in words, without figures that are not known', () => {
     expect(describeChart(aUsage(), ENGLISH)).toBe(
-      'GPU use over 1 min. GPU: 60 % last, 60 % on average, 90 % at most. Memory: 20 of 40 GB last, 20 GB at most.'
+      'GPU use over 1 min. GPU: 60 % last, 60 % on average, 90 % at most. Memory: 20 of 40 GiB last, 20 GiB at most.'
     );
     const points = [{ at: 1, utilisation: null, highest: null, memory_mib: 1024 }];
     expect(describeChart(aUsage({ points, memory_limit_mib: null }), ENGLISH)).toBe(
-      'GPU use over 15 s. Memory: 1 GB last, 1 GB at most.'
+      'GPU use over 15 s. Memory: 1 GiB last, 1 GiB at most.'
     );
   });
 
@@ -72,7 +72,7 @@ describe('the chart in the details of a job', () => {
     const [chart] = all('.jp-gq-usage > svg');
     expect(chart.getAttribute('role')).toBe('img');
     expect(chart.getAttribute('aria-label')).toContain('60 % last');
-    expect(words(all('.jp-gq-usage figcaption')[0])).toContain('Memory: 20 of 40 GB last');
+    expect(words(all('.jp-gq-usage figcaption')[0])).toContain('Memory: 20 of 40 GiB last');
     expect(chart.closest('[role=status],[role=log],[role=alert],[aria-live]')).toBeNull();
     expect(all('.jp-gq-usage-key').every(key => key.getAttribute('aria-hidden') === 'true')).toBe(true);
     panel.dispose();

@@ -100,7 +100,7 @@ describe('the share of this server', () => {
     expect(formatShare(aNotebook(), 0, ENGLISH)).toBe('GPU 0.5');
     expect(formatShare(aNotebook({ idle_since: 0 }), 725, ENGLISH)).toBe('GPU 0.5 · idle 12 min');
     expect(formatShare(aNotebook({ memory_quota_mib: 10240, memory_used_mib: 6247 }), 0, ENGLISH)).toBe(
-      'GPU 0.5 · 6.1 / 10 GB'
+      'GPU 0.5 · 6.1 / 10 GiB'
     );
     expect(formatShare(aNotebook({ gpus: '0' }), 0, ENGLISH)).toBe('CPU only');
   });

@@ -9,8 +9,10 @@
 
 import type { RanCell, PrefixCell } from '../wire';
 
-/** A note for the user about an entry: it failed, still runs, failed in an earlier kernel, or is tagged as setup. */
-export type EntryNote = 'failed' | 'running' | 'failed-before' | 'setup';
+/** A reason why a cell did not succeed when it last ran: an error that it shows, or the end of its job. */
+export type Failure = 'failed-before' | 'job-failed' | 'job-cancelled';
+/** A note for the user about an entry: it failed here or before, still runs, or is tagged as setup. */
+export type EntryNote = 'failed' | Failure | 'running' | 'setup';
 
 /**
  * The origin of a proposal: what ran in the kernel, the part of it that is known, or the order of the document, either
@@ -23,8 +25,8 @@ export interface ICodeCell {
   readonly id: string;
   readonly source: string;
   readonly tags: readonly string[];
-  /** Whether the cell shows an error as its output. */
-  readonly failed: boolean;
+  /** Why the cell did not succeed when it last ran; null if it did, as far as known. */
+  readonly failure: Failure | null;
 }
 
 /** A cell that may be replayed. */
@@ -105,12 +107,8 @@ export function proposeFromDocument(
     .slice(0, Math.max(0, first))
     .filter(cell => isReplayable(cell.source))
     .map(cell => {
-      const failed = cell.failed && !mayRaise(cell);
-      return {
-        ...makeEntry(cell.id, cell.source),
-        included: !failed,
-        note: failed ? ('failed-before' as const) : null
-      };
+      const note = cell.failure === 'failed-before' && mayRaise(cell) ? null : cell.failure;
+      return { ...makeEntry(cell.id, cell.source), included: note === null, note };
     });
   return { from, entries: completeEntries(entries, cells, targets) };
 }
@@ -194,7 +192,7 @@ export function leaveOutAgain(
 }
 
 function hasFailed({ note }: IPrefixEntry): boolean {
-  return note === 'failed' || note === 'failed-before';
+  return note !== null && note !== 'running' && note !== 'setup';
 }
 
 /** Return whether the included entries replay any cell more than once. */

@@ -3,12 +3,12 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { formatGpus, parseMilli } from '../amounts';
-import { formatGigabytes, formatMemory } from '../jobs';
+import { formatGibibytes, formatMemory } from '../jobs';
 import { formatClock, formatCountdown, formatMinutes } from '../times';
 import { fitToast } from '../toasts';
 import type { MemoryExcessView, NotebookView } from '../wire';
 
-/** Return the share in brief, such as "GPU 0.5 · 6.1 / 10 GB · idle 12 min". Unknown values are left out. */
+/** Return the share in brief, such as "GPU 0.5 · 6.1 / 10 GiB · idle 12 min". Unknown values are left out. */
 export function formatShare(notebook: NotebookView, now: number, trans: TranslationBundle): string {
   if (parseMilli(notebook.gpus) === 0) {
     return trans.__('CPU only');
@@ -68,8 +68,8 @@ export function formatLevel(notebook: NotebookView, trans: TranslationBundle): s
 
 /** Return the last step against a share that holds too much memory and the next one, as a notification shows it. */
 export function formatExcess(excess: MemoryExcessView, now: number, trans: TranslationBundle): string {
-  const [used, limit] = [formatGigabytes(excess.used_mib), formatGigabytes(excess.limit_mib)];
-  const amounts = trans.__('%1 of %2 GB', used, limit);
+  const [used, limit] = [formatGibibytes(excess.used_mib), formatGibibytes(excess.limit_mib)];
+  const amounts = trans.__('%1 of %2 GiB', used, limit);
   const at = excess.next_at === null ? '' : trans.__(' at %1', formatClock(excess.next_at, now));
   switch (excess.done) {
     case 'warn':

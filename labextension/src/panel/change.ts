@@ -47,7 +47,7 @@ export function readChange(
 ): JobChange | Problem | null {
   const devices = trimBlanks(fields.devices);
   if (devices === '') {
-    const message = trans.__('Write a number of GPUs, such as 0, 0.25 or 1, or GPU memory such as 12 GB.');
+    const message = trans.__('Write a number of GPUs, such as 0, 0.25 or 1, or GPU memory such as 12 GiB.');
     return { code: 'missing_gpus', field: 'gpus', message };
   }
   const numbers = readTaskFields(fields, trans);

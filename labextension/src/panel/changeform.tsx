@@ -79,7 +79,7 @@ export class ChangeForm extends ReactWidget implements Dialog.IBodyWidget<IWritt
           id="gpus"
           label={trans.__('GPUs')}
           hint={trans.__(
-            'of each task: 0, a fraction such as 0.25, a whole number, or GPU memory such as 12 GB'
+            'of each task: 0, a fraction such as 0.25, a whole number, or GPU memory such as 12 GiB'
           )}
           problem={problem}
           value={devices}

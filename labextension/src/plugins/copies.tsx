@@ -6,7 +6,7 @@ import * as React from 'react';
 
 import { actOnJob } from '../acts';
 import { describeError, RequestError } from '../client';
-import { describeCopied, describeProgress, listDiffering } from '../copies';
+import { canReplace, describeCopied, describeProgress, listDiffering } from '../copies';
 import { definePlugin } from '../lifetime';
 import { dismissDrawn } from '../notice';
 import { fitToast, quoteName } from '../toasts';
@@ -108,7 +108,8 @@ class Copier {
     try {
       const { client } = this._training;
       const news = await client.copyFiles(job.id, request, known => notice.update(known), running.signal);
-      notice.end('success', describeCopied(news, this._trans), tell, this._offerToOpen(news));
+      const kind = news.left_out.length === 0 ? 'success' : 'warning';
+      notice.end(kind, describeCopied(news, this._trans), tell, this._offerNext(news));
       return news;
     } catch (reason) {
       if (running.signal.aborted) {
@@ -126,12 +127,12 @@ class Copier {
     }
   }
 
-  /** Return the button that opens the copy, if there is a single one. */
-  private _offerToOpen({ copied }: CopyNews): Notification.IAction[] {
+  /** Return the buttons that open the copy, if there is a single one, and that say what was left out and why. */
+  private _offerNext({ copied, left_out }: CopyNews): Notification.IAction[] {
     const [file] = copied ?? [];
-    return copied?.length === 1
-      ? [{ label: this._trans.__('Open'), callback: () => this._open(file.target) }]
-      : [];
+    const open = { label: this._trans.__('Open'), callback: () => this._open(file.target) };
+    const why = { label: this._trans.__('Why?'), callback: () => void tellLeftOut(left_out, this._trans) };
+    return [...(copied?.length === 1 ? [open] : []), ...(left_out.length === 0 ? [] : [why])];
   }
 
   private readonly _running = new Set<AbortController>();
@@ -158,7 +159,12 @@ class Notice {
   }
 
   /** Say how the copies ended, if a notification was shown or if `tell` is true. */
-  end(type: 'success' | 'error', text: string, tell: boolean, actions: Notification.IAction[]): void {
+  end(
+    type: 'success' | 'warning' | 'error',
+    text: string,
+    tell: boolean,
+    actions: Notification.IAction[]
+  ): void {
     window.clearTimeout(this._timer);
     const message = fitToast(text);
     if (this._id !== null) {
@@ -222,7 +228,9 @@ async function askAboutDiffering(conflict: CopyConflict, trans: TranslationBundl
     buttons: [
       Dialog.cancelButton({ label: trans.__('Cancel') }),
       Dialog.okButton({ label: trans.__('Keep both'), actions: ['keep_both'] }),
-      Dialog.warnButton({ label: trans.__('Replace'), actions: ['replace'] })
+      ...(canReplace(conflict)
+        ? [Dialog.warnButton({ label: trans.__('Replace'), actions: ['replace'] })]
+        : [])
     ],
     defaultButton: 1
   });
@@ -230,4 +238,19 @@ async function askAboutDiffering(conflict: CopyConflict, trans: TranslationBundl
     return null;
   }
   return answer.button.actions.includes('replace') ? 'replace' : 'keep_both';
+}
+
+/** Show why files were left out, a line for each. */
+async function tellLeftOut(leftOut: readonly string[], trans: TranslationBundle): Promise<void> {
+  await showDialog({
+    title: trans.__('Files that were left out'),
+    body: (
+      <ul className="jp-gq-differing">
+        {leftOut.map(line => (
+          <li key={line}>{line}</li>
+        ))}
+      </ul>
+    ),
+    buttons: [Dialog.okButton({ label: trans.__('Close') })]
+  });
 }

@@ -11,7 +11,7 @@ import type { ILocalRun } from '../attach/localrun';
 import { LocalRuns } from '../attach/localrun';
 import { METADATA_KEY, readBinding } from '../attach/metadata';
 import { readContent } from '../bundle/content';
-import { describeError } from '../client';
+import { describeError, RequestError } from '../client';
 import { trainIcon } from '../icons';
 import { findJobOfCell, listActiveJobs } from '../jobs';
 import { listMemberQueues } from '../queues';
@@ -151,7 +151,7 @@ class Sender implements ISender {
     }
     const replaced = choice === 'replace' ? present : null;
     const opened = replaced === null ? origin : this._replacing(replaced, origin);
-    const sent = await this._openDialog(panel, targets, me, opened);
+    const sent = await this._openDialog(panel, targets, me, opened, active);
     if (sent !== null && replaced !== null) {
       await cancelPresentWork(this._training, replaced, this._trans);
     }
@@ -170,7 +170,7 @@ class Sender implements ISender {
    */
   private async _findActiveJobs(path: string, bound: readonly (string | undefined)[]): Promise<JobView[]> {
     const active = listActiveJobs(this._training.state.jobs, path, bound);
-    const found = await Promise.all(active.map(job => this._training.findJob(job.id).catch(() => null)));
+    const found = await Promise.all(active.map(job => this._findJob(job.id).catch(() => null)));
     return found.filter((job): job is JobView => job !== null);
   }
 
@@ -212,14 +212,15 @@ class Sender implements ISender {
     panel: NotebookPanel,
     targets: Extract<Targets, { models: unknown }>,
     me: Me,
-    origin: ISendOrigin
+    origin: ISendOrigin,
+    active: readonly JobView[]
   ): Promise<string | null> {
     const ids = targets.models.map(model => model.id);
     const sources = targets.models.map(model => ({ id: model.id, source: model.sharedModel.getSource() }));
-    const known = { history: this._here.history, client: this._training.client };
-    const prefix = await proposePrefix(panel, targets.kernelId, new Set(ids), known);
     const { client } = this._training;
-    const { cells, rest } = prepareRequest(panel, targets.kernelId, ids);
+    const known = { history: this._here.history, client, findJob: this._findJob };
+    const prefix = await proposePrefix(panel, targets.kernelId, new Set(ids), known);
+    const { cells, rest, asking } = prepareRequest(panel, targets.kernelId, ids, active);
     const opening = origin.open(sources, await this._propose(panel, me, prefix.entries), me);
     const localRun = this._here.runs.watch(panel, ids);
     const dialog = new SendDialog({
@@ -242,11 +243,11 @@ class Sender implements ISender {
       images: me.images,
       trans: this._trans,
       send: (request, chosen, returns, environment, files) =>
-        client.sendCells({ ...request, ...cells(chosen), ...rest(files, environment, returns) }),
+        asking(client.sendCells({ ...request, ...cells(chosen), ...rest(files, environment, returns) })),
       sweep: {
         trans: this._trans,
         send: (request, chosen, returns, environment, files) =>
-          client.sendSweep({ ...request, ...cells(chosen), ...rest(files, environment, returns) })
+          asking(client.sendSweep({ ...request, ...cells(chosen), ...rest(files, environment, returns) }))
       }
     });
     const answer = await dialog.ask();
@@ -318,6 +319,7 @@ class Sender implements ISender {
     await showDialog({ title, body, buttons });
   }
 
+  private readonly _findJob = (id: string): Promise<JobView | null> => this._training.findJob(id);
   private _last: IRememberedValues | null = null;
   private _asking = false;
 }
@@ -325,17 +327,35 @@ class Sender implements ISender {
 /** The part of a request beside the cells and the resources. */
 type RestOfRequest = Omit<SendRequest, keyof JobRequest | keyof CellsRequest> & Partial<CellsRequest>;
 
-/** Return functions for the parts of the requests of one dialog, which all have the same key. */
+/** Code of the refusal of a cell that another page has sent since the dialog opened. */
+const ALREADY_SENT = 'already_sent';
+
+/**
+ * Return functions for the parts of the requests of one dialog, which all have the same key. The user knows of the
+ * `active` jobs; `asking` takes note if a refusal tells the user of another job of these cells.
+ *
+ * See docs/decisions/0477-ask-before-a-cell-is-sent-from-two-pages.md.
+ */
 function prepareRequest(
   panel: NotebookPanel,
   kernelId: string,
-  targets: string[]
+  targets: string[],
+  active: readonly JobView[]
 ): {
+  asking: <Sent>(answer: Promise<Sent>) => Promise<Sent>;
   cells: (chosen: IChosenCells) => CellsRequest;
   rest: (files: IFileChoice, environment: IEnvironmentNames, returns: string[]) => RestOfRequest;
 } {
   const key = UUID.uuid4();
+  let known: string[] | null = active.map(({ id }) => id);
   return {
+    asking: answer =>
+      answer.catch((reason: unknown) => {
+        if (reason instanceof RequestError && reason.problem.code === ALREADY_SENT) {
+          known = null;
+        }
+        throw reason;
+      }),
     cells: ({ prefix, leftOut, capture, software }) => ({
       notebook_path: panel.context.path,
       kernel_id: kernelId,
@@ -351,7 +371,8 @@ function prepareRequest(
       ...describeChoice(files),
       ...describeEnvironment(environment),
       returns,
-      key
+      key,
+      known_jobs: known
     })
   };
 }

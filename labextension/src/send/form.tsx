@@ -327,6 +327,8 @@ function describeNote(note: EntryNote, trans: TranslationBundle): string {
     failed: trans.__('ended with an error here'),
     running: trans.__('still running here; the job runs it again from the start'),
     'failed-before': trans.__('ended with an error when it last ran'),
+    'job-failed': trans.__('its job failed'),
+    'job-cancelled': trans.__('its job was cancelled'),
     setup: trans.__('tagged gq-setup: always runs')
   };
   return words[note];

@@ -2,13 +2,13 @@ import type { ICellModel, ICodeCellModel } from '@jupyterlab/cells';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { showsError } from '../attach/locate';
-import type { IPrefix, ICodeCell } from '../bundle/prefix';
+import type { Failure, IPrefix, ICodeCell } from '../bundle/prefix';
 import { proposeFromDocument, proposeFromRuns } from '../bundle/prefix';
 import type { Client } from '../client';
 import { stripControls } from '../plain';
 import type { IRunHistory } from '../tokens';
 import type { JobView, RanCell } from '../wire';
+import { findFailures, type FindJob } from './failures';
 
 /** The cells that can be sent, or the reason why none can, as title and message for the user. */
 export type Targets =
@@ -41,7 +41,7 @@ export function checkTargets(
   cells: readonly ICellModel[],
   trans: TranslationBundle
 ): Targets {
-  const code = cells.filter((model): model is ICodeCellModel => model.type === 'code');
+  const code = cells.filter(isCode);
   if (code.length === 0) {
     return {
       title: trans.__('This is not a code cell'),
@@ -75,21 +75,20 @@ export function checkTargets(
   return { models, kernelId };
 }
 
-/** Return all code cells of a notebook, in document order. */
-function listCodeCells(panel: NotebookPanel): ICodeCell[] {
-  const cells: ICodeCell[] = [];
-  for (const model of panel.model?.cells ?? []) {
-    if (model.type === 'code') {
-      const tags: unknown = model.getMetadata('tags');
-      cells.push({
-        id: model.id,
-        source: model.sharedModel.getSource(),
-        tags: Array.isArray(tags) ? tags.map(String) : [],
-        failed: showsError(model)
-      });
-    }
-  }
-  return cells;
+/** Return the code cells of a notebook as a proposal needs them, with what is known of their failures. */
+function describeCells(
+  models: readonly ICodeCellModel[],
+  failures: ReadonlyMap<string, Failure> = new Map()
+): ICodeCell[] {
+  return models.map(model => {
+    const tags: unknown = model.getMetadata('tags');
+    return {
+      id: model.id,
+      source: model.sharedModel.getSource(),
+      tags: Array.isArray(tags) ? tags.map(String) : [],
+      failure: failures.get(model.id) ?? null
+    };
+  });
 }
 
 /** Propose the cells to run before the targets, from the best source that is known for the kernel. */
@@ -97,9 +96,10 @@ export async function proposePrefix(
   panel: NotebookPanel,
   kernelId: string,
   targets: ReadonlySet<string>,
-  known: { history: IRunHistory; client: Client }
+  known: { history: IRunHistory; client: Client; findJob: FindJob }
 ): Promise<IPrefix> {
-  const cells = listCodeCells(panel);
+  const models = Array.from(panel.model?.cells ?? []).filter(isCode);
+  const cells = describeCells(models);
   // Without an answer the page's own record is used, and then the order of the document.
   const told = await known.client.getKernelHistory(kernelId).catch(() => null);
   const seen = known.history.listRuns(kernelId);
@@ -109,7 +109,13 @@ export async function proposePrefix(
   if (told !== null && told.cells.length > 0) {
     return proposeFromRuns(told.cells, cells, targets, told.complete ? 'history' : 'part');
   }
-  return proposeFromDocument(cells, targets, told?.complete === true ? 'nothing-ran' : 'document');
+  const failures = await findFailures(models, known.findJob);
+  const from = told?.complete === true ? 'nothing-ran' : 'document';
+  return proposeFromDocument(describeCells(models, failures), targets, from);
+}
+
+function isCode(model: ICellModel): model is ICodeCellModel {
+  return model.type === 'code';
 }
 
 /** Return whether what the page saw run is what the server saw first: the kernel may have restarted unseen. */

@@ -322,18 +322,26 @@ export class SendFormWidget extends ReactWidget {
       this._set({ preview: null, asking: false, problem: request });
       return;
     }
-    let change: Partial<IFormState>;
-    try {
-      const preview = await this._options.preview(request);
-      change = isOutage(this._state.problem) ? { preview, problem: null } : { preview };
-    } catch (reason) {
-      change = { preview: null, problem: toProblem(reason) };
-    }
+    const change = await this._forecast(request);
     // An answer to earlier values is out of date.
     if (!this.isDisposed && values === this._state.values && !this._state.sending) {
       this._set({ ...change, asking: false });
     }
     this._askAgainSoon();
+  }
+
+  /** Return the prediction for a request, and the problem if it is refused; an outage that is over is no problem. */
+  private async _forecast(request: JobRequest): Promise<Pick<IFormState, 'preview'> & Partial<IFormState>> {
+    try {
+      const preview = await this._options.preview(request);
+      return isOutage(this._state.problem) ? { preview, problem: null } : { preview };
+    } catch (reason) {
+      const problem = toProblem(reason);
+      // No prediction depends on the name, so a refused name hides none.
+      const isNamed = problem.field === 'name' && request.name !== '';
+      const { preview } = isNamed ? await this._forecast({ ...request, name: '' }) : { preview: null };
+      return { preview, problem };
+    }
   }
 
   private async _updateWarnings(): Promise<void> {

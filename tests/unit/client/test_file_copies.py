@@ -51,14 +51,12 @@ async def read(path: str, start: int) -> bytes:
 
 
 def copy(folder: Path, *paths: str, existing=Existing.ASK, watcher=None, reads=read):
-    """Copy files of these names into the folder; return the copies."""
+    """Copy files of these names into the folder; return the copies and the refusals."""
 
     async def run():
         with TargetFolder(folder) as target:
-            copier = FileCopier(target, "job-4f1c", reads)
-            copies = await copier.plan([Listed(path) for path in paths], existing)
-            await copier.carry_out(copies, watcher or Watched())
-            return copies
+            listed = [Listed(path) for path in paths]
+            return await FileCopier(target, "job-4f1c", reads).copy(listed, existing, watcher or Watched())
 
     return asyncio.run(run())
 
@@ -80,7 +78,7 @@ def test_no_two_files_of_a_job_are_kept_under_one_name(tmp_path):
     (tmp_path / "a.txt").write_text("mine")
     written = ["a.txt", "a (job 4f1c).txt", "b.txt"]
     for _ in range(2):
-        copies = copy(tmp_path, *written, existing=Existing.KEEP_BOTH)
+        copies, _ = copy(tmp_path, *written, existing=Existing.KEEP_BOTH)
         assert [each.target for each in copies] == ["a (job 4f1c, 2).txt", "a (job 4f1c).txt", "b.txt"]
     assert (tmp_path / "a (job 4f1c, 2).txt").read_bytes() == CONTENT
 
@@ -129,9 +127,78 @@ def test_a_file_that_changed_after_the_job_ended_is_named_and_all_others_are_cop
             raise ServiceError(404, PlainProblem(code="not_found", message="no such result"))
         return {"shorter": CONTENT[:8], "longer": CONTENT + b"!"}[becomes][start : start + 11]
 
-    with pytest.raises(CopyRefused, match=r"after the job ended, so not copied: 'b'\. All other files are copied"):
-        copy(tmp_path, "a", "b", "c", reads=reads)
-    assert names(tmp_path) == ["a", "c"]
+    copies, refused = copy(tmp_path, "a", "b", "c", reads=reads)
+    assert [copied.path for copied in copies] == names(tmp_path) == ["a", "c"]
+    assert list(map(str, refused)) == ["'b' was changed or deleted after the job ended, so it is not copied."]
+
+
+def put_folder(place: Path) -> None:
+    (place / "b").mkdir()
+
+
+def put_pipe(place: Path) -> None:
+    os.mkfifo(place / "b")
+
+
+def put_link(place: Path) -> None:
+    (place / "b").symlink_to("elsewhere")
+
+
+def refuse_name(place: Path) -> None:
+    """Do nothing: the name of the file is too long for any file system."""
+
+
+@pytest.mark.parametrize(
+    ("hinder", "path", "why"),
+    [
+        (put_folder, "b", "'b' is a folder here"),
+        (put_pipe, "b", "'b' is a special file here"),
+        (put_link, "b", "'b' is a link here"),
+        (put_pipe, "b/c", "'b' is a link or a file here"),
+        (put_link, "b/c", "'b' is a link or a file here"),
+        (refuse_name, "b" * 256, "cannot be written or read: File name too long"),
+    ],
+)
+def test_a_file_whose_path_cannot_be_made_does_not_hold_up_others(tmp_path, hinder, path, why):
+    hinder(tmp_path)
+    before = names(tmp_path)
+    copies, (refused,) = copy(tmp_path, "a", path, "c", existing=Existing.REPLACE)
+    assert [copied.path for copied in copies] == ["a", "c"]
+    assert why in str(refused)
+    assert names(tmp_path) == sorted([*before, "a", "c"])
+
+
+def test_a_file_that_the_disk_refuses_while_it_is_written_does_not_hold_up_others(tmp_path, monkeypatch):
+    create = os.open
+
+    def deny(name, flags, *arguments, dir_fd=None):
+        if flags & os.O_CREAT and os.path.samestat(os.fstat(dir_fd), denied):
+            raise PermissionError(13, "Permission denied")
+        return create(name, flags, *arguments, dir_fd=dir_fd)
+
+    (tmp_path / "b").mkdir()
+    denied = (tmp_path / "b").stat()
+    monkeypatch.setattr(target_folder.os, "open", deny)
+    copies, refused = copy(tmp_path, "a", "b/c", "d")
+    assert [copied.path for copied in copies] == ["a", "d"]
+    assert list(map(str, refused)) == ["'b/c' cannot be written or read: Permission denied."]
+
+
+def test_files_of_which_none_can_be_copied_are_refused_together(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    with pytest.raises(CopyRefused, match=r"'a' is a folder here, .* 1 more file is not copied either\."):
+        copy(tmp_path, "a", "b", existing=Existing.REPLACE)
+
+
+def test_a_file_that_cannot_be_read_counts_as_different(tmp_path, monkeypatch):
+    def deny(*_):
+        raise CopyRefused("not_writable", "'a' cannot be written or read: Permission denied.")
+
+    (tmp_path / "a").write_bytes(CONTENT)
+    monkeypatch.setattr(TargetFolder, "open_file", deny)
+    with pytest.raises(FilesExist):
+        copy(tmp_path, "a")
 
 
 def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path, monkeypatch):

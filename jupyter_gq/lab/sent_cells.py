@@ -1,0 +1,86 @@
+"""The cells that pages of this server have sent, so that two pages do not send one cell twice without a question.
+
+A page asks its user about a job of the same cell when the dialog opens. Another tab may send the cell after that. Such
+a send is refused once, and the page sends again if its user wants both.
+
+See docs/decisions/0477-ask-before-a-cell-is-sent-from-two-pages.md.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+from jupyter_gq.client.models import JobView
+from jupyter_gq.client.problems import ServiceError
+
+from .refusal import RefusedRequest
+from .requests import SendRequest
+
+#: Most cells that are remembered; the oldest are forgotten.
+_MOST_CELLS = 1000
+#: Phases of a job that has ended.
+_ENDED = frozenset({"done", "failed", "cancelled"})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sent:
+    """A request for a cell, and the id of its job once there is one; None = it was not accepted."""
+
+    key: str
+    job: asyncio.Future[str | None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+class SentCells:
+    """The last request for each cell."""
+
+    def __init__(self, find_job: Callable[[str], Awaitable[JobView]]) -> None:
+        self._find_job = find_job
+        #: By the path of the notebook and the id of the cell.
+        self._last: OrderedDict[tuple[str, str], _Sent] = OrderedDict()
+
+    @asynccontextmanager
+    async def sending(self, request: SendRequest) -> AsyncIterator[Callable[[str], None]]:
+        """Yield a function that takes the id of the job of this request.
+
+        Raises `RefusedRequest` if another page has sent one of the cells, and its job, of which this page has not told
+        its user, has not ended. While such a job is being sent, this waits for the answer to it.
+        """
+        cells = [(request.notebook_path, cell) for cell in request.targets]
+        while request.known_jobs is not None and (other := self._find_other(cells, request.key)) is not None:
+            await self._check(await asyncio.shield(other.job), request.known_jobs)
+            self._last = OrderedDict(item for item in self._last.items() if item[1] is not other)
+        sent = _Sent(request.key)
+        self._last.update(dict.fromkeys(cells, sent))
+        while len(self._last) > _MOST_CELLS:
+            self._last.popitem(last=False)
+        try:
+            yield sent.job.set_result
+        finally:
+            if not sent.job.done():
+                sent.job.set_result(None)
+
+    def _find_other(self, cells: list[tuple[str, str]], key: str) -> _Sent | None:
+        """Return a request for one of these cells with another key; None if there is none."""
+        found = (self._last.get(cell) for cell in cells)
+        return next((sent for sent in found if sent is not None and sent.key != key), None)
+
+    async def _check(self, job_id: str | None, known: list[str]) -> None:
+        """Raise `RefusedRequest` if there is a job with this id that is not known to the page and has not ended."""
+        if job_id is None or job_id in known:
+            return
+        try:
+            job = await self._find_job(job_id)
+        except ServiceError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return
+            raise
+        if job.phase not in _ENDED:
+            raise RefusedRequest(
+                "already_sent",
+                "This cell was sent from another tab or window since this dialog was opened, and its job is "
+                f"{job.phase}. Send again to have both jobs, or cancel.",
+                status=HTTPStatus.CONFLICT,
+            )

@@ -1,0 +1,65 @@
+import type { IOutput } from '@jupyterlab/nbformat';
+
+import { makePlaceholder } from '../attach/metadata';
+import type { JobPhase } from '../jobs';
+import { findFailures } from '../send/failures';
+import { aJob } from './builders';
+import { FakePanel } from './notebooks';
+
+const ERROR: IOutput = { output_type: 'error', ename: 'ValueError', evalue: 'no', traceback: [] };
+const UNKNOWN = (): Promise<null> => Promise.resolve(null);
+let notebook: FakePanel;
+
+beforeEach(() => {
+  notebook = new FakePanel(['load()', 'exit(1)', 'train()']);
+});
+
+/** Let a cell show a job in this phase, with further outputs. */
+function showJob(index: number, phase: JobPhase, ...more: IOutput[]): void {
+  const placeholder = makePlaceholder(aJob({ id: 'job-1', phase, finished_at: 5 }));
+  notebook.cells[index].outputs.fromJSON([placeholder, ...more]);
+}
+
+/** Return what is known of each cell. */
+async function failures(findJob: Parameters<typeof findFailures>[1] = UNKNOWN): Promise<unknown[]> {
+  const found = await findFailures(notebook.cells, findJob);
+  return notebook.cells.map(({ id }) => found.get(id) ?? null);
+}
+
+it.each([
+  ['failed', 'job-failed'],
+  ['cancelled', 'job-cancelled'],
+  ['done', null]
+] as const)('a cell whose job has %s without an error under it', async (phase, failure) => {
+  showJob(1, phase);
+  expect(await failures()).toEqual([null, failure, null]);
+});
+
+it('a cell with an error failed, wherever it ran; cells of the same job before it succeeded, and those after did not run', async () => {
+  showJob(0, 'failed');
+  showJob(1, 'failed', ERROR);
+  showJob(2, 'failed');
+  expect(await failures()).toEqual([null, 'failed-before', 'job-failed']);
+});
+
+it('every cell of a failed job may be the one, if none shows an error', async () => {
+  showJob(0, 'failed');
+  showJob(1, 'failed');
+  expect(await failures()).toEqual(['job-failed', 'job-failed', null]);
+});
+
+it('the service is asked about a job that had not ended when the file was closed', async () => {
+  showJob(1, 'running');
+  const asked: string[] = [];
+  const findJob = (id: string): Promise<{ phase: JobPhase }> => {
+    asked.push(id);
+    return Promise.resolve({ phase: 'failed' });
+  };
+  expect([await failures(findJob), asked]).toEqual([[null, 'job-failed', null], ['job-1']]);
+  expect(await failures(() => Promise.reject(new Error('away')))).toEqual([null, null, null]);
+});
+
+it('a cell that ran here after its job shows no job any more', async () => {
+  notebook.cells[1].outputs.fromJSON([{ output_type: 'stream', name: 'stdout', text: 'ok' }]);
+  expect(await failures()).toEqual([null, null, null]);
+});

@@ -1,0 +1,38 @@
+"""A cell that two pages send makes a second job only if its user is told of the first."""
+
+import asyncio
+
+import pytest
+
+from tests.server.service import a_job
+from tests.server.test_send import a_request
+
+
+async def test_a_cell_that_two_pages_send_at_once_makes_a_second_job_only_if_the_user_is_told(on_hub, service, fetch):
+    service.answers["GET", "jobs/job-0"] = (200, a_job(id="job-0", phase="waiting"))
+
+    async def send(key, known):
+        return await fetch("POST", "send", body=a_request(key=key, known_jobs=known))
+
+    answers = await asyncio.gather(send("first", []), send("second", []))
+    assert sorted(status for status, _ in answers) == [201, 409]
+    problem = next(answer for status, answer in answers if status == 409)
+    assert problem["code"] == "already_sent"
+    assert "its job is waiting. Send again to have both" in problem["message"]
+    assert (await send("third", ["job-0"]))[0] == 201, "its user knew of the job"
+    assert (await send("fourth", None))[0] == 201, "its user was told"
+    assert len(service.keys) == 3
+
+
+@pytest.mark.parametrize("answer", [(200, "done"), (404, "gone")])
+async def test_a_cell_whose_job_from_another_page_has_ended_is_sent_without_a_question(on_hub, service, fetch, answer):
+    status, phase = answer
+    service.answers["GET", "jobs/job-0"] = (status, a_job(id="job-0", phase=phase) if status == 200 else {})
+    for key in ("first", "second"):
+        assert (await fetch("POST", "send", body=a_request(key=key, known_jobs=[])))[0] == 201
+
+
+async def test_a_request_that_was_refused_does_not_keep_another_page_from_sending(on_hub, fetch):
+    wrong = {"cell_id": "broken", "source": "x = 1\nfor\n", "seconds": 1}
+    assert (await fetch("POST", "send", body=a_request(key="first", known_jobs=[], prefix=[wrong])))[0] == 422
+    assert (await fetch("POST", "send", body=a_request(key="second", known_jobs=[])))[0] == 201
