@@ -14,7 +14,7 @@ from jupyter_gq.api.openapi import SchemaOfWire
 from jupyter_gq.api.routes import describe_api
 from jupyter_gq.lab.answers import ConnectionNotice, CopyConflict, CopyNews, ResultPath, SameFile, ServerStatus
 from jupyter_gq.lab.carrying.models import Captured, CaptureRequest
-from jupyter_gq.lab.history import KernelHistory
+from jupyter_gq.lab.kernels.history import KernelHistory
 from jupyter_gq.lab.requests import Announcement, CellsRequest, CopyRequest, Plan, SendRequest, SentSweep, SweepRequest
 
 Json = dict[str, Any]
@@ -59,7 +59,7 @@ _REFERENCE = "#/components/schemas/"
 
 
 def document() -> Json:
-    """Return the document. It has schemas only: `jupyter_gq/lab/handlers.py` has the routes."""
+    """Return the document. It has schemas only: `jupyter_gq/lab/handlers/routes.py` has the routes."""
     schemas = describe_api()["components"]["schemas"]
     wanted = {name: schemas[name] for name in _reach(OF_SERVICE, schemas)}
     own = _describe_server()

@@ -33,23 +33,23 @@ from jupyter_gq.client.user_files import LARGE_FILE
 from jupyter_gq.domain.job_names import ARGUMENTS_CELL, SCRIPT_CELL
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.plain_text import quoted, strip_controls
-from jupyter_gq.lab.bundle import Runtime, Step, make_bundle, plan_steps
-from jupyter_gq.lab.call_parts import get_last_name
-from jupyter_gq.lab.cells import make_title, parse_cell
-from jupyter_gq.lab.environment import ServerEnvironment
+from jupyter_gq.lab.bundle.bundle import Runtime, Step, make_bundle, plan_steps
+from jupyter_gq.lab.bundle.environment import ServerEnvironment
+from jupyter_gq.lab.bundle.software import PORTABLE_COMMAND, explain_unknown
 from jupyter_gq.lab.hub_environment import SENT_BY_DEFAULT, read_hub_environment
-from jupyter_gq.lab.magics import read_magic
-from jupyter_gq.lab.parsing import list_nodes
-from jupyter_gq.lab.plan import find_warnings, list_python_sources
+from jupyter_gq.lab.plan.plan import find_warnings, list_python_sources
 from jupyter_gq.lab.project.freezing import FileService
 from jupyter_gq.lab.project.outside_modules import find_outside_modules
 from jupyter_gq.lab.project.patterns import Chosen
 from jupyter_gq.lab.project.plan import Project, find_project
 from jupyter_gq.lab.project.references import Variables, find_references
+from jupyter_gq.lab.reading.call_parts import get_last_name
+from jupyter_gq.lab.reading.cells import make_title, parse_cell
+from jupyter_gq.lab.reading.magics import read_magic
+from jupyter_gq.lab.reading.parsing import list_nodes
+from jupyter_gq.lab.reading.scripts import reading_scripts
 from jupyter_gq.lab.refusal import RefusedRequest
 from jupyter_gq.lab.requests import CellsRequest, FilesPlan, PrefixCell, describe_validation_error
-from jupyter_gq.lab.scripts import reading_scripts
-from jupyter_gq.lab.software import PORTABLE_COMMAND, explain_unknown
 
 from .kernels import describe_installed_kernel, find_kernel_names, list_kernels_of
 from .refusal import CommandRefused

@@ -14,8 +14,8 @@ from traitlets import TraitError
 
 from jupyter_gq.client.models import Kernel
 from jupyter_gq.domain.plain_text import quoted
+from jupyter_gq.lab.bundle.kernelspec import describe_kernel, names_command
 from jupyter_gq.lab.jupyter_parts import KernelSpec
-from jupyter_gq.lab.kernelspec import describe_kernel, names_command
 
 from .refusal import CommandRefused
 

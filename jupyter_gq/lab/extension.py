@@ -14,12 +14,12 @@ from jupyter_gq.client.frozen_files import MAX_FILE_MIB
 from jupyter_gq.client.plain_output import log_own_records_plainly
 
 from .event_schemas import SERVICE_FILE
-from .handlers import ROUTES
+from .handlers.kernel_socket import KernelSocket
+from .handlers.routes import ROUTES
 from .hub_environment import NOT_ON_A_HUB, SENT_BY_DEFAULT, HubEnvironment, read_hub_environment
-from .kernel_socket import KernelSocket
+from .kernels.share import ShareNotice
+from .kernels.watch import KernelWatch
 from .refusal import RefusedRequest
-from .share import ShareNotice
-from .watch import KernelWatch
 
 if TYPE_CHECKING:
     from .jupyter_parts import ServerApp

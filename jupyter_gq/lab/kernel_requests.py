@@ -19,14 +19,14 @@ from jupyter_gq.client.outputs import Fold
 from jupyter_gq.domain.job_names import CALL_CELL, LAST, SETUP_CELL
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
-from .cell_notes import describe_failed, describe_warnings
-from .history import KernelHistory
+from .kernels.history import KernelHistory
+from .plan.cell_notes import describe_failed, describe_warnings
 from .project.plan import EMPTY_FOLDER, list_gaps
 from .refusal import RefusedRequest
 from .requests import CellsRequest, JobFields, Plan, PrefixCell, SendRequest, parse
 
 if TYPE_CHECKING:
-    from .watch import KernelWatch
+    from .kernels.watch import KernelWatch
 
 #: Media type of the value that a call returned; `notebook/pickled_call.py` shows it.
 VALUE_MIME = "application/vnd.jupyter-gq.value+json"

@@ -9,8 +9,8 @@ from jupyter_gq.client.devices import CheckTimeouts
 from jupyter_gq.client.kernel import prepare
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
-from .device_check import DeviceGate
 from .hub_environment import read_hub_environment
+from .kernels.device_check import DeviceGate
 
 
 class GQProvisioner(LocalProvisioner):

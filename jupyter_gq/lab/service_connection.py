@@ -32,23 +32,28 @@ from jupyter_gq.client.models import (
 from jupyter_gq.domain.errors import Conflict
 from jupyter_gq.domain.json_types import JsonObject
 
-from . import bundle, cells
-from .activity import ActivityReporter
-from .assignments import list_points, set_values
+from .bundle import bundle
+from .bundle.assignments import list_points, set_values
+from .bundle.environment import ServerEnvironment
+from .bundle.runtime import find_runtime
+from .bundle.software import list_kernels
 from .carrying.captures import Captures
 from .carrying.models import Captured, CaptureRequest
 from .clock import monotonic
-from .code_reading import read_code
-from .copies import JobCopies
-from .environment import ServerEnvironment
 from .events import UNAVAILABLE, EventRelay
-from .hidden_inputs import find_differences
 from .hub_environment import HubEnvironment
 from .jupyter_parts import ServerApp
 from .kernel_requests import NO_NOTEBOOK, KernelRequests
-from .plan import describe_plan, list_python_sources
+from .kernels.activity import ActivityReporter
+from .kernels.share import WANT_SECONDS, ShareNotice
+from .kernels.watch import KernelWatch
+from .plan.hidden_inputs import find_differences
+from .plan.plan import describe_plan, list_python_sources
 from .project.outside_modules import find_outside_modules
 from .project.plan import Project, find_project
+from .reading import cells
+from .reading.code_reading import read_code
+from .reading.scripts import reading_scripts
 from .refusal import RefusedRequest
 from .requests import (
     JOB_FIELDS,
@@ -61,14 +66,10 @@ from .requests import (
     SweptJob,
     parse,
 )
-from .results import save_result
-from .runtime import find_runtime
-from .same_file import FileComparer
-from .scripts import reading_scripts
+from .results.copies import JobCopies
+from .results.executed_notebook import save_result
+from .results.same_file import FileComparer
 from .sent_cells import SentCells
-from .share import WANT_SECONDS, ShareNotice
-from .software import list_kernels
-from .watch import KernelWatch
 
 #: Submits the job of a point with an idempotency key; returns the job, and whether it is new.
 SendPoint = Callable[[Mapping[str, str], str], Awaitable[tuple[JobView, bool]]]

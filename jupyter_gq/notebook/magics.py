@@ -111,7 +111,7 @@ def hint_at_job(executed: ExecutedCell) -> None:
 def describe_hint(name: str, found: Mapping[str, object]) -> str:
     """Return the hint after a NameError: which job has brought the name back, or could not, and which newer one may.
 
-    `found` is the answer to `GET /names/<name>` of `lab/kernel_socket.py`, parsed.
+    `found` is the answer to `GET /names/<name>` of `lab/handlers/kernel_socket.py`, parsed.
     """
     lines = []
     if found["job"] and found.get("reason"):

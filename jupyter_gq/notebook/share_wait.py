@@ -20,7 +20,7 @@ from contextlib import suppress
 from . import clock
 from .server_socket import tell_server
 
-#: Name of the file in the folder of the server's socket; `lab/share.py` writes it.
+#: Name of the file in the folder of the server's socket; `lab/kernels/share.py` writes it.
 NOTICE_FILE = "share"
 #: Seconds between two looks at the notice, and between two requests for the share.
 LOOK_EVERY, ASK_EVERY = 0.05, 2.0

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from traitlets.config import Config
 
-from jupyter_gq.lab.software import PORTABLE_COMMAND
+from jupyter_gq.lab.bundle.software import PORTABLE_COMMAND
 from tests.kubernetes.job_world import ANN, CONFIG, a_cell
 from tests.kubernetes.waiting import eventually
 

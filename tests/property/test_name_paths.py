@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from jupyter_gq.lab.names import find_free_names, find_made_names, find_makers, find_names_read_before
+from jupyter_gq.lab.reading.names import find_free_names, find_made_names, find_makers, find_names_read_before
 
 from .programs import can_compile
 

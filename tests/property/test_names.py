@@ -5,7 +5,7 @@ import textwrap
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from jupyter_gq.lab.names import find_free_names, find_made_names
+from jupyter_gq.lab.reading.names import find_free_names, find_made_names
 
 from .programs import can_compile
 

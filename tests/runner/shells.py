@@ -18,12 +18,12 @@ from typing import Any
 
 from jupyter_gq.client.kernel import make_carry_call
 from jupyter_gq.client.models import Kernel
-from jupyter_gq.lab.bundle import plan_steps
+from jupyter_gq.lab.bundle.bundle import plan_steps
 from jupyter_gq.lab.carrying.captures import Wanted
 from jupyter_gq.lab.carrying.lost import explain_lost
 from jupyter_gq.lab.carrying.models import CaptureRequest
-from jupyter_gq.lab.hidden_inputs import find_differences
-from jupyter_gq.lab.history import RanCell
+from jupyter_gq.lab.kernels.history import RanCell
+from jupyter_gq.lab.plan.hidden_inputs import find_differences
 
 PYTHON = Kernel(name="python3", argv=["python"])
 

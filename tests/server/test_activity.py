@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from jupyter_gq.client.models import ServiceEvent
-from jupyter_gq.lab.activity import LAST_ACTIVITY_SETTING
 from jupyter_gq.lab.clock import JumpMeter, now
-from jupyter_gq.lab.watch import KernelState
+from jupyter_gq.lab.kernels.activity import LAST_ACTIVITY_SETTING
+from jupyter_gq.lab.kernels.watch import KernelState
 from tests.server.service import LacksTheScope
 from tests.server.test_kernels import kernel, waits_for  # noqa: F401 - a fixture
 

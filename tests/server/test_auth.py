@@ -6,8 +6,8 @@ import logging
 import pytest
 from jupyter_server.auth import Authorizer
 
-from jupyter_gq.lab.base_handler import GQHandler
-from jupyter_gq.lab.handlers import ROUTES
+from jupyter_gq.lab.handlers.base import GQHandler
+from jupyter_gq.lab.handlers.routes import ROUTES
 
 VERBS = ("get", "post", "put", "patch", "delete", "head")
 CALLS = [

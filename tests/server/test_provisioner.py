@@ -11,8 +11,8 @@ from jupyter_client.provisioning.factory import KernelProvisionerFactory
 
 from jupyter_gq.client.devices import CHOSEN, DEVICES_GIVEN_VARIABLE, NAMED, CheckTimeouts
 from jupyter_gq.client.kernel import STARTUP_FILE
-from jupyter_gq.lab import device_check
-from jupyter_gq.lab.device_check import DeviceGate
+from jupyter_gq.lab.kernels import device_check
+from jupyter_gq.lab.kernels.device_check import DeviceGate
 from jupyter_gq.lab.provisioner import GQProvisioner
 from tests.server.service import ServiceIsDown
 from tests.server.test_kernels import Kernel

@@ -6,7 +6,7 @@ import pytest
 from jupyter_server.services.contents.filemanager import FileContentsManager
 from tornado.web import HTTPError
 
-from jupyter_gq.lab.same_file import FileComparer
+from jupyter_gq.lab.results.same_file import FileComparer
 from tests.contract.dead_disk import covered
 from tests.patience import scaled
 

@@ -33,16 +33,16 @@ from jupyter_gq.client.kernel import make_carry_call
 from jupyter_gq.client.models import Carried
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.domain.plain_text import quoted
-from jupyter_gq.lab.bundle import SETUP, Runtime, Step, is_python, read_cells
+from jupyter_gq.lab.bundle.bundle import SETUP, Runtime, Step, is_python, read_cells
+from jupyter_gq.lab.bundle.software import Software
 from jupyter_gq.lab.clock import monotonic
 from jupyter_gq.lab.jupyter_parts import Kernels
-from jupyter_gq.lab.names import find_free_names, find_makers, find_optional_names
+from jupyter_gq.lab.kernels.watch import KernelWatch
 from jupyter_gq.lab.project.freezing import FileService, send_parts
 from jupyter_gq.lab.project.plan import ask_for_limits
+from jupyter_gq.lab.reading.names import find_free_names, find_makers, find_optional_names
 from jupyter_gq.lab.refusal import RefusedRequest
 from jupyter_gq.lab.requests import CellsRequest, SendRequest
-from jupyter_gq.lab.software import Software
-from jupyter_gq.lab.watch import KernelWatch
 
 from .changed import explain_changed
 from .checking import Python, find_unloadable

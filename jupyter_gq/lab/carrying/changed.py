@@ -6,9 +6,9 @@ See docs/decisions/0231-tell-what-pickles-lose-in-silence.md.
 from collections.abc import Sequence
 
 from jupyter_gq.domain.json_types import JsonMapping
-from jupyter_gq.lab.bundle import Step
-from jupyter_gq.lab.cells import parse_cell
-from jupyter_gq.lab.changes import find_stored_names
+from jupyter_gq.lab.bundle.bundle import Step
+from jupyter_gq.lab.effects.changes import find_stored_names
+from jupyter_gq.lab.reading.cells import parse_cell
 
 #: Most names in one sentence.
 _MOST_NAMED = 3

@@ -6,12 +6,12 @@ docs/decisions/0224-tell-what-was-done-with-a-variable-that-stays.md.
 
 from collections.abc import Collection, Sequence
 
-from jupyter_gq.lab.bundle import Step
-from jupyter_gq.lab.cells import make_title, parse_cell
-from jupyter_gq.lab.changes import find_handed_names
-from jupyter_gq.lab.lookups import find_lookups
-from jupyter_gq.lab.names import find_makers
-from jupyter_gq.lab.process_state import find_process_state
+from jupyter_gq.lab.bundle.bundle import Step
+from jupyter_gq.lab.effects.changes import find_handed_names
+from jupyter_gq.lab.effects.process_state import find_process_state
+from jupyter_gq.lab.reading.cells import make_title, parse_cell
+from jupyter_gq.lab.reading.lookups import find_lookups
+from jupyter_gq.lab.reading.names import find_makers
 
 #: Most cells, and most names of each, in one sentence.
 _MOST_NAMED = 3

@@ -4,8 +4,8 @@ import os
 import threading
 from collections import OrderedDict
 
-from jupyter_gq.lab.parsing import compile_quietly, limit_depth
-from jupyter_gq.lab.work_limit import TooMuchWork
+from jupyter_gq.lab.reading.parsing import compile_quietly, limit_depth
+from jupyter_gq.lab.reading.work_limit import TooMuchWork
 
 from .references import References, find_references
 

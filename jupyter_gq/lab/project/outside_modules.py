@@ -26,7 +26,7 @@ from pathlib import Path
 from string import Template
 
 from jupyter_gq.client.models import Kernel
-from jupyter_gq.lab.bundle import Runtime, is_python, read_object
+from jupyter_gq.lab.bundle.bundle import Runtime, is_python, read_object
 
 from .needed import OF_THE_MACHINE, Needed
 from .site_folders import find_leads, ignores_variables, list_modules, list_site_folders, read_start

@@ -12,10 +12,10 @@ from jupyter_gq.client.frozen_files import MOST_FILES, MOST_LINKS, explain_unsaf
 from jupyter_gq.client.models import FileStore, FrozenFile, Manifest
 from jupyter_gq.client.problems import ServiceError
 from jupyter_gq.domain.plain_text import quoted, strip_controls
-from jupyter_gq.lab.cells import parse_cell
-from jupyter_gq.lab.code_reading import read_code
-from jupyter_gq.lab.effects import find_effects
-from jupyter_gq.lab.outside import explain_missing
+from jupyter_gq.lab.bundle.outside import explain_missing
+from jupyter_gq.lab.effects.effects import find_effects
+from jupyter_gq.lab.reading.cells import parse_cell
+from jupyter_gq.lab.reading.code_reading import read_code
 from jupyter_gq.lab.refusal import RefusedRequest
 from jupyter_gq.lab.requests import CellsRequest, FilesPlan, PlannedFile
 from jupyter_gq.lab.requests import StayingFile as ShownStayingFile

@@ -24,12 +24,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from jupyter_gq.lab.call_parts import get_last_name
-from jupyter_gq.lab.cells import parse_cell
-from jupyter_gq.lab.file_writes import Destination
-from jupyter_gq.lab.magics import Magic, read_magic
-from jupyter_gq.lab.parsing import list_nodes
-from jupyter_gq.lab.shell_effects import find_command_effects
+from jupyter_gq.lab.effects.file_writes import Destination
+from jupyter_gq.lab.effects.shell_effects import find_command_effects
+from jupyter_gq.lab.reading.call_parts import get_last_name
+from jupyter_gq.lab.reading.cells import parse_cell
+from jupyter_gq.lab.reading.magics import Magic, read_magic
+from jupyter_gq.lab.reading.parsing import list_nodes
 
 from .written import Written, find_written
 

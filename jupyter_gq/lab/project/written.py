@@ -16,12 +16,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from jupyter_gq.lab.bindings import Function
-from jupyter_gq.lab.call_parts import get_last_name
-from jupyter_gq.lab.file_writes import Destination, find_destinations
-from jupyter_gq.lab.full_names import Names
-from jupyter_gq.lab.magics import list_trees, read_magic
-from jupyter_gq.lab.parsing import list_children, list_nodes
+from jupyter_gq.lab.effects.file_writes import Destination, find_destinations
+from jupyter_gq.lab.reading.bindings import Function
+from jupyter_gq.lab.reading.call_parts import get_last_name
+from jupyter_gq.lab.reading.full_names import Names
+from jupyter_gq.lab.reading.magics import list_trees, read_magic
+from jupyter_gq.lab.reading.parsing import list_children, list_nodes
 
 #: Functions and methods that make a path of others.
 _MAKES_PATH = frozenset(

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import pytest
 
 from jupyter_gq.client.models import ActivityReport, KernelActivity
-from jupyter_gq.lab.history import NEEDED_MESSAGES, KernelRecord
+from jupyter_gq.lab.kernels.history import NEEDED_MESSAGES, KernelRecord
 from jupyter_gq.scheduling.idle.idle_rule import idle_since
 
 from .world import BOB, World, story_settings

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_gq.lab.assignments import (
+from jupyter_gq.lab.bundle.assignments import (
     MAX_JOBS,
     find_assignments,
     is_literal,
@@ -16,7 +16,7 @@ from jupyter_gq.lab.assignments import (
     plan_assignments,
     replace_literals,
 )
-from jupyter_gq.lab.bundle import Step
+from jupyter_gq.lab.bundle.bundle import Step
 from jupyter_gq.lab.refusal import RefusedRequest
 
 CELL = '''\

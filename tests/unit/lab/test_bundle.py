@@ -4,8 +4,9 @@ import pytest
 
 from jupyter_gq.client.bounds import MOST_ENTRIES
 from jupyter_gq.client.models import Kernel
-from jupyter_gq.lab import bundle, plan
-from jupyter_gq.lab.environment import ServerEnvironment
+from jupyter_gq.lab.bundle import bundle
+from jupyter_gq.lab.bundle.environment import ServerEnvironment
+from jupyter_gq.lab.plan import plan
 from jupyter_gq.lab.refusal import RefusedRequest
 from jupyter_gq.lab.requests import CellsRequest, FilesPlan
 

@@ -1,7 +1,7 @@
 """The sentences about cells for people who see no list of them."""
 
-from jupyter_gq.lab.cell_notes import describe_failed, describe_warnings
-from jupyter_gq.lab.history import RanCell
+from jupyter_gq.lab.kernels.history import RanCell
+from jupyter_gq.lab.plan.cell_notes import describe_failed, describe_warnings
 from jupyter_gq.lab.requests import CellWarning
 
 BEFORE = [RanCell(code=f"x{n} = 1\ny = 2", execution_count=n + 1) for n in range(9)]

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from IPython.core.inputtransformer2 import TransformerManager
 
-from jupyter_gq.lab import cells, ipython_cells, parsing
-from jupyter_gq.lab.assignments import find_assignments, is_literal
-from jupyter_gq.lab.effects import find_effects
-from jupyter_gq.lab.ipython_cells import transform
-from jupyter_gq.lab.names import find_free_names, find_made_names
+from jupyter_gq.lab.bundle.assignments import find_assignments, is_literal
+from jupyter_gq.lab.bundle.variable_reads import find_read_variables
+from jupyter_gq.lab.effects.effects import find_effects
 from jupyter_gq.lab.project.references import find_references
-from jupyter_gq.lab.variable_reads import find_read_variables
+from jupyter_gq.lab.reading import cells, ipython_cells, parsing
+from jupyter_gq.lab.reading.ipython_cells import transform
+from jupyter_gq.lab.reading.names import find_free_names, find_made_names
 
 
 @pytest.mark.parametrize(

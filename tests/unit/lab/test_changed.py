@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.lab.bundle import Step
+from jupyter_gq.lab.bundle.bundle import Step
 from jupyter_gq.lab.carrying.changed import explain_changed
 from jupyter_gq.notebook.carrying.save import Request, save
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.lab.changed_names import find_changed_names
-from jupyter_gq.lab.names import find_deleted_names, find_made_names
+from jupyter_gq.lab.effects.changed_names import find_changed_names
+from jupyter_gq.lab.reading.names import find_deleted_names, find_made_names
 
 _FOLDER = Path(__file__).with_name("changing_cells")
 

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from jupyter_gq.lab import code_reading
-from jupyter_gq.lab.code_reading import read_code
+from jupyter_gq.lab.reading import code_reading
+from jupyter_gq.lab.reading.code_reading import read_code
 from tests.patience import eventually
 
 pytestmark = pytest.mark.asyncio

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.lab.dependents import find_dependents
+from jupyter_gq.lab.bundle.dependents import find_dependents
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.lab.effects import find_effects, find_effects_in_order
+from jupyter_gq.lab.effects.effects import find_effects, find_effects_in_order
 
 
 def found(source):

@@ -5,9 +5,9 @@ import pytest
 from jupyter_gq.client.variables import CAP_VARIABLES, RESERVED, matches
 from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.domain.amount import MilliGpu
-from jupyter_gq.lab.environment import ServerEnvironment
+from jupyter_gq.lab.bundle.environment import ServerEnvironment
+from jupyter_gq.lab.bundle.variable_reads import find_read_variables
 from jupyter_gq.lab.refusal import RefusedRequest
-from jupyter_gq.lab.variable_reads import find_read_variables
 from tests.builders import a_device
 
 HERE = ServerEnvironment(

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gq.lab import names
-from jupyter_gq.lab.cells import parse_cell
-from jupyter_gq.lab.hidden_inputs import find_differences
-from jupyter_gq.lab.history import RanCell
+from jupyter_gq.lab.kernels.history import RanCell
+from jupyter_gq.lab.plan.hidden_inputs import find_differences
+from jupyter_gq.lab.reading import names
+from jupyter_gq.lab.reading.cells import parse_cell
 
 from .test_hidden_inputs import steps
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from jupyter_gq.lab.bundle import Step
-from jupyter_gq.lab.hidden_inputs import find_earlier_versions, find_edited_modules, find_hidden_inputs
-from jupyter_gq.lab.history import RanCell
+from jupyter_gq.lab.bundle.bundle import Step
+from jupyter_gq.lab.kernels.history import RanCell
+from jupyter_gq.lab.plan.hidden_inputs import find_earlier_versions, find_edited_modules, find_hidden_inputs
 from jupyter_gq.lab.project.needed import NeededFile
 
 

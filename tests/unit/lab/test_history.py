@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from jupyter_gq.lab.history import KernelRecord, RanCell
+from jupyter_gq.lab.kernels.history import KernelRecord, RanCell
 
 START = 1_000.0
 LATER = START + 1_000

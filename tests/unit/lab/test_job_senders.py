@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.lab.job_senders import LEFT_OUT, leave_out_senders
+from jupyter_gq.lab.bundle.job_senders import LEFT_OUT, leave_out_senders
 
 
 def test_imports_and_functions_of_a_cell_that_sends_a_job_stay_and_what_needs_the_job_goes():

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from jupyter_gq.lab.bundle.kernelspec import describe_kernel, select_environment
 from jupyter_gq.lab.hub_environment import read_hub_environment
-from jupyter_gq.lab.kernelspec import describe_kernel, select_environment
 
 
 @dataclass

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from jupyter_gq.lab.assignments import find_assignments
-from jupyter_gq.lab.cells import parse_cell
-from jupyter_gq.lab.effects import find_effects
+from jupyter_gq.lab.bundle.assignments import find_assignments
+from jupyter_gq.lab.effects.effects import find_effects
+from jupyter_gq.lab.reading.cells import parse_cell
 
 #: How much longer the longer run is, and how much longer it may take; a square is 64 times as much.
 LONGER, MOST_RATIO = 8, 24

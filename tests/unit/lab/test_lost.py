@@ -4,7 +4,7 @@ import pytest
 
 from jupyter_gq.client.models import Kernel
 from jupyter_gq.domain.json_types import JsonObject
-from jupyter_gq.lab.bundle import plan_steps
+from jupyter_gq.lab.bundle.bundle import plan_steps
 from jupyter_gq.lab.carrying.lost import explain_lost
 from jupyter_gq.lab.requests import CellsRequest, PrefixCell
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from jupyter_gq.lab import magics
-from jupyter_gq.lab.cells import parse_cell
-from jupyter_gq.lab.effects import find_effects
-from jupyter_gq.lab.job_senders import leave_out_senders
-from jupyter_gq.lab.lookups import find_lookups
-from jupyter_gq.lab.names import find_free_names, find_made_names
-from jupyter_gq.lab.process_state import find_process_state
+from jupyter_gq.lab.bundle.job_senders import leave_out_senders
+from jupyter_gq.lab.bundle.variable_reads import find_read_variables
+from jupyter_gq.lab.effects.effects import find_effects
+from jupyter_gq.lab.effects.process_state import find_process_state
 from jupyter_gq.lab.project.references import find_references
-from jupyter_gq.lab.variable_reads import find_read_variables
+from jupyter_gq.lab.reading import magics
+from jupyter_gq.lab.reading.cells import parse_cell
+from jupyter_gq.lab.reading.lookups import find_lookups
+from jupyter_gq.lab.reading.names import find_free_names, find_made_names
 
 WRITES = "x = open('a.txt', 'w')"
 

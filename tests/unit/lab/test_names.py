@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from jupyter_gq.lab.cells import parse_cell
-from jupyter_gq.lab.names import (
+from jupyter_gq.lab.reading.cells import parse_cell
+from jupyter_gq.lab.reading.names import (
     find_free_names,
     find_made_names,
     find_makers,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from jupyter_gq.lab.hidden_inputs import find_differences
-from jupyter_gq.lab.outside import explain_missing
+from jupyter_gq.lab.bundle.outside import explain_missing
+from jupyter_gq.lab.plan.hidden_inputs import find_differences
 from jupyter_gq.lab.project.needed import NeededFile
 
 from .test_hidden_inputs import steps

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from jupyter_gq.client.models import FileStore, Kernel
-from jupyter_gq.lab.bundle import Runtime
+from jupyter_gq.lab.bundle.bundle import Runtime
+from jupyter_gq.lab.bundle.software import Software
 from jupyter_gq.lab.project.needed import Caps, Code, find_needed
 from jupyter_gq.lab.project.outside_modules import find_outside_modules
 from jupyter_gq.lab.project.plan import Project
 from jupyter_gq.lab.requests import StayingFile
-from jupyter_gq.lab.software import Software
 from tests.patience import scaled
 
 CAPS = Caps(file=1000, job=10_000)

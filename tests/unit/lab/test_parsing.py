@@ -7,13 +7,13 @@ import weakref
 
 import pytest
 
-from jupyter_gq.lab import bodies, parsing
-from jupyter_gq.lab.calls import list_calls
-from jupyter_gq.lab.effects import find_effects
-from jupyter_gq.lab.full_names import Names
-from jupyter_gq.lab.hidden_inputs import find_hidden_inputs
-from jupyter_gq.lab.parsing import list_nodes
-from jupyter_gq.lab.process_state import find_process_state
+from jupyter_gq.lab.effects.effects import find_effects
+from jupyter_gq.lab.effects.process_state import find_process_state
+from jupyter_gq.lab.plan.hidden_inputs import find_hidden_inputs
+from jupyter_gq.lab.reading import bodies, parsing
+from jupyter_gq.lab.reading.calls import list_calls
+from jupyter_gq.lab.reading.full_names import Names
+from jupyter_gq.lab.reading.parsing import list_nodes
 
 from .test_hidden_inputs import steps
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.lab.process_state import find_process_state
+from jupyter_gq.lab.effects.process_state import find_process_state
 
 LOG = ["log.setLevel", "log.propagate"]
 

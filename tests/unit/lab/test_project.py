@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.lab.cells import parse_cell
 from jupyter_gq.lab.project.freezing import freeze
 from jupyter_gq.lab.project.ignored import IGNORE_FILE, Ignored
 from jupyter_gq.lab.project.needed import Caps, Code, Needed, NeededFile, find_needed
+from jupyter_gq.lab.reading.cells import parse_cell
 from jupyter_gq.lab.refusal import RefusedRequest
 
 CAPS = Caps(file=1000, job=2000)

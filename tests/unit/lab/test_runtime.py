@@ -2,8 +2,8 @@
 
 import pytest
 
-from jupyter_gq.lab.copies import find_notebook_folder
-from jupyter_gq.lab.runtime import remove_drive
+from jupyter_gq.lab.bundle.runtime import remove_drive
+from jupyter_gq.lab.results.copies import find_notebook_folder
 
 
 @pytest.mark.parametrize(

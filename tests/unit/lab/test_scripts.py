@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.lab import effects
-from jupyter_gq.lab.cells import parse_cell
-from jupyter_gq.lab.dependents import find_dependents
-from jupyter_gq.lab.effects import find_effects, find_effects_in_order
-from jupyter_gq.lab.job_senders import leave_out_senders
-from jupyter_gq.lab.lookups import find_lookups
-from jupyter_gq.lab.magics import list_trees, read_magic
-from jupyter_gq.lab.names import find_free_names, find_made_names
-from jupyter_gq.lab.process_state import find_process_state
+from jupyter_gq.lab.bundle.dependents import find_dependents
+from jupyter_gq.lab.bundle.job_senders import leave_out_senders
+from jupyter_gq.lab.bundle.variable_reads import find_read_variables
+from jupyter_gq.lab.effects import effects
+from jupyter_gq.lab.effects.effects import find_effects, find_effects_in_order
+from jupyter_gq.lab.effects.process_state import find_process_state
 from jupyter_gq.lab.project.needed import Caps, Code, find_needed
-from jupyter_gq.lab.scripts import find_script, reading_scripts
-from jupyter_gq.lab.variable_reads import find_read_variables
+from jupyter_gq.lab.reading.cells import parse_cell
+from jupyter_gq.lab.reading.lookups import find_lookups
+from jupyter_gq.lab.reading.magics import list_trees, read_magic
+from jupyter_gq.lab.reading.names import find_free_names, find_made_names
+from jupyter_gq.lab.reading.scripts import find_script, reading_scripts
 
 SCRIPT = """
 import os, numpy as np

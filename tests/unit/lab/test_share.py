@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from jupyter_gq.lab.share import WANTED_SECONDS, ShareNotice, ShareState, read_share
-from jupyter_gq.lab.watch import KernelState
+from jupyter_gq.lab.kernels.share import WANTED_SECONDS, ShareNotice, ShareState, read_share
+from jupyter_gq.lab.kernels.watch import KernelState
 from jupyter_gq.notebook.share_wait import read_notice
 
 NOW = 1_000.0

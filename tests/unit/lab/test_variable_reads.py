@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.lab.variable_reads import find_read_variables
+from jupyter_gq.lab.bundle.variable_reads import find_read_variables
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.lab.cells import parse_cell
 from jupyter_gq.lab.project import plan
 from jupyter_gq.lab.project.needed import Code, find_needed
+from jupyter_gq.lab.reading.cells import parse_cell
 
 from .test_project import CAPS, find, write
 

@@ -1,0 +1,1 @@
+"""What cells do beside assigning variables: files, databases, commands, the state of their process."""

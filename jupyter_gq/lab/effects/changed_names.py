@@ -1,0 +1,358 @@
+"""The names whose values the chosen cells change in place, by their code and that of earlier cells. For Python only.
+
+Rules
+-----
+- Stored: what is assigned to an attribute or an item, and methods such as `append`; see `changes`.
+- Thrown away: a call whose result nobody keeps is made for its effect. Such a call changes what its method is
+  called on, or the first argument of a function; see `changing_calls` for what only shows or saves.
+- Shown: the last expression of a cell may be there to be shown, so it counts only if its name says that it changes
+  something. So does a call whose result is kept.
+- Models: what a changing call is given and is a model by its name or class, such as `trainer.fit(net)`, is changed too.
+- Parts: what changes an object also changes the model in it, as `opt.step()` does after `opt = SGD(net.parameters())`.
+- Loops: what is certainly changed in a loop may be a part of what the loop goes through.
+- Functions and classes of the cells are followed into their bodies, and tell which arguments they change.
+- Numbers and texts cannot be changed in place.
+
+See docs/decisions/0482-propose-what-a-call-is-made-for.md.
+"""
+
+import ast
+import builtins
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from jupyter_gq.lab.reading.bindings import Function, find_bindings, list_arguments, list_statements
+from jupyter_gq.lab.reading.bodies import read_body
+from jupyter_gq.lab.reading.call_parts import get_last_name, get_receiver
+from jupyter_gq.lab.reading.calls import Definitions
+from jupyter_gq.lab.reading.cells import parse_cell
+from jupyter_gq.lab.reading.full_names import MODULES_BY_USUAL_NAMES, Names
+from jupyter_gq.lab.reading.magics import list_trees
+from jupyter_gq.lab.reading.parsing import list_nodes
+
+from .changes import find_root, find_stored, list_running, list_thrown_away
+from .changing_calls import (
+    is_changing,
+    is_class_of_model,
+    is_name_of_model,
+    is_showing,
+    is_training,
+    is_without_changes,
+)
+
+#: What becomes of the result of a call.
+_Result = Literal["kept", "shown", "thrown away"]
+#: Attributes and methods that hand out the parts of a model that are trained.
+_PARAMETERS = frozenset({"parameters", "named_parameters", "trainable_variables", "trainable_weights"})
+#: Methods that return a part of the object.
+_GIVING_PARTS = frozenset({"get", "setdefault", "get_layer", "get_submodule"})
+#: What makes a copy of the object that it is given.
+_COPIES = frozenset({"copy", "deepcopy", "clone"})
+_CHANGING_BUILTINS = frozenset({"setattr", "delattr", "next"})
+#: Most functions that are followed, each called by the one before.
+_DEEPEST = 20
+
+
+def find_changed_names(before: Iterable[str], targets: Iterable[str]) -> set[str]:
+    """Return the names whose values the target cells may change in place; `before` are the cells that ran before."""
+    reader = _Reader()
+    for source in before:
+        reader.learn(source)
+    changed = {name for source in targets for name in reader.read(source)}
+    return reader.add_parts(changed) - reader.find_unchangeable()
+
+
+@dataclass(kw_only=True, slots=True)
+class _Changes:
+    """The changes that the code of one scope makes to the values of names."""
+
+    #: Changed for certain, and changed in all likelihood.
+    certain: set[str] = field(default_factory=set)
+    likely: set[str] = field(default_factory=set)
+    #: Names of what a name is a part of: by assignment, and by a loop.
+    whole: dict[str, set[str]] = field(default_factory=dict)
+    looped: dict[str, set[str]] = field(default_factory=dict)
+
+    def list_all(self) -> set[str]:
+        """Return all changed names, with those of what they are a part of."""
+        certain = _close(self.certain, self.whole, self.looped)
+        return certain | _close(self.likely, self.whole)
+
+
+def _close(names: Iterable[str], *links: dict[str, set[str]]) -> set[str]:
+    """Return the names, and those to which links lead from them."""
+    found: set[str] = set()
+    ahead = list(names)
+    while ahead:
+        name = ahead.pop()
+        if name not in found:
+            found.add(name)
+            ahead += [each for link in links for each in link.get(name, ())]
+    return found
+
+
+class _Reader:
+    """A reader of cells, in their order, with what it knows of their names."""
+
+    def __init__(self) -> None:
+        self._names, self._known = Names(), Definitions()
+        #: The values that were assigned to each name.
+        self._values: dict[str, list[ast.expr]] = {}
+        self._stored: set[str] = set()
+        #: Changed names of functions that were read, by the function and the name of its class.
+        self._bodies: dict[tuple[int, str], set[str]] = {}
+        self._depth = 0
+        #: Whether names hold models, as far as that was asked since the last cell.
+        self._models: dict[str, bool] = {}
+
+    def learn(self, source: str) -> None:
+        """Take in what a cell defines and assigns."""
+        self._models.clear()
+        tree = parse_cell(source)
+        for each in list_trees(tree) if tree is not None else []:
+            self._names.add(each)
+            self._known.add(each)
+            for node in list_statements(each.body):
+                self._learn_assignment(node)
+
+    def _learn_assignment(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                self._learn_value(target, node.value)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            self._learn_value(node.target, node.value)
+
+    def _learn_value(self, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Name):
+            self._values.setdefault(target.id, []).append(value)
+        elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            for each, part in zip(target.elts, value.elts, strict=True):
+                self._learn_value(each, part)
+        elif isinstance(target, ast.Tuple):
+            for each in target.elts:
+                self._learn_value(each, ast.Call(func=ast.Constant(value=None), args=[], keywords=[]))
+
+    def read(self, source: str) -> set[str]:
+        """Return the names that a cell changes."""
+        self.learn(source)
+        tree = parse_cell(source)
+        if tree is None:
+            return set()
+        shown = {id(each.body[-1]) for each in list_trees(tree) if each.body and not source.rstrip().endswith(";")}
+        nodes = list(list_running(tree.body))
+        self._stored |= {name for node in nodes for name in find_stored(node)}
+        return self._read_scope(nodes, shown, "").list_all()
+
+    def _read_scope(self, nodes: Iterable[ast.AST], shown: set[int], own: str) -> _Changes:
+        """Return what the nodes of one scope do; `own` is the class of the method whose body they are."""
+        found = _Changes()
+        results: dict[int, _Result] = {}
+        for node in nodes:
+            found.certain.update(find_stored(node))
+            match node:
+                case ast.Expr(value=value):
+                    result: _Result = "shown" if id(node) in shown else "thrown away"
+                    results.update((id(call), result) for call in list_thrown_away(value))
+                case ast.Call():
+                    self._read_call(node, results.get(id(node), "kept"), own, found)
+                case ast.For() | ast.AsyncFor() | ast.comprehension():
+                    wholes = set(self._list_gone_through(node.iter))
+                    for name in _list_names(node.target):
+                        found.looped.setdefault(name, set()).update(wholes)
+                case (
+                    ast.Assign(targets=[ast.Name(id=name)], value=value)
+                    | ast.withitem(context_expr=value, optional_vars=ast.Name(id=name))
+                ):
+                    found.whole.setdefault(name, set()).update(self._find_whole(value))
+        return found
+
+    def _list_gone_through(self, iterated: ast.expr) -> Iterator[str]:
+        """Yield the names of what a loop goes through, also in `zip(a, b)`, `models.items()` and `tqdm(a)`."""
+        if not isinstance(iterated, ast.Call):
+            yield from filter(None, [find_root(iterated)])
+        elif isinstance(iterated.func, ast.Attribute) and not self._is_module(iterated.func.value):
+            yield from self._list_gone_through(iterated.func.value)
+        else:
+            for each in iterated.args:
+                yield from self._list_gone_through(each)
+
+    def _find_whole(self, value: ast.expr) -> Iterable[str]:
+        """Return the name of the object that an expression is, or of which it is a part."""
+        root = find_root(value)
+        is_item = isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant)
+        is_part = is_item or isinstance(value, ast.Name | ast.Attribute) or self._is_model(root)
+        return [root] if root and is_part else []
+
+    def _read_call(self, call: ast.Call, result: _Result, own: str, found: _Changes) -> None:
+        """Add what a call changes."""
+        called = self._known.find_called(call.func, own)
+        for function, of in called:
+            found.certain.update(self._follow(call, function, of))
+        last = get_last_name(call)
+        if called or last[:1].isupper():
+            return
+        changes = is_changing(last, is_kept=result == "kept") or self._applies(call, last)
+        likely = result == "thrown away" and not is_showing(last)
+        kind = found.certain if changes else found.likely
+        receiver = get_receiver(call)
+        if receiver is None or self._is_module(receiver):
+            kind.update(self._list_of_function(call, last, changes=changes, likely=likely))
+        elif changes or likely:
+            kind.update(filter(None, [find_root(receiver)]))
+            kind.update(self._list_models(call))
+            if last == "shuffle":
+                kind.update(map(find_root, call.args[:1]))
+            if isinstance(receiver, ast.Call):
+                kind.update(self._list_models(receiver))
+                kind.update(map(find_root, [receiver.func] if get_last_name(receiver) in _GIVING_PARTS else []))
+
+    def _applies(self, call: ast.Call, last: str) -> bool:
+        """Return whether a call has a function change each part of a model; a table would return a new one."""
+        receiver = get_receiver(call)
+        return last == "apply" and receiver is not None and self._is_model(find_root(receiver))
+
+    def _list_of_function(self, call: ast.Call, last: str, *, changes: bool, likely: bool) -> Iterator[str]:
+        """Yield what a function changes that is in no cell, by its name."""
+        for each in call.keywords:
+            if each.arg == "out":
+                yield find_root(each.value)
+        if isinstance(call.func, ast.Name) and hasattr(builtins, call.func.id):
+            changes, likely = call.func.id in _CHANGING_BUILTINS, False
+        likely = likely and not is_without_changes(self._names.spell(call.func))
+        if changes or likely:
+            yield from self._list_models(call)
+            if not is_training(last):
+                yield from map(find_root, call.args[:1])
+
+    def _list_models(self, call: ast.Call) -> Iterator[str]:
+        """Yield the names of the models that a call is given, as they are or by their parameters."""
+        for given in [*call.args, *(keyword.value for keyword in call.keywords)]:
+            yield from self._list_models_in(given)
+
+    def _list_models_in(self, given: ast.expr) -> Iterator[str]:
+        for node in list_nodes(given):
+            if isinstance(node, ast.Attribute) and node.attr in _PARAMETERS:
+                yield find_root(node)
+        held = [given]
+        while held:
+            node = held.pop()
+            if isinstance(node, ast.List | ast.Tuple):
+                held += node.elts
+            elif isinstance(node, ast.Dict):
+                held += node.values
+            elif isinstance(node, ast.Name) and self._is_model(node.id):
+                yield node.id
+
+    def _follow(self, call: ast.Call, function: Function | ast.Lambda, of: str) -> Iterator[str]:
+        """Yield the names that a call of a function of the cells changes, of globals and of what it is given."""
+        changed = self._read_function(function, of)
+        arguments = function.args
+        places = [each.arg for each in [*arguments.posonlyargs, *arguments.args]]
+        if of:
+            receiver = get_receiver(call)
+            given = [receiver if receiver is not None else call.func, *call.args]
+        else:
+            given = list(call.args)
+        known = {each.arg for each in list_arguments(arguments)}
+        yield from changed - known
+        pairs = [*zip(places, given, strict=False), *((each.arg, each.value) for each in call.keywords)]
+        yield from (find_root(value) for name, value in pairs if name in changed)
+
+    def _read_function(self, function: Function | ast.Lambda, of: str) -> set[str]:
+        """Return the globals and arguments that a function changes; none for a function that is called too deep."""
+        key = (id(function), of)
+        if key not in self._bodies and self._depth < _DEEPEST:
+            self._bodies[key] = set()  # a function that calls itself
+            self._depth += 1
+            self._bodies[key] = self._read_body(function, of)
+            self._depth -= 1
+        return self._bodies.get(key, set())
+
+    def _read_body(self, function: Function | ast.Lambda, of: str) -> set[str]:
+        known = self._known
+        if read_body(function).functions:  # known while this one runs
+            self._known = known.copy()
+            self._known.add(function)
+        changed = self._find_changed_by(function, of)
+        self._known = known
+        return changed
+
+    def _find_changed_by(self, function: Function | ast.Lambda, of: str) -> set[str]:
+        body: Sequence[ast.AST] = function.body if isinstance(function, Function) else [function.body]
+        nodes = list(list_running(body))
+        bindings = find_bindings(body)
+        own = bindings.names - {each.arg for each in list_arguments(function.args)}
+        assigned = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        rebound = bindings.of_module & assigned
+        self._stored |= rebound
+        return (self._read_scope(nodes, set(), of).list_all() - own) | rebound
+
+    def add_parts(self, changed: set[str]) -> set[str]:
+        """Return changed names with those of the models in their objects, and other names of the same objects."""
+        found: set[str] = set()
+        ahead = list(changed)
+        same: dict[str, set[str]] = {}
+        for name, values in self._values.items():
+            for value in values:
+                if isinstance(value, ast.Name):
+                    same.setdefault(value.id, set()).add(name)
+        while ahead:
+            name = ahead.pop()
+            if name and name not in found:
+                found.add(name)
+                ahead += same.get(name, ())
+                ahead += [part for value in self._values.get(name, []) for part in self._list_parts(name, value)]
+        return found
+
+    def _list_parts(self, name: str, value: ast.expr) -> Iterable[str]:
+        """Return the names of what is changed with the value of a name."""
+        if not isinstance(value, ast.Call):
+            root = find_root(value)
+            return [root] if isinstance(value, ast.Name) or self._is_model(root) else []
+        last = get_last_name(value)
+        is_pipeline = "pipeline" in last.lower()
+        if last in _COPIES or (self._names.spell(value.func).startswith("sklearn.") and not is_pipeline):
+            return []  # what is made by scikit-learn copies estimators, except into pipelines
+        holds = is_pipeline or last[:1].isupper() or self._is_model(name)
+        return self._list_models(value) if holds else []
+
+    def _is_module(self, node: ast.expr) -> bool:
+        """Return whether an expression is a module, or a part of one."""
+        root = find_root(node)
+        return root in self._names.modules and root not in self._names.own
+
+    def _is_model(self, name: str) -> bool:
+        """Return whether a name holds what is trained, or what trains it, by itself or by its value."""
+        if name not in self._models:
+            values = self._values.get(name, [])
+            self._models[name] = bool(name) and (is_name_of_model(name) or any(map(self._makes_model, values)))
+        return self._models[name]
+
+    def _makes_model(self, value: ast.expr) -> bool:
+        if not isinstance(value, ast.Call):
+            return False
+        last = get_last_name(value)
+        if last == "from_pretrained" and isinstance(value.func, ast.Attribute):
+            last = self._names.spell(value.func.value).rpartition(".")[2]
+        defined = self._known.classes.get(last)
+        bases = (
+            [last] if defined is None else [getattr(base, "attr", getattr(base, "id", "")) for base in defined.bases]
+        )
+        return any(map(is_class_of_model, bases))
+
+    def find_unchangeable(self) -> set[str]:
+        """Return the names of modules, of functions and classes, and of values that cannot be changed in place."""
+        constant = {name for name, values in self._values.items() if all(map(_is_constant, values))}
+        defined = {*self._known.functions, *self._known.classes}
+        modules = set(self._names.modules) - self._names.own
+        return (constant | defined) - self._stored | modules | MODULES_BY_USUAL_NAMES | {""}
+
+
+def _is_constant(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant | ast.JoinedStr | ast.Lambda)
+
+
+def _list_names(target: ast.expr) -> Sequence[str]:
+    """Return the names to which a target assigns."""
+    return [node.id for node in list_nodes(target) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]

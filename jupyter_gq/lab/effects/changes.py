@@ -1,0 +1,115 @@
+"""The names whose values a cell may change in place when it runs, by its syntax tree. For Python only.
+
+Rules
+-----
+- Stored: what is assigned to an attribute or an item of a name, `x += ...`, `del x`, methods such as `append`, and any
+  method with `inplace=True`. Methods such as `add` count only if their result is thrown away: others of that name
+  return a new value.
+- Handed on: a call of it or of its methods, an argument of a call, what a loop goes through, and a decorator. What only
+  shows a value, such as `print`, changes nothing, nor does `with`.
+- What the body of a function does counts where the function is called, which is not seen here.
+"""
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from jupyter_gq.lab.reading.bindings import Function
+from jupyter_gq.lab.reading.magics import read_magic
+from jupyter_gq.lab.reading.parsing import list_children
+
+#: Methods that change an object: those that return something, and those that return nothing.
+_CHANGING = frozenset({"setdefault", "pop", "popleft", "popitem", "fit", "partial_fit", "fit_transform", "fit_predict"})
+_CHANGING_ONLY = frozenset(
+    {
+        *("append", "appendleft", "extend", "insert", "add", "update", "remove", "discard", "clear", "sort", "reverse"),
+        "load_state_dict",
+    }
+)
+_SHOWING = frozenset({"print", "display", "type", "isinstance", "issubclass", "len", "repr", "str", "id", "hasattr"})
+
+
+def find_stored_names(body: Sequence[ast.stmt]) -> set[str]:
+    """Return the names whose values these statements change."""
+    nodes = list(list_running(body))
+    deleted = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del)}
+    return deleted.union(*map(find_stored, nodes)) - {""}
+
+
+def find_handed_names(body: Sequence[ast.stmt]) -> set[str]:
+    """Return the names whose values these statements change, or hand to what may change them."""
+    nodes = list(list_running(body))
+    handed = {name for node in nodes for name in _find_handed(node) if name}
+    return handed | find_stored_names(body)
+
+
+def list_running(body: Sequence[ast.AST]) -> Iterator[ast.AST]:
+    """Yield the nodes of these statements that run with them: not what is inside of functions."""
+    ahead: list[ast.AST] = list(body)
+    while ahead:
+        node = ahead.pop()
+        yield node
+        if isinstance(node, Function):
+            ahead += node.decorator_list
+        elif not isinstance(node, ast.Lambda):
+            ahead += list_children(node)
+        magic = read_magic(node) if isinstance(node, ast.Call) else None
+        if magic is not None:
+            ahead += magic.trees
+
+
+def find_stored(node: ast.AST) -> Iterator[str]:
+    """Yield the names whose values a node changes itself, without those that the nodes below it change."""
+    if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
+        yield find_root(node)
+    elif isinstance(node, ast.AugAssign):
+        yield find_root(node.target)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _changes_receiver(node, node.func):
+        yield find_root(node.func)
+    elif isinstance(node, ast.Expr):
+        methods = [call.func for call in list_thrown_away(node.value) if isinstance(call.func, ast.Attribute)]
+        yield from (find_root(method) for method in methods if method.attr in _CHANGING_ONLY)
+
+
+def list_thrown_away(value: ast.expr) -> list[ast.Call]:
+    """Return the calls whose results are the value of a statement that is no more than this expression."""
+    match value:
+        case ast.Call():
+            return [value]
+        case ast.Await(value=inner):
+            parts = [inner]
+        case ast.BoolOp(values=values):
+            parts = values[-1:]
+        case ast.IfExp(body=body, orelse=orelse):
+            parts = [body, orelse]
+        case ast.ListComp(elt=inner) | ast.SetComp(elt=inner):
+            parts = [inner]
+        case _:
+            parts = value.elts if isinstance(value, ast.Tuple) else []
+    return [call for part in parts for call in list_thrown_away(part)]
+
+
+def _changes_receiver(call: ast.Call, method: ast.Attribute) -> bool:
+    """Return whether the call of a method changes what it is called on, whatever becomes of its result."""
+    return method.attr in _CHANGING or any(
+        each.arg == "inplace" and isinstance(each.value, ast.Constant) and bool(each.value.value)
+        for each in call.keywords
+    )
+
+
+def _find_handed(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Name) and node.func.id in _SHOWING:
+            return
+        yield from map(find_root, [node.func, *node.args, *(keyword.value for keyword in node.keywords)])
+    elif isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
+        yield find_root(node.iter)
+    elif isinstance(node, Function | ast.ClassDef):
+        for decorator in node.decorator_list:
+            yield find_root(decorator.func if isinstance(decorator, ast.Call) else decorator)
+
+
+def find_root(node: ast.expr) -> str:
+    """Return the name in front of all attributes, items and stars of an expression; "" if there is none."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""

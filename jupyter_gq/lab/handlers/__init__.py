@@ -1,0 +1,1 @@
+"""The routes of this server, and the socket of its kernels."""

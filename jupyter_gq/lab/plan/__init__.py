@@ -1,0 +1,1 @@
+"""What a user is told about the cells of a job before it is sent."""

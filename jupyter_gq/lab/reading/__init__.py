@@ -1,0 +1,1 @@
+"""The code of cells, read without running it: syntax trees, calls, names."""

@@ -1,0 +1,1 @@
+"""What a job brings back into the folders of its user."""
