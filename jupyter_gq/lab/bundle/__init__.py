@@ -1,1 +1,1 @@
-"""What a job is given: its cells, its software and its variables of the environment, by the request to send it."""
+"""The bundle of a job, by the request to send it: cells, software, variables of the environment."""

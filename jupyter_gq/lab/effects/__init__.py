@@ -1,1 +1,1 @@
-"""What cells do beside assigning variables: files, databases, commands, the state of their process."""
+"""The effects of cells beside assigned variables: on files, databases, values in place, and the state of the process."""

@@ -1,1 +1,1 @@
-"""The routes of this server, and the socket of its kernels."""
+"""The handlers of this server's routes, and the socket of its kernels."""

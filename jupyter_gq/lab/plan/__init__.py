@@ -1,1 +1,1 @@
-"""What a user is told about the cells of a job before it is sent."""
+"""The plan of a job: which cells would run, and what their user is told about each before sending."""

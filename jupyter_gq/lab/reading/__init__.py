@@ -1,1 +1,1 @@
-"""The code of cells, read without running it: syntax trees, calls, names."""
+"""The code of cells, read without running it: syntax trees, magics, calls, names."""

@@ -1,1 +1,1 @@
-"""What a job brings back into the folders of its user."""
+"""The results of a job in the folders of its user: copies of its files, and its executed notebook."""
