@@ -34,7 +34,7 @@ class JupyterGQ(ExtensionApp):
 
     `port` stands in the hub's file.
 
-    The service decides and stores. The extension keeps in memory only what a new server can do without.
+    The service decides and stores. The extension keeps only what a new server can do without.
     """
 
     name = "jupyter_gq"
