@@ -71,7 +71,7 @@ class Copy:
 
 
 class Copied(NamedTuple):
-    """The outcome of copies: each file of the job is in one of both lists."""
+    """The outcome of copies: each file that was to be copied counts in one of the two lists."""
 
     #: Copies that are there now, also those that were there before.
     copies: list[Copy]
@@ -138,11 +138,13 @@ class FileCopier:
     async def copy(self, files: Sequence[JobFile], existing: Existing, watcher: Watcher) -> Copied:
         """Copy files one after the other, and return those that are there now, and why others are not.
 
-        Each file is judged for itself: one whose path cannot be made does not hold up others. With "ask", files that
-        are kept beside those that differ are found again. A copy that fails leaves its target as it was.
+        Each file is judged for itself: one whose path cannot be made does not hold up others. A copy that fails leaves
+        its target as it was.
 
-        Raises `FilesExist` before anything is written if any other file differs, and `CopyRefused` if no file can be
-        copied, if the job has a file and a folder of one path, or if the disk has no room.
+        With "ask", raises `FilesExist` before anything is written if something else is in the place of a file, unless
+        the same content was kept beside it before. Raises `CopyRefused` if no file can be copied, if the job has a file
+        and a folder of one path, or if the disk has no room, and the `ServiceError` of a reading that fails. In the
+        last two cases, copies that are complete stay.
         """
         clash = find_clash([file.path for file in files])
         if clash is not None:

@@ -48,8 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """List or copy the files of a job; return 0, or 1 if some of the files could not be copied.
 
-    Raises `CommandRefused` if the service cannot be asked or refuses, if there is no such job or file, or if files that
-    differ are there and `--force` is not given; `CopyFailed` if a file cannot be written.
+    Raises `CommandRefused` if the service cannot be asked or refuses, if there is no such job, file or folder, or if
+    files that differ are there and `--force` is not given. Raises `CopyFailed` if the disk is full, and either of the
+    two if none of the files could be copied.
     """
     return ask_service(arguments, lambda client: _run(client, arguments))
 

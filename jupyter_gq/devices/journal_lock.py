@@ -78,7 +78,7 @@ class JournalLock:
         return False
 
     def _take(self) -> str:
-        """Take the lock, or return the sentence about the process that has it."""
+        """Take the lock if one can be made; return "" if this process may act, otherwise why it may not."""
         try:
             file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
         except OSError as error:

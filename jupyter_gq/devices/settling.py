@@ -98,7 +98,10 @@ class Settling:
             raise SuspensionError(SuspensionProblem.BROKEN, error.sentence) from error
 
     def _bring_back(self, entry: JournalEntry) -> Recovered:
-        """Restore and unlock all members; without room for them, suspend all. Raises `CheckpointError`."""
+        """Restore and unlock all members; without room for them, suspend all.
+
+        Raises `CheckpointError`, and `SuspensionError` if the disk refuses to store the entry.
+        """
         found = self.steps.by_state(entry.members)
         lost = bool(found[CheckpointState.FAILED])
         waiting = found[CheckpointState.CHECKPOINTED]
@@ -116,7 +119,7 @@ class Settling:
     def _suspend_again(self, entry: JournalEntry) -> Recovered:
         """Suspend the members that are locked or suspended; return RUNNING if none of them could be suspended.
 
-        Raises `CheckpointError`.
+        Raises `CheckpointError`, and `SuspensionError` if the disk refuses to store the entry.
         """
         locked = self.steps.by_state(entry.members)[CheckpointState.LOCKED]
         entry = self._note_moved(entry, locked)
@@ -137,7 +140,7 @@ class Settling:
     def _check_suspended(self, entry: JournalEntry) -> Recovered:
         """Unlock locked members, and keep those that are suspended in the entry; return the state of the share.
 
-        Raises `CheckpointError`.
+        Raises `CheckpointError`, and `SuspensionError` if the disk refuses to store the entry.
         """
         found = self.steps.by_state(entry.members)
         self.steps.unlock(found[CheckpointState.LOCKED])

@@ -34,7 +34,7 @@ class JupyterGQ(ExtensionApp):
 
     `port` stands in the hub's file.
 
-    The extension decides and stores nothing: the service does.
+    The service decides and stores. The extension keeps only what a new server can do without.
     """
 
     name = "jupyter_gq"

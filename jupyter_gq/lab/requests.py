@@ -292,7 +292,10 @@ class Plan(BaseModel):
     makes: list[str] = Field(description="Names of the variables that the targets make; Python only.")
     files: FilesPlan
     assignments: list[PlannedAssignment] = Field(description="What a sweep can vary; Python only.")
-    returns: list[str] = Field(description="Those of them that cells below need: a proposal of what to bring back.")
+    returns: list[str] = Field(
+        description="Names of the variables that the targets make or change and cells below need: a proposal of what "
+        "to bring back; Python only."
+    )
     environment: PlannedEnvironment
     carry: CarryOffer
     kernels: list[PlannedKernel] = Field(description="What can be chosen as `software`, beside the service's images.")

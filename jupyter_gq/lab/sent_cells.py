@@ -1,7 +1,10 @@
 """The cells that pages of this server have sent, so that two pages do not send one cell twice without a question.
 
 A page asks its user about a job of the same cell when the dialog opens. Another tab may send the cell after that. Such
-a send is refused once, and the page sends again if its user wants both.
+a send is refused. If its user wants both jobs, the page sends again without `known_jobs`, and is not asked any more.
+Kernels and commands do not give `known_jobs` either.
+
+Of a sweep only the first job counts. A new server remembers nothing.
 
 See docs/decisions/0477-ask-before-a-cell-is-sent-from-two-pages.md.
 """
@@ -27,14 +30,14 @@ _ENDED = frozenset({"done", "failed", "cancelled"})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sent:
-    """A request for a cell, and the id of its job once there is one; None = it was not accepted."""
+    """A request for one or more cells, and the id of its job once there is one; None = it was not accepted."""
 
     key: str
     job: asyncio.Future[str | None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 class SentCells:
-    """The last request for each cell."""
+    """The last request for each cell of a notebook, for the cells that were sent last."""
 
     def __init__(self, find_job: Callable[[str], Awaitable[JobView]]) -> None:
         self._find_job = find_job
@@ -43,10 +46,11 @@ class SentCells:
 
     @asynccontextmanager
     async def sending(self, request: SendRequest) -> AsyncIterator[Callable[[str], None]]:
-        """Yield a function that takes the id of the job of this request.
+        """Yield a function that takes the id of the job of this request; call it once, or never if the job is refused.
 
-        Raises `RefusedRequest` if another page has sent one of the cells, and its job, of which this page has not told
-        its user, has not ended. While such a job is being sent, this waits for the answer to it.
+        For a request with `known_jobs`, raises `RefusedRequest` if the last request for one of the cells had another
+        key, and its job is not among `known_jobs` and has not ended. Raises `ServiceError` if the service cannot be
+        asked about that job. While the other job is being sent, this waits for the answer to it.
         """
         cells = [(request.notebook_path, cell) for cell in request.targets]
         while request.known_jobs is not None and (other := self._find_other(cells, request.key)) is not None:

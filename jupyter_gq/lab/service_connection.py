@@ -184,8 +184,8 @@ class ServiceConnection:
     async def send(self, body: object) -> tuple[JobView, bool]:
         """Make the bundle and submit the job; return it, and whether it is new (False = its key was sent before).
 
-        Raises `RefusedRequest` if the body is no valid request or the cells cannot run, and `ServiceError` if the
-        service refuses the job.
+        Raises `RefusedRequest` if the body is no valid request, the cells cannot run, or another page has sent one of
+        them (see `sent_cells`), and `ServiceError` if the service refuses the job.
         """
         request = parse(SendRequest, body)
         async with self._sent_cells.sending(request) as note_job:
@@ -194,15 +194,16 @@ class ServiceConnection:
         return job, is_new
 
     async def submit(self, request: SendRequest) -> tuple[JobView, bool]:
-        """Make the bundle of a checked request and submit the job; for the rest see `send`."""
+        """Make the bundle of a checked request and submit the job, whoever else has sent its cells; see `send`."""
         send = await self._prepare(request)
         return await send({}, request.key)
 
     async def send_sweep(self, body: object) -> SentSweep:
-        """Send a job for each point of the grid in `body`, as one group, and return their ids.
+        """Send a job for each point of the grid in `body`, as one group; return the ids of the jobs and their values.
 
         If the service refuses a job after others were sent, those are cancelled. Raises `RefusedRequest` if the body is
-        no valid request or the cells cannot run, and `ServiceError` if the service refuses a job.
+        no valid request, the cells cannot run, or another page has sent one of them (see `sent_cells`), and
+        `ServiceError` if the service refuses a job.
         """
         request = parse(SweepRequest, body)
         async with self._sent_cells.sending(request) as note_job:

@@ -868,7 +868,7 @@ export interface components {
             files: components["schemas"]["FilesPlan"];
             /** @description What a sweep can vary; Python only. */
             assignments: components["schemas"]["PlannedAssignment"][];
-            /** @description Those of them that cells below need: a proposal of what to bring back. */
+            /** @description Names of the variables that the targets make or change and cells below need: a proposal of what to bring back; Python only. */
             returns: string[];
             environment: components["schemas"]["PlannedEnvironment"];
             carry: components["schemas"]["CarryOffer"];

@@ -142,7 +142,10 @@ class Observer:
         return replace(seen, sentence=f"{excess.describe_past()} {seen.sentence}".strip())
 
     def _remember_processes(self, observed: ObservedRuns) -> None:
-        """Replace what the context has of the processes and shares of the present run of each workload."""
+        """Replace what the context has of the processes and shares of the present run of each workload.
+
+        Forget also which notebooks were heard of, if they are no more.
+        """
         seen = {
             record.workload.id: observation
             for record in (*self._context.records.notebooks(), *self._context.records.holding())

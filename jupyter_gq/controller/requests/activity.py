@@ -102,7 +102,9 @@ class ActivityLog:
     def sample(self) -> None:
         """Measure the use of all shares of running workloads, at most once in `SAMPLE_EVERY` seconds.
 
-        Shares used above `ACTIVE_UTILISATION` are recorded as active. Notebooks whose use has changed are announced.
+        Notebooks whose shares are used above `ACTIVE_UTILISATION` are recorded as active, unless they are to be
+        suspended. So are suspended notebooks whose processes hold device memory. Running notebooks whose use has
+        changed are announced. Does nothing without a meter.
         """
         now, awake = self._context.clock.now(), self._context.clock.awake()
         meter = self._context.meter

@@ -55,7 +55,10 @@ _DEEPEST = 20
 
 
 def find_changed_names(before: Iterable[str], targets: Iterable[str]) -> set[str]:
-    """Return the names whose values the target cells may change in place; `before` are the cells that ran before."""
+    """Return the names whose values the target cells may change in place; `before` are the cells that ran before.
+
+    Among them are globals that functions of the cells assign anew, and names that the target cells make themselves.
+    """
     reader = _Reader()
     for source in before:
         reader.learn(source)
@@ -134,7 +137,7 @@ class _Reader:
                 self._learn_value(each, ast.Call(func=ast.Constant(value=None), args=[], keywords=[]))
 
     def read(self, source: str) -> set[str]:
-        """Return the names that a cell changes."""
+        """Take in a cell, and return the names that the cell changes."""
         self.learn(source)
         tree = parse_cell(source)
         if tree is None:

@@ -43,7 +43,10 @@ def find_handed_names(body: Sequence[ast.stmt]) -> set[str]:
 
 
 def list_running(body: Sequence[ast.AST]) -> Iterator[ast.AST]:
-    """Yield the nodes of these statements that run with them: not what is inside of functions."""
+    """Yield the nodes of these statements that run with them, also those of the code of magics such as `%%time`.
+
+    Functions are yielded with their decorators only, without their defaults and bodies.
+    """
     ahead: list[ast.AST] = list(body)
     while ahead:
         node = ahead.pop()

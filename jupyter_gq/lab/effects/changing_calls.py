@@ -18,7 +18,6 @@ _ALSO_KEPT: Final = frozenset(
     {
         *(
             "fit",
-            "partial",
             "train",
             "finetune",
             "learn",
@@ -39,6 +38,8 @@ _CHANGING: Final = _ALSO_KEPT | {
     *("reset", "init", "initialize", "load", "register", "freeze", "unfreeze", "compile", "build", "adapt", "backward"),
     *("copyto", "place", "putmask", "fill", "rotate", "move", "resize", "apply", "attach", "zero", "observe"),
 }
+#: Names that change something although their first words do not say so; `functools.partial` changes nothing.
+_WHOLE_NAMES: Final = frozenset({"partial_fit", "load_state_dict"})
 #: First words of what only shows, tests, saves or sends a value.
 _SHOWING: Final = frozenset(
     {
@@ -178,7 +179,7 @@ _OF_MODEL: Final = frozenset(
         *("lstm", "gpt", "bert", "vae", "resnet", "mlp", "autoencoder", "transformer", "teacher", "student", "ema"),
     }
 )
-#: Ends of the names of classes of which instances are such.
+#: Names of classes whose instances are trained, train a model, or are fitted to data.
 _MODEL_CLASS: Final = re.compile(
     r"(?:Net\w*|\w*Net(?:[Vv]?\d+)?|\w*Model\w*|\w*Module|Sequential|Linear|Conv\dd|LSTM|GRU|\w*[CR]NN|\w*Transformer|\w*GPT\w*|"
     r"\w*Bert\w*|\w*VAE|\w*GAN|\w*MLP|\w*Encoder|\w*Decoder|\w*Classifier|\w*Regressor|\w*Regression|\w*SV[CR]|"
@@ -196,7 +197,7 @@ def is_changing(name: str, *, is_kept: bool) -> bool:
         return True
     if name in _SHOWING or name in _COPYING:
         return False
-    return name == "load_state_dict" or _get_first_word(name) in (_ALSO_KEPT if is_kept else _CHANGING)
+    return name in _WHOLE_NAMES or _get_first_word(name) in (_ALSO_KEPT if is_kept else _CHANGING)
 
 
 def is_training(name: str) -> bool:
@@ -209,9 +210,9 @@ def is_showing(name: str) -> bool:
     return name in _SHOWING or name in _COPYING or _get_first_word(name) in _SHOWING
 
 
-def is_without_changes(module: str) -> bool:
-    """Return whether the functions of a module, given by its full name, show, save or run something."""
-    return module.partition(".")[0] in _MODULES_WITHOUT_CHANGES
+def is_without_changes(full_name: str) -> bool:
+    """Return whether a function is, by its full name, of a package whose functions show, save or run something."""
+    return full_name.partition(".")[0] in _MODULES_WITHOUT_CHANGES
 
 
 def is_name_of_model(name: str) -> bool:

@@ -33,7 +33,11 @@ _OF_OTHER_FORM = (ValueError, TypeError, AttributeError, KeyError, IndexError, S
 
 
 def read_places(text: str) -> dict[str, Path]:
-    """Return the folder or file of each top-level module, by its name, that a finder with this source finds."""
+    """Return the folder or file of each top-level module, by its name, that a finder with this source finds.
+
+    Only what is there is returned; {} for a source of another form. If setuptools lists only a module inside of a
+    folder without `__init__.py`, the place is that of the inner module.
+    """
     with suppress(OSError, *_OF_OTHER_FORM):
         found = _MAPPING.search(text)
         if found is not None:
@@ -54,7 +58,10 @@ def _keep_present(places: Iterator[tuple[str, Path]]) -> dict[str, Path]:
 
 
 def _read_arguments(text: str) -> tuple[object, ...]:
-    """Return the arguments of the last call that has places, which are literals; raise an error if there is none."""
+    """Return the arguments of the last call that has places; () if there is none.
+
+    Raises an error of `_OF_OTHER_FORM` if the arguments are no literals.
+    """
     start, length = max((text.rfind(call), len(call)) for call in _CALLS)
     end = _END.search(text, start + length) if start >= 0 else None
     return tuple(ast.literal_eval(f"({text[start + length : end.start()].strip().rstrip(',')},)")) if end else ()

@@ -5,7 +5,7 @@ Rules
 - Nothing is run: neither the Python nor the code in its folders. Folders are listed, and files are read as texts.
 - Paths: each line of a file with the ending `.pth` that is no code names a folder with modules.
 - Finders: `pip install -e` may write a module that has the places of modules in it; see `editable_finders`.
-- Bounded: a folder is listed anew only if it has changed. So many entries, files and lines are read at most.
+- Bounded: a folder is listed anew only if it has changed. The entries, files and lines that are read are limited.
 
 See docs/decisions/0476-tell-where-modules-outside-of-the-folder-are.md.
 """
@@ -111,7 +111,10 @@ def list_modules(folder: Path) -> dict[str, Path]:
 
 
 def find_leads(folder: Path) -> Iterator[Lead]:
-    """Yield where the files of a folder with packages lead, to folders that are there and have no packages."""
+    """Yield where the `.pth` files and finders of a folder with packages lead.
+
+    Folders that are away are left out, and so are other folders with packages that a `.pth` file names.
+    """
     for name in _LISTINGS.list(folder).leads:
         file = folder / name
         text = read_start(file)

@@ -171,7 +171,10 @@ def _read_call(call: ast.Call) -> Magic | None:
 
 
 def read_magic(call: ast.Call) -> Magic | None:
-    """Return the magic or command that this call runs, also of `exec` of a script; None for any other call."""
+    """Return the magic or command that this call runs; None for any other call.
+
+    `exec` of a script counts as `%run`, and `exec` of a literal text as a magic with this Python.
+    """
     func = call.func
     if not (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Call)) or not (
         isinstance(func.value.func, ast.Name) and func.value.func.id == "get_ipython"

@@ -4,8 +4,8 @@ Rules
 -----
 - Scopes are those of Python: methods do not see the names of their class, and a comprehension keeps its own.
 - Paths: a name is bound if some path through the code leaves it bound, and needed if some path reads it before it binds
-  it; see `name_flow`. A `with` may swallow an error, so a deletion in it is not certain. What it binds is, unless the
-  name of its context manager says that it swallows errors.
+  it; see `name_flow`. A `with` may swallow an error, so a deletion in it is not certain, unless its block begins with
+  the deletion. What it binds is, unless the name of its context manager says that it swallows errors.
 - Functions: nobody knows when a function runs, so its `global` names may be bound at any time, and it deletes nothing.
 - Scripts: what the script of `%run` makes is made. Names that a script reads or deletes are those of the notebook with
   `-i`, or for `.ipy` files and notebooks.

@@ -17,5 +17,5 @@ def catches_missing(errors: ast.expr) -> bool:
 
 
 def swallows(manager: ast.expr) -> bool:
-    """Return whether the block of a context manager goes on after an error in it, by the name of the manager."""
+    """Return whether a context manager swallows errors of its block, by its name; False if the name is not known."""
     return isinstance(manager, ast.Call) and get_last_name(manager) in _SWALLOWING

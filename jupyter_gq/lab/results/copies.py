@@ -46,7 +46,7 @@ class JobCopies:
     async def copy_beside_notebook(self, job_id: str, body: object, tell: Tell) -> None:
         """Copy the files that `body` names into the folder of the notebook from which a job was sent.
 
-        Raises `RefusedRequest`, `ServiceError` or `CopyRefused`, of which `FilesExist` has the files that differ.
+        Raises `RefusedRequest`, `ServiceError` or `CopyRefused`; `describe_refusal` lists the files that differ.
         """
         request = parse(CopyRequest, body)
         contents = self._app.contents_manager

@@ -113,8 +113,9 @@ class CellClient(NotebookClient):
     async def run_cell(self, cell: CellToRun) -> int | None:
         """Run one cell to its end; return its execution count, None if the kernel gave none.
 
-        Raises `CellFailed` if the code raises, `CellExited` if it ends the job, `KernelDied` if the kernel ends, and
-        `KernelGaveNoReply` if the kernel is idle again and says nothing about the cell.
+        Raises `CellFailed` if the code raises, and `CellExited` if the code ends the job, unless the cell `may_raise`.
+        Raises `KernelDied` if the kernel ends, and `KernelGaveNoReply` if the kernel is idle again and says nothing
+        about the cell.
         """
         node = self.nb.cells[cell.index]
         self._showing = self._recorder.cell_output(cell.id, cell.role)

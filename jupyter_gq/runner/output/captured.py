@@ -58,7 +58,7 @@ class CapturedOutputs:
         #: Entries of outputs that were cleared; the next outputs take their places.
         self._free: dict[WidgetView, list[Entry]] = {}
         self._clear_before_next = False
-        #: Widgets that discarded outputs have shown.
+        #: Widgets whose outputs were cleared or replaced.
         self._discarded: list[str] = []
 
     @property
@@ -113,12 +113,18 @@ class CapturedOutputs:
             self._append(_Captured(output), shown)
         self._hide_free()
 
-    def update_display(self, display_id: str, content: JsonObject) -> None:
-        """Replace the content of the outputs with this display id."""
-        for each in self._captured:
-            if each.display_id == display_id:
-                each.output = {**each.output, "data": content["data"], "metadata": content.get("metadata", {})}
-                _show_again(each)
+    def update_display(self, display_id: str, content: JsonObject, widget: str | None, text: str | None) -> bool:
+        """Replace the content of the outputs with this display id; return whether there are any.
+
+        `widget` is the widget that they show from now on, and `text` the text of that widget, if it has one.
+        """
+        found = [each for each in self._captured if each.display_id == display_id]
+        for each in found:
+            self._discard_widget(each)
+            each.output = {**each.output, "data": content["data"], "metadata": content.get("metadata", {})}
+            each.widget, each.text = widget, text
+            _show_again(each)
+        return bool(found)
 
     def update_widget(self, widget: str, text: str | None) -> None:
         """Show another text of a widget in the outputs that show the widget."""
@@ -136,7 +142,7 @@ class CapturedOutputs:
                     view.cell.update(entry, NOTHING)
 
     def take_discarded(self) -> list[str]:
-        """Return the widgets that outputs have shown which were discarded since the last call."""
+        """Return the widgets whose outputs were cleared or replaced since the last call."""
         discarded, self._discarded = self._discarded, []
         return discarded
 
@@ -167,9 +173,15 @@ class CapturedOutputs:
         # Free places are taken from the front, so those that are still free lie behind those that were taken.
         for view, entries in freed.items():
             self._free[view] = entries + self._free.get(view, [])
-        self._discarded += [each.widget for each in self._captured if each.widget is not None]
+        for each in self._captured:
+            self._discard_widget(each)
         self._captured = []
         self._clear_before_next = False
+
+    def _discard_widget(self, captured: _Captured) -> None:
+        """Note that an output shows its widget no longer, if it has shown one."""
+        if captured.widget is not None:
+            self._discarded.append(captured.widget)
 
     def _hide_free(self) -> None:
         """Show nothing in the places that are free."""

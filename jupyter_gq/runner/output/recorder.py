@@ -49,7 +49,8 @@ class Recorder:
         self._budget = Budget(now)
         self._job_is_full = False
         self._cells: dict[str, CellOutput] = {}
-        self._displays: dict[str, list[tuple[CellOutput, Entry]]] = {}
+        #: The outputs with each display id, and the displays of widgets that they are.
+        self._displays: dict[str, list[tuple[CellOutput, Entry, WidgetView | None]]] = {}
         self._widgets = Widgets()
         #: The displays of each widget that was displayed.
         self._views: dict[str, list[WidgetView]] = {}
@@ -87,10 +88,9 @@ class Recorder:
             output = _show_text(output, self._widgets.render(widget))
         entry = to.add(output)
         self._note(entry.output)
-        if widget is not None:
-            self._add_view(WidgetView(cell=to, entry=entry, model=widget))
+        view = self._add_view(to, entry, widget)
         if display_id:
-            self._displays.setdefault(display_id, []).append((to, entry))
+            self._displays.setdefault(display_id, []).append((to, entry, view))
 
     @property
     def longest_secret(self) -> int:
@@ -127,12 +127,24 @@ class Recorder:
         self._note({"output_type": "stream", "name": name, "text": collapse_piece(text)})
 
     def update_display(self, display_id: str, content: JsonObject) -> None:
-        """Replace the content of all outputs with this display id; do nothing if there are none."""
+        """Replace the content of all outputs with this display id, perhaps by a widget; do nothing if there are none.
+
+        The outputs then follow no widget that they have shown before.
+        """
+        widget = find_view(content)
+        text = None if widget is None else self._widgets.render(widget)
         content = {**content, "data": without_view(content["data"])}
-        for cell, entry in self._displays.get(display_id, ()):
-            cell.update(entry, {**entry.output, "data": content["data"], "metadata": content.get("metadata", {})})
-        for captured in self._captured.values():
-            captured.update_display(display_id, content)
+        displays = self._displays.get(display_id, [])
+        for place, (cell, entry, before) in enumerate(displays):
+            output = {**entry.output, "data": content["data"], "metadata": content.get("metadata", {})}
+            cell.update(entry, _show_text(output, text))
+            if before is not None:
+                self._forget_view(before)
+            displays[place] = (cell, entry, self._add_view(cell, entry, widget))
+        for model, captured in self._captured.items():
+            if captured.update_display(display_id, content, widget, text):
+                self._hide_discarded(model)
+                self._show_inside(widget, model)
 
     def find_capturing_widget(self, message: str) -> str | None:
         """Return the id of the Output widget that captures what the kernel sends in answer to a message.
@@ -142,7 +154,11 @@ class Recorder:
         return self._widgets.find_capturing(message)
 
     def capture(self, model: str, content: JsonObject, kind: str, display_id: str | None) -> None:
-        """Add an output to those that an Output widget captured, and show it where the widget is shown."""
+        """Add an output to those that an Output widget captured, and show it where the widget is shown.
+
+        `model` is the id of the Output widget. A message whose type, `kind`, is that of no output is ignored. With a
+        `display_id`, `update_display` can replace the output later.
+        """
         output = make_output(kind, content)
         if output is None:
             return
@@ -152,19 +168,36 @@ class Recorder:
         views = self._views_of(model)
         self._captured_by(model).append(output, display_id, views, widget, text)
         self._hide_discarded(model)
+        self._show_inside(widget, model)
+
+    def _show_inside(self, widget: str | None, model: str) -> None:
+        """Let the Output widget `model` contain a widget that it has captured, with what that has captured itself."""
         if widget is not None:
             self._widgets.put_into(widget, model)
-            for view in views:
+            for view in self._views_of(model):
                 self._show_captured(widget, view)
 
     def _hide_discarded(self, model: str) -> None:
-        """Hide what the Output widgets have captured that an Output widget has shown and shows no longer."""
+        """Hide the captures of inner Output widgets that the Output widget `model` has ceased to show.
+
+        They are hidden in the displays of `model` only.
+        """
         views = self._views_of(model)
         for widget in self._captured_by(model).take_discarded():
             self._widgets.take_out(widget, model)
-            for inner in self._widgets.find_contained(widget):
-                if inner in self._captured:
-                    self._captured[inner].hide(views)
+            self._hide_captured(widget, views)
+
+    def _hide_captured(self, widget: str, views: list[WidgetView]) -> None:
+        """Hide in these views what the Output widgets in a widget have captured."""
+        for inner in self._widgets.find_contained(widget):
+            if inner in self._captured:
+                self._captured[inner].hide(views)
+
+    def _forget_view(self, view: WidgetView) -> None:
+        """Let the display of a widget stay as it is, whatever becomes of the widget."""
+        if view in self._views.get(view.model, ()):
+            self._views[view.model].remove(view)
+            self._hide_captured(view.model, [view])
 
     def clear_captured(self, model: str, *, wait: bool) -> None:
         """Remove what an Output widget captured, now or before its next output (`wait`)."""
@@ -181,7 +214,7 @@ class Recorder:
         """Apply a comm message to the widgets and to the outputs that show them; return whether they may have changed.
 
         `kind` is the type of the message. Output widgets show the outputs that the kernel puts into their state. Only
-        the changed widget and the boxes that contain it are rendered, each once however often it is displayed.
+        the changed widget and what contains it are rendered, each once however often it is displayed.
         """
         model = str(content.get("comm_id"))
         if not self._apply_to_widgets(kind, model, content):
@@ -222,10 +255,17 @@ class Recorder:
         self._views[root] = [view for view in self._views[root] if view.entry.is_kept]
         return self._views[root]
 
-    def _add_view(self, view: WidgetView) -> None:
-        """Add the display of a widget, and show beside it what the Output widgets in it have captured."""
-        self._views.setdefault(view.model, []).append(view)
-        self._show_captured(view.model, view)
+    def _add_view(self, cell: CellOutput, entry: Entry, widget: str | None) -> WidgetView | None:
+        """Return the display that an output is of a widget, with what Output widgets in it have captured beside it.
+
+        None if the output shows no widget.
+        """
+        if widget is None:
+            return None
+        view = WidgetView(cell=cell, entry=entry, model=widget)
+        self._views.setdefault(widget, []).append(view)
+        self._show_captured(widget, view)
+        return view
 
     def _show_captured(self, widget: str, view: WidgetView) -> None:
         """Show in a view what the Output widgets in a widget have captured."""

@@ -126,7 +126,7 @@ class Widgets:
         self._outer.get(widget, {}).pop(model, None)
 
     def find_capturing_view(self, widget: str) -> list[str]:
-        """Return the Output widgets that have captured a view of this widget itself."""
+        """Return the ids of the Output widgets that show a captured view of this widget itself, not of a box around."""
         return list(self._outer.get(widget, ()))
 
     def find_containing(self, model: str) -> list[str]:
@@ -243,7 +243,10 @@ def _find_value(state: JsonMapping) -> str | None:
 
 
 def _render_bar(state: JsonMapping) -> str | None:
-    """Return a progress bar as text, such as `|█████     |`; None if its state is malformed."""
+    """Return a progress bar as text, such as `|█████     |`; None if its state is malformed.
+
+    A bar with the style "danger", as tqdm sets it for a loop that was left, ends with the mark `INTERRUPTED`.
+    """
     try:
         least, most = float(state.get("min", 0)), float(state.get("max", 100))
         part = (float(state.get("value", 0)) - least) / (most - least)

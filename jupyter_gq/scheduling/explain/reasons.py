@@ -322,7 +322,8 @@ def add_missing_quotas(
 def add_refusals(explain: Callable[[], Explanation], refused: Mapping[str, Workload]) -> Explanation:
     """Return the explanation with why idle notebooks in the way could not be suspended, and when that is tried again.
 
-    `refused` are all such notebooks, by id.
+    `refused` are all such notebooks, by id. Refusals of notebooks that are no blockers are left out, as are all after
+    the first `NAMED`.
     """
     why = explain()
     blockers = [refused[name] for name in why.blockers if name in refused]

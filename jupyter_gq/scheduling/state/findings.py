@@ -12,6 +12,5 @@ class Findings:
         self.awaited_notebooks: dict[str, tuple[Workload, ...]] = {}
         #: Victims that are still protected by their min runtime, by the id of the workload that waits for that.
         self.protected_victims: dict[str, ProtectedVictims] = {}
-
         #: Idle notebooks that keep their shares for a while, because they could not be suspended, by id.
         self.refused_notebooks: dict[str, Workload] = {}

@@ -4,6 +4,7 @@ The input is a list of cells as JSON. The first one runs before each of the othe
 """
 
 import json
+import random
 import sys
 import types
 from contextlib import redirect_stderr, redirect_stdout
@@ -27,6 +28,7 @@ def _run(shell, setup, cell):
     shell.reset()
     shell.run_cell(setup, silent=True).raise_error()
     before = {name: _show(value) for name, value in shell.user_ns.items()}
+    random.seed(0)  # a shuffle that leaves a short list as it was would show no change
     shell.run_cell(cell, silent=True).raise_error()
     after = {name: _show(value) for name, value in shell.user_ns.items()}
     names = {*before, *after} - _OF_KERNEL

@@ -183,3 +183,57 @@ def test_each_output_is_noted_once_also_what_the_cell_drops_and_what_a_widget_ca
     text = "".join(output.get("text", f"<{output['output_type']}>") for output in noted)
     assert text == "".join(f"line {number}\n" for number in range(100)) + "\r 30%<error>captured"
     assert "line 0\n" not in str(recorder.outputs("c1"))
+
+
+def open_widget(recorder: Recorder, model: str, **state: object) -> None:
+    recorder.apply_comm("comm_open", {"comm_id": model, "data": {"state": state}})
+
+
+def a_view(model: str) -> dict:
+    return {"data": {"text/plain": "Widget()", VIEW: {"model_id": model}}, "metadata": {}}
+
+
+def find_texts(recorder: Recorder) -> list[str]:
+    return [output["data"]["text/plain"] for output in recorder.outputs("c") if output["data"]["text/plain"]]
+
+
+@pytest.mark.parametrize("is_captured", [False, True])
+def test_what_replaces_the_display_of_a_widget_stays_whatever_becomes_of_the_widget(is_captured: bool) -> None:
+    recorder = Recorder(lambda pieces: None, now=0.0)
+    cell = recorder.cell_output("c", "target")
+    open_widget(recorder, "out", _model_name="OutputModel", outputs=[], msg_id="")
+    open_widget(recorder, "label", _model_name="LabelModel", value="half")
+    if is_captured:
+        recorder.append(cell, a_view("out"), "display_data", None)
+        recorder.capture("out", a_view("label"), "display_data", "d")
+    else:
+        recorder.append(cell, a_view("label"), "display_data", "d")
+    assert find_texts(recorder) == ["half"]
+    recorder.update_display("d", {"data": {"text/plain": "done"}, "metadata": {}})
+    assert find_texts(recorder) == ["done"]
+    recorder.apply_comm("comm_close", {"comm_id": "label"})
+    assert find_texts(recorder) == ["done"]
+    open_widget(recorder, "next", _model_name="LabelModel", value="again")
+    recorder.update_display("d", a_view("next"))
+    assert find_texts(recorder) == ["again"]
+    recorder.apply_comm("comm_msg", {"comm_id": "next", "data": {"method": "update", "state": {"value": "all"}}})
+    assert find_texts(recorder) == ["all"]
+
+
+@pytest.mark.parametrize("is_captured", [False, True])
+def test_a_replaced_display_shows_no_more_of_what_its_output_widget_captured(is_captured: bool) -> None:
+    recorder = Recorder(lambda pieces: None, now=0.0)
+    cell = recorder.cell_output("c", "target")
+    open_widget(recorder, "out", _model_name="OutputModel", outputs=[], msg_id="")
+    open_widget(recorder, "inner", _model_name="OutputModel", outputs=[], msg_id="")
+    if is_captured:
+        recorder.append(cell, a_view("out"), "display_data", None)
+        recorder.capture("out", a_view("inner"), "display_data", "d")
+    else:
+        recorder.append(cell, a_view("inner"), "display_data", "d")
+    line = {"data": {"text/plain": "captured"}, "metadata": {}}
+    recorder.capture("inner", line, "display_data", None)
+    assert find_texts(recorder) == ["captured"]
+    recorder.update_display("d", {"data": {"text/plain": "done"}, "metadata": {}})
+    recorder.capture("inner", line, "display_data", None)
+    assert find_texts(recorder) == ["done"]
