@@ -79,7 +79,7 @@ function MadeNames({ makes, chosen, onToggle, trans }: IMadeNamesProps): React.J
       ))}{' '}
       {hidden > 0 && (
         <Action
-          label={showsAll ? trans.__('show fewer') : trans._n('and %1 more', 'and %1 more', hidden)}
+          label={showsAll ? trans.__('(show fewer)') : trans._n('and %1 more', 'and %1 more', hidden)}
           onClick={() => setShowsAll(!showsAll)}
         />
       )}
