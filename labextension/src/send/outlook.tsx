@@ -5,7 +5,7 @@ import * as React from 'react';
 
 import { describeExpectedStart, formatOrdinal } from '../jobs';
 import type { Alternative, Preview, Problem } from '../wire';
-import { isOutage } from './problems';
+import { hidesForecast } from './problems';
 import type { ISweepChoice } from './sweep';
 import { tellOfFirst } from './sweep';
 import type { IFormValues } from './values';
@@ -13,7 +13,7 @@ import type { IFormValues } from './values';
 export interface IOutlookProps {
   /** The prediction of the service; null until the service has answered, and if it refuses what is asked for. */
   preview: Preview | null;
-  /** What is shown at a field: a refusal, beside which the prediction stays, or an outage. */
+  /** What is shown at a field: a refusal, beside which the prediction stays unless it is one of cells, or an outage. */
   problem: Problem | null;
   /** Whether the service is asked for a prediction; one that is there is for earlier values. */
   asking: boolean;
@@ -45,7 +45,7 @@ export function Outlook(props: IOutlookProps): React.JSX.Element {
   const { preview, values, onValues, trans } = props;
   const told = React.useRef<HTMLParagraphElement>(null);
   const { spoken, pending, look } = describeOutlook(props);
-  const isShown = !props.withdrawn && !props.slow && !isOutage(props.problem);
+  const isShown = !props.withdrawn && !props.slow && !hidesForecast(props.problem);
   const offers = isShown && preview !== null ? preview.alternatives : [];
   const take = (offer: Alternative): void => {
     // The button goes away with the next answer, and the keys of the dialog need a focus inside of it.
@@ -92,7 +92,7 @@ function describeOutlook(props: IOutlookProps): IWords {
     const spoken = trans.__('The GPU scheduler has not answered for some seconds. Still waiting…');
     return { spoken, pending: '', look: 'jp-gq-mod-pending' };
   }
-  if (isOutage(problem) || (problem !== null && preview === null)) {
+  if (hidesForecast(problem) || (problem !== null && preview === null)) {
     return { spoken: '', pending: '', look: 'jp-gq-mod-none' };
   }
   if (preview === null) {

@@ -29,6 +29,14 @@ export function isOutage(problem: Problem | null): boolean {
   return problem !== null && OUTAGES.includes(problem.code);
 }
 
+/** Fields with the cells of a job. */
+const CELLS = ['prefix', 'targets'];
+
+/** Return whether a problem leaves nothing to predict: the cells themselves cannot run, or nobody can be asked now. */
+export function hidesForecast(problem: Problem | null): boolean {
+  return isOutage(problem) || (problem !== null && CELLS.includes(problem.field ?? ''));
+}
+
 /** Return the problem that a failed request shows. */
 export function toProblem(reason: unknown): Problem {
   return reason instanceof RequestError
