@@ -55,7 +55,7 @@ class CapturedOutputs:
 
     def __init__(self) -> None:
         self._captured: list[_Captured] = []
-        #: Entries of outputs that were cleared; the next outputs take their places.
+        #: Entries of outputs that were cleared or hidden; the next outputs take their places.
         self._free: dict[WidgetView, list[Entry]] = {}
         self._clear_before_next = False
         #: Widgets that discarded outputs have shown.
@@ -128,12 +128,11 @@ class CapturedOutputs:
                 _show_again(each)
 
     def hide(self, views: Iterable[WidgetView]) -> None:
-        """Show the outputs no longer in these views."""
+        """Show the outputs no longer in these views; their places become free."""
         for view in views:
-            for each in self._captured:
-                entry = each.entries.pop(view, None)
-                if entry is not None:
-                    view.cell.update(entry, NOTHING)
+            places = [each.entries.pop(view) for each in self._captured if view in each.entries]
+            self._free[view] = places + self._free.get(view, [])
+        self._hide_free()
 
     def take_discarded(self) -> list[str]:
         """Return the widgets that outputs have shown which were discarded since the last call."""

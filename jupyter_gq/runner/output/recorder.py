@@ -158,13 +158,17 @@ class Recorder:
                 self._show_captured(widget, view)
 
     def _hide_discarded(self, model: str) -> None:
-        """Hide what the Output widgets have captured that an Output widget has shown and shows no longer."""
+        """Hide what the Output widgets have captured that an Output widget has shown and shows no longer.
+
+        A view that shows such a widget in another way too, as a box does with its children, goes on to show it.
+        """
         views = self._views_of(model)
         for widget in self._captured_by(model).take_discarded():
             self._widgets.take_out(widget, model)
             for inner in self._widgets.find_contained(widget):
                 if inner in self._captured:
-                    self._captured[inner].hide(views)
+                    still = self._views_of(inner)
+                    self._captured[inner].hide([view for view in views if view not in still])
 
     def clear_captured(self, model: str, *, wait: bool) -> None:
         """Remove what an Output widget captured, now or before its next output (`wait`)."""
