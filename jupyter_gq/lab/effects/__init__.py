@@ -1,1 +1,1 @@
-"""The effects of cells beside assigned variables: on files, databases, values in place, and the state of the process."""
+"""The effects of cells beside assigned variables: on files, databases, values in place, and the whole process."""

@@ -15,7 +15,7 @@ from .messages import make_output, read_content
 
 #: The maximum number of characters of consecutive captured text; the end is kept.
 LONGEST_TEXT = 64 * 1024
-#: The maximum number of outputs of a widget; the last ones are kept.
+#: The maximum number of outputs of a widget; if there are more, the last half of them is kept.
 MOST_OUTPUTS = 500
 _CUT = "[...]\n"
 #: What is shown in the place of an output that was cleared.
@@ -94,8 +94,22 @@ class CapturedOutputs:
                 new.output = {**output, "text": _join("", output["text"])}
             last = new
             self._captured.append(last)
-            del self._captured[:-MOST_OUTPUTS]
+            if len(self._captured) > MOST_OUTPUTS:
+                self._drop_oldest()
         self._show(last, views)
+
+    def _drop_oldest(self) -> None:
+        """Forget the older half of the outputs; all others move up, so that the cell drops none of its own."""
+        gone, kept = self._captured[: -MOST_OUTPUTS // 2], self._captured[-MOST_OUTPUTS // 2 :]
+        for view, places in _list_places(self._captured).items():
+            moving = [each for each in kept if view in each.entries]
+            for each, place in zip(moving, places, strict=False):
+                each.entries[view] = place
+                view.cell.update(place, each.display)
+            self._free[view] = places[len(moving) :] + self._free.get(view, [])
+        still = {each.widget for each in kept}
+        self._discarded += [each.widget for each in gone if each.widget is not None and each.widget not in still]
+        self._captured = kept
 
     def clear(self, *, wait: bool) -> None:
         """Remove all outputs, now or before the next output (`wait`)."""
@@ -159,13 +173,9 @@ class CapturedOutputs:
 
     def _discard(self) -> None:
         """Forget all outputs; the places where they are shown become free, in the order in which they are shown."""
-        freed: dict[WidgetView, list[Entry]] = {}
-        for each in self._captured:
-            for view, entry in each.entries.items():
-                freed.setdefault(view, []).append(entry)
         # Free places are taken from the front, so those that are still free lie behind those that were taken.
-        for view, entries in freed.items():
-            self._free[view] = entries + self._free.get(view, [])
+        for view, places in _list_places(self._captured).items():
+            self._free[view] = places + self._free.get(view, [])
         self._discarded += [each.widget for each in self._captured if each.widget is not None]
         self._captured = []
         self._clear_before_next = False
@@ -176,6 +186,15 @@ class CapturedOutputs:
             for entry in entries:
                 if entry.output != NOTHING:
                     view.cell.update(entry, NOTHING)
+
+
+def _list_places(captured: Iterable[_Captured]) -> dict[WidgetView, list[Entry]]:
+    """Return the places of these outputs in each view that shows any, in the order in which they are shown."""
+    places: dict[WidgetView, list[Entry]] = {}
+    for each in captured:
+        for view, entry in each.entries.items():
+            places.setdefault(view, []).append(entry)
+    return places
 
 
 def find_outputs(value: object) -> Iterator[Output]:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from jupyter_gq.runner.output.captured import MOST_OUTPUTS
 from jupyter_gq.runner.output.messages import VIEW
 from jupyter_gq.runner.output.recorder import Recorder
 
@@ -71,3 +72,16 @@ def test_a_widget_that_is_shown_again_and_again_takes_no_further_places(recorder
     show_in(recorder, "outer", "inner")
     assert (shown(recorder), len(recorder.outputs("c"))) == (["of the inner one"], places)
     assert places == 3, "the view of the outer widget, that of the inner one in it, and its text"
+
+
+def test_the_last_of_very_many_outputs_are_shown_in_order_and_cleared(recorder: Recorder) -> None:
+    show(recorder, "outer")
+    print_in(recorder, "inner", "of the inner one")
+    show_in(recorder, "outer", "inner")
+    for number in range(5 * MOST_OUTPUTS):
+        recorder.capture("outer", {"data": {"text/plain": str(number)}, "metadata": {}}, "display_data", None)
+    last = shown(recorder)
+    assert last == [str(number) for number in range(5 * MOST_OUTPUTS - len(last), 5 * MOST_OUTPUTS)]
+    assert MOST_OUTPUTS // 2 <= len(last) <= MOST_OUTPUTS
+    recorder.clear_captured("outer", wait=False)
+    assert shown(recorder) == []
