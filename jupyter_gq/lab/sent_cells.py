@@ -71,7 +71,7 @@ class SentCells:
         """Raise `RefusedRequest` if one of these jobs has not ended; the page knows all of a sweep or none."""
         if not set(known).isdisjoint(jobs):
             return
-        for job_id in reversed(jobs):  # those of a sweep that were sent last end last
+        for job_id in reversed(jobs):  # jobs of a sweep that were sent last end last
             phase = await self._find_phase(job_id)
             if phase not in _ENDED:
                 raise RefusedRequest(
