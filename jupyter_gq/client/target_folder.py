@@ -214,6 +214,14 @@ class PartialFile:
         return True
 
 
+class _Blocked(Exception):
+    """A link or a file in the place of a folder on the way; `way` is the path to it."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__(way)
+        self.way = way
+
+
 def _open_root(root: Path, folders: Sequence[str]) -> int | None:
     """Return a descriptor of a folder below `root`, which may be reached through links; None if there is none."""
     try:
@@ -229,7 +237,7 @@ def _open_root(root: Path, folders: Sequence[str]) -> int | None:
 def _walk(start: int, folders: Sequence[str], *, make: bool = False) -> int | None:
     """Return a descriptor of a folder below another one; None if there is none and it is not to be made.
 
-    Raises `CopyRefused` if one of the names is a link or a file.
+    Raises `_Blocked` if one of the names is a link or a file.
     """
     at = os.dup(start)
     try:
@@ -244,7 +252,7 @@ def _walk(start: int, folders: Sequence[str], *, make: bool = False) -> int | No
                 return None
             except OSError as error:
                 if error.errno in {errno.ELOOP, errno.ENOTDIR}:
-                    raise _refuse_way("/".join(folders[: number + 1])) from None
+                    raise _Blocked("/".join(folders[: number + 1])) from None
                 raise
             os.close(at)
             at = below
@@ -262,19 +270,18 @@ def _look_at(parent: int, name: str) -> Present | None:
         return None
 
 
-def _refuse_way(path: str) -> CopyRefused:
-    return CopyRefused(
-        "unsafe_path",
-        f"{quoted(path)} is a link or a file here, and files are copied only through real folders. Rename it, or "
-        "download the files instead.",
-    )
-
-
 @contextmanager
 def _disk_errors(path: str) -> Iterator[None]:
-    """Raise an error of the disk as `CopyRefused`."""
+    """Raise an error of the disk, or a link on the way, as `CopyRefused` that names the path."""
     try:
         yield
+    except _Blocked as error:
+        about = "" if error.way == path else f"{quoted(path)}: "
+        raise CopyRefused(
+            "unsafe_path",
+            f"{about}{quoted(error.way)} is a link or a file here, and files are copied only through real folders. "
+            "Rename it, or download the files instead.",
+        ) from None
     except OSError as error:
         said = error.strerror or str(error)
         if error.errno in _FULL:

@@ -11,7 +11,7 @@ See docs/decisions/0477-ask-before-a-cell-is-sent-from-two-pages.md.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -30,10 +30,10 @@ _ENDED = frozenset({"done", "failed", "cancelled"})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sent:
-    """A request for one or more cells, and the id of its job once there is one; None = it was not accepted."""
+    """A request for one or more cells, and the ids of its jobs once they are there; none if it was not accepted."""
 
     key: str
-    job: asyncio.Future[str | None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    jobs: asyncio.Future[Sequence[str]] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 class SentCells:
@@ -45,46 +45,51 @@ class SentCells:
         self._last: OrderedDict[tuple[str, str], _Sent] = OrderedDict()
 
     @asynccontextmanager
-    async def sending(self, request: SendRequest) -> AsyncIterator[Callable[[str], None]]:
-        """Yield a function that takes the id of the job of this request; call it once, or never if the job is refused.
+    async def sending(self, request: SendRequest) -> AsyncIterator[Callable[[Sequence[str]], None]]:
+        """Yield a function that takes the ids of the jobs of this request; call it once, or never if it is refused.
 
         For a request with `known_jobs`, raises `RefusedRequest` if the last request for one of the cells had another
-        key, and its job is not among `known_jobs` and has not ended. Raises `ServiceError` if the service cannot be
-        asked about that job. While the other job is being sent, this waits for the answer to it.
+        key, and one of its jobs is not among `known_jobs` and has not ended. Raises `ServiceError` if the service cannot
+        be asked about that job. While the jobs of the other request are being sent, this waits for the answer to it.
         """
         cells = [(request.notebook_path, cell) for cell in request.targets]
         while request.known_jobs is not None and (other := self._find_other(cells, request.key)) is not None:
-            await self._check(await asyncio.shield(other.job), request.known_jobs)
+            await self._check(await asyncio.shield(other.jobs), request.known_jobs)
             self._last = OrderedDict(item for item in self._last.items() if item[1] is not other)
         sent = _Sent(request.key)
         self._last.update(dict.fromkeys(cells, sent))
         while len(self._last) > _MOST_CELLS:
             self._last.popitem(last=False)
         try:
-            yield sent.job.set_result
+            yield sent.jobs.set_result
         finally:
-            if not sent.job.done():
-                sent.job.set_result(None)
+            if not sent.jobs.done():
+                sent.jobs.set_result([])
 
     def _find_other(self, cells: list[tuple[str, str]], key: str) -> _Sent | None:
         """Return a request for one of these cells with another key; None if there is none."""
         found = (self._last.get(cell) for cell in cells)
         return next((sent for sent in found if sent is not None and sent.key != key), None)
 
-    async def _check(self, job_id: str | None, known: list[str]) -> None:
-        """Raise `RefusedRequest` if there is a job with this id that is not known to the page and has not ended."""
-        if job_id is None or job_id in known:
+    async def _check(self, jobs: Sequence[str], known: Sequence[str]) -> None:
+        """Raise `RefusedRequest` if one of these jobs has not ended; the page knows all of a sweep or none."""
+        if not set(known).isdisjoint(jobs):
             return
+        for job_id in reversed(jobs):  # jobs of a sweep that were sent last end last
+            phase = await self._find_phase(job_id)
+            if phase not in _ENDED:
+                raise RefusedRequest(
+                    "already_sent",
+                    "This cell was sent from another tab or window since this dialog was opened, and its job is "
+                    f"{phase}. Send again to have both jobs, or cancel.",
+                    status=HTTPStatus.CONFLICT,
+                )
+
+    async def _find_phase(self, job_id: str) -> str:
+        """Return the phase of a job; "cancelled" for one that is deleted."""
         try:
-            job = await self._find_job(job_id)
+            return (await self._find_job(job_id)).phase
         except ServiceError as error:
             if error.status == HTTPStatus.NOT_FOUND:
-                return
+                return "cancelled"
             raise
-        if job.phase not in _ENDED:
-            raise RefusedRequest(
-                "already_sent",
-                "This cell was sent from another tab or window since this dialog was opened, and its job is "
-                f"{job.phase}. Send again to have both jobs, or cancel.",
-                status=HTTPStatus.CONFLICT,
-            )

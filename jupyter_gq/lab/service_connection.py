@@ -188,9 +188,9 @@ class ServiceConnection:
         them (see `sent_cells`), and `ServiceError` if the service refuses the job.
         """
         request = parse(SendRequest, body)
-        async with self._sent_cells.sending(request) as note_job:
+        async with self._sent_cells.sending(request) as note_jobs:
             job, is_new = await self.submit(request)
-            note_job(job.id)
+            note_jobs([job.id])
         return job, is_new
 
     async def submit(self, request: SendRequest) -> tuple[JobView, bool]:
@@ -206,9 +206,9 @@ class ServiceConnection:
         `ServiceError` if the service refuses a job.
         """
         request = parse(SweepRequest, body)
-        async with self._sent_cells.sending(request) as note_job:
+        async with self._sent_cells.sending(request) as note_jobs:
             sweep = await self._submit_sweep(request)
-            note_job(sweep.jobs[0].job)
+            note_jobs([each.job for each in sweep.jobs])
         return sweep
 
     async def _submit_sweep(self, request: SweepRequest) -> SentSweep:

@@ -6,6 +6,7 @@ import pytest
 
 from tests.server.service import a_job
 from tests.server.test_send import a_request
+from tests.server.test_send_sweep import a_sweep
 
 
 async def test_a_cell_that_two_pages_send_at_once_makes_a_second_job_only_if_the_user_is_told(on_hub, service, fetch):
@@ -36,3 +37,17 @@ async def test_a_request_that_was_refused_does_not_keep_another_page_from_sendin
     wrong = {"cell_id": "broken", "source": "x = 1\nfor\n", "seconds": 1}
     assert (await fetch("POST", "send", body=a_request(key="first", known_jobs=[], prefix=[wrong])))[0] == 422
     assert (await fetch("POST", "send", body=a_request(key="second", known_jobs=[])))[0] == 201
+
+
+async def test_a_sweep_of_another_page_whose_first_job_has_ended_is_told_as_long_as_one_goes_on(on_hub, service, fetch):
+    for name, phase in {"job-0": "done", "job-1": "running"}.items():
+        service.answers["GET", f"jobs/{name}"] = (200, a_job(id=name, phase=phase))
+    assert (await fetch("POST", "sweep", body=a_sweep(key="sweep", known_jobs=[])))[0] == 201
+
+    async def send(known):
+        return await fetch("POST", "send", body=a_request(key="other", known_jobs=known))
+
+    status, problem = await send([])
+    assert (status, problem["code"]) == (409, "already_sent")
+    assert "its job is running" in problem["message"]
+    assert (await send(["job-1"]))[0] == 201, "its user knew of the sweep"

@@ -79,6 +79,8 @@ def _list_of_files(files: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 def _list_of_plan(file: Path, names: set[str]) -> Iterator[tuple[str, Path]]:
     """Yield the name and place of these modules, by a plan of Meson for what is installed; `__init__.py` comes last."""
+    if not file.is_file():  # a pipe would hold up the reader for ever
+        return
     with file.open("rb") as opened:
         content = opened.read(_LARGEST_PLAN)
     found: list[tuple[bool, str, Path]] = []

@@ -15,7 +15,7 @@ from .messages import make_output, read_content
 
 #: The maximum number of characters of consecutive captured text; the end is kept.
 LONGEST_TEXT = 64 * 1024
-#: The maximum number of outputs of a widget; the last ones are kept.
+#: The maximum number of outputs of a widget; if there are more, the last half of them is kept.
 MOST_OUTPUTS = 500
 _CUT = "[...]\n"
 #: What is shown in the place of an output that was cleared.
@@ -55,10 +55,10 @@ class CapturedOutputs:
 
     def __init__(self) -> None:
         self._captured: list[_Captured] = []
-        #: Entries of outputs that were cleared; the next outputs take their places.
+        #: Entries of outputs that were cleared or hidden; the next outputs take their places.
         self._free: dict[WidgetView, list[Entry]] = {}
         self._clear_before_next = False
-        #: Widgets whose outputs were cleared or replaced.
+        #: Widgets that outputs have shown, and that no output shows any longer.
         self._discarded: list[str] = []
 
     @property
@@ -94,8 +94,21 @@ class CapturedOutputs:
                 new.output = {**output, "text": _join("", output["text"])}
             last = new
             self._captured.append(last)
-            del self._captured[:-MOST_OUTPUTS]
+            if len(self._captured) > MOST_OUTPUTS:
+                self._drop_oldest()
         self._show(last, views)
+
+    def _drop_oldest(self) -> None:
+        """Forget the older half of the outputs; all others move up, so that the cell drops none of its own."""
+        gone, kept = self._captured[: -MOST_OUTPUTS // 2], self._captured[-MOST_OUTPUTS // 2 :]
+        for view, places in _list_places(self._captured).items():
+            moving = [each for each in kept if view in each.entries]
+            for each, place in zip(moving, places, strict=False):
+                each.entries[view] = place
+                view.cell.update(place, each.display)
+            self._free[view] = places[len(moving) :] + self._free.get(view, [])
+        self._captured = kept
+        self._note_gone([each.widget for each in gone])
 
     def clear(self, *, wait: bool) -> None:
         """Remove all outputs, now or before the next output (`wait`)."""
@@ -119,11 +132,12 @@ class CapturedOutputs:
         `widget` is the widget that they show from now on, and `text` the text of that widget, if it has one.
         """
         found = [each for each in self._captured if each.display_id == display_id]
+        gone = [each.widget for each in found]
         for each in found:
-            self._discard_widget(each)
             each.output = {**each.output, "data": content["data"], "metadata": content.get("metadata", {})}
             each.widget, each.text = widget, text
             _show_again(each)
+        self._note_gone(gone)
         return bool(found)
 
     def update_widget(self, widget: str, text: str | None) -> None:
@@ -134,15 +148,14 @@ class CapturedOutputs:
                 _show_again(each)
 
     def hide(self, views: Iterable[WidgetView]) -> None:
-        """Show the outputs no longer in these views."""
+        """Show the outputs no longer in these views; their places become free."""
         for view in views:
-            for each in self._captured:
-                entry = each.entries.pop(view, None)
-                if entry is not None:
-                    view.cell.update(entry, NOTHING)
+            places = [each.entries.pop(view) for each in self._captured if view in each.entries]
+            self._free[view] = places + self._free.get(view, [])
+        self._hide_free()
 
     def take_discarded(self) -> list[str]:
-        """Return the widgets whose outputs were cleared or replaced since the last call."""
+        """Return the widgets that outputs have ceased to show since the last call."""
         discarded, self._discarded = self._discarded, []
         return discarded
 
@@ -166,22 +179,18 @@ class CapturedOutputs:
 
     def _discard(self) -> None:
         """Forget all outputs; the places where they are shown become free, in the order in which they are shown."""
-        freed: dict[WidgetView, list[Entry]] = {}
-        for each in self._captured:
-            for view, entry in each.entries.items():
-                freed.setdefault(view, []).append(entry)
         # Free places are taken from the front, so those that are still free lie behind those that were taken.
-        for view, entries in freed.items():
-            self._free[view] = entries + self._free.get(view, [])
-        for each in self._captured:
-            self._discard_widget(each)
+        for view, places in _list_places(self._captured).items():
+            self._free[view] = places + self._free.get(view, [])
+        gone = [each.widget for each in self._captured]
         self._captured = []
         self._clear_before_next = False
+        self._note_gone(gone)
 
-    def _discard_widget(self, captured: _Captured) -> None:
-        """Note that an output shows its widget no longer, if it has shown one."""
-        if captured.widget is not None:
-            self._discarded.append(captured.widget)
+    def _note_gone(self, widgets: Iterable[str | None]) -> None:
+        """Note which of these widgets no output shows any longer."""
+        still = {each.widget for each in self._captured}
+        self._discarded += [widget for widget in widgets if widget is not None and widget not in still]
 
     def _hide_free(self) -> None:
         """Show nothing in the places that are free."""
@@ -189,6 +198,15 @@ class CapturedOutputs:
             for entry in entries:
                 if entry.output != NOTHING:
                     view.cell.update(entry, NOTHING)
+
+
+def _list_places(captured: Iterable[_Captured]) -> dict[WidgetView, list[Entry]]:
+    """Return the places of these outputs in each view that shows any, in the order in which they are shown."""
+    places: dict[WidgetView, list[Entry]] = {}
+    for each in captured:
+        for view, entry in each.entries.items():
+            places.setdefault(view, []).append(entry)
+    return places
 
 
 def find_outputs(value: object) -> Iterator[Output]:

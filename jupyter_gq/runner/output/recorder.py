@@ -180,7 +180,8 @@ class Recorder:
     def _hide_discarded(self, model: str) -> None:
         """Hide the captures of inner Output widgets that the Output widget `model` has ceased to show.
 
-        They are hidden in the displays of `model` only.
+        They are hidden in the displays of `model` only. One that shows such a widget in another way too, as a box does
+        with its children, goes on to show it.
         """
         views = self._views_of(model)
         for widget in self._captured_by(model).take_discarded():
@@ -188,10 +189,11 @@ class Recorder:
             self._hide_captured(widget, views)
 
     def _hide_captured(self, widget: str, views: list[WidgetView]) -> None:
-        """Hide in these views what the Output widgets in a widget have captured."""
+        """Hide in these views what the Output widgets in a widget have captured, unless the views still show them."""
         for inner in self._widgets.find_contained(widget):
             if inner in self._captured:
-                self._captured[inner].hide(views)
+                still = self._views_of(inner)
+                self._captured[inner].hide([view for view in views if view not in still])
 
     def _forget_view(self, view: WidgetView) -> None:
         """Let the display of a widget stay as it is, whatever becomes of the widget."""

@@ -18,6 +18,7 @@ from math import ceil
 
 from jupyter_gq.domain.amount import ONE_GPU, HostResource, Instant, format_gpus
 from jupyter_gq.domain.mentions import mention
+from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.reasons import Explanation, Grant, PendingReason, Remedy
 from jupyter_gq.domain.states import State
@@ -331,12 +332,15 @@ def add_refusals(explain: Callable[[], Explanation], refused: Mapping[str, Workl
 
 
 def _describe_refusal(notebook: Workload) -> str:
-    """Return why a notebook could not be suspended, and the time of the next attempt instead of a countdown."""
+    """Return why a notebook could not be suspended, and the time of the next attempt instead of a countdown.
+
+    The reason may name processes and folders, so readers who may not see the owner's name do not see the reason.
+    """
     if notebook.refusal is None:
         return ""
     at = datetime.fromtimestamp(notebook.refusal.until, tz=UTC).strftime("%H:%M:%S UTC")
-    reason = notebook.refusal.sentence.rstrip(".")
-    return f"{describe_workload(notebook)} is idle but could not be suspended: {reason}. The next attempt is at {at}."
+    reason = mention(notebook.owner, f": {strip_controls(notebook.refusal.sentence).rstrip('.')}", "")
+    return f"{describe_workload(notebook)} is idle but could not be suspended{reason}. The next attempt is at {at}."
 
 
 def _verb(milli: int) -> str:

@@ -59,6 +59,31 @@ it('the service is asked about a job that had not ended when the file was closed
   expect(await failures(() => Promise.reject(new Error('away')))).toEqual([null, null, null]);
 });
 
+it('many jobs are asked for a few at one time, and no more are asked for once the service cannot be asked', async () => {
+  notebook = new FakePanel(Array.from({ length: 40 }, (_, number) => `train(${number})`));
+  notebook.cells.forEach((cell, number) => {
+    cell.outputs.fromJSON([makePlaceholder(aJob({ id: `job-${number}`, phase: 'running' }))]);
+  });
+  let [now, most, asked] = [0, 0, 0];
+  const findJob = async (): Promise<{ phase: JobPhase }> => {
+    asked += 1;
+    now += 1;
+    most = Math.max(most, now);
+    await Promise.resolve();
+    now -= 1;
+    return { phase: 'failed' };
+  };
+  expect(new Set(await failures(findJob))).toEqual(new Set(['job-failed']));
+  expect([asked, most]).toEqual([40, 4]);
+  asked = 0;
+  const fail = (): Promise<null> => {
+    asked += 1;
+    return Promise.reject(new Error('away'));
+  };
+  expect(new Set(await failures(fail))).toEqual(new Set([null]));
+  expect(asked).toBeLessThanOrEqual(4);
+});
+
 it('a cell that ran here after its job shows no job any more', async () => {
   notebook.cells[1].outputs.fromJSON([{ output_type: 'stream', name: 'stdout', text: 'ok' }]);
   expect(await failures()).toEqual([null, null, null]);

@@ -246,8 +246,8 @@ async function tellLeftOut(leftOut: readonly string[], trans: TranslationBundle)
     title: trans.__('Files that were left out'),
     body: (
       <ul className="jp-gq-differing">
-        {leftOut.map(line => (
-          <li key={line}>{line}</li>
+        {leftOut.map((line, place) => (
+          <li key={place}>{line}</li>
         ))}
       </ul>
     ),

@@ -8,7 +8,7 @@ import { findPlaceholder } from '../attach/metadata';
 import type { Failure } from '../bundle/prefix';
 import { isFinal, type JobPhase } from '../jobs';
 
-/** Returns a job as the service knows it; null if the service does not know it, or cannot be asked. */
+/** Returns a job as the service knows it, null if the service does not know it; rejects if it cannot be asked. */
 export type FindJob = (id: string) => Promise<{ readonly phase: JobPhase } | null>;
 
 /**
@@ -22,8 +22,13 @@ export async function findFailures(
   findJob: FindJob
 ): Promise<ReadonlyMap<string, Failure>> {
   const failures = new Map<string, Failure>();
-  for (const [job, shown] of groupByJob(cells)) {
-    const failure = FAILURES[await findPhase(job, findJob)];
+  const groups = groupByJob(cells);
+  const phases = await findPhases(
+    groups.map(([placeholder]) => placeholder),
+    findJob
+  );
+  for (const [{ job, phase }, shown] of groups) {
+    const failure = FAILURES[phases.get(job) ?? phase];
     const first = shown.findIndex(showsError);
     shown.slice(Math.max(0, first)).forEach(cell => failure && failures.set(cell.id, failure));
   }
@@ -31,6 +36,8 @@ export async function findFailures(
   return failures;
 }
 
+/** The most jobs that are asked for at one time. */
+const AT_ONCE = 4;
 const FAILURES: Partial<Record<JobPhase, Failure>> = { failed: 'job-failed', cancelled: 'job-cancelled' };
 
 /** Return the cells that show each job, with the placeholder of the first one. */
@@ -47,7 +54,26 @@ function groupByJob(cells: readonly ICodeCellModel[]): [IPlaceholder, ICodeCellM
   return [...groups.values()];
 }
 
-/** Return the phase of a job; a file that was closed before the job ended tells an earlier one than the service. */
-async function findPhase({ job, phase }: IPlaceholder, findJob: FindJob): Promise<JobPhase> {
-  return isFinal(phase) ? phase : ((await findJob(job).catch(() => null))?.phase ?? phase);
+/**
+ * Return the phases of jobs whose placeholders do not show the last one: the file was closed before these jobs ended. A
+ * few are asked for at one time, and none any more once one cannot be asked for, since the dialog waits.
+ */
+async function findPhases(
+  placeholders: readonly IPlaceholder[],
+  findJob: FindJob
+): Promise<ReadonlyMap<string, JobPhase>> {
+  const phases = new Map<string, JobPhase>();
+  let left = placeholders.filter(({ phase }) => !isFinal(phase));
+  const work = async (): Promise<void> => {
+    for (let each = left.shift(); each !== undefined; each = left.shift()) {
+      const found = await findJob(each.job).catch(() => {
+        left = [];
+      });
+      if (found) {
+        phases.set(each.job, found.phase);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  return phases;
 }

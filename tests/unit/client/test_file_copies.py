@@ -168,6 +168,13 @@ def test_a_file_whose_path_cannot_be_made_does_not_hold_up_others(tmp_path, hind
     assert names(tmp_path) == sorted([*before, "a", "c"])
 
 
+def test_each_file_behind_a_link_is_named(tmp_path):
+    put_link(tmp_path)
+    copies, refused = copy(tmp_path, "a", "b/c", "b/d/e")
+    assert [copied.path for copied in copies] == ["a"]
+    assert [str(each).partition(" is a link")[0] for each in refused] == ["'b/c': 'b'", "'b/d/e': 'b'"]
+
+
 def test_a_file_that_the_disk_refuses_while_it_is_written_does_not_hold_up_others(tmp_path, monkeypatch):
     create = os.open
 

@@ -14,7 +14,7 @@ from jupyter_gq.devices.share_state import SharePhase
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.audit import Action, AuditFilter
 from jupyter_gq.domain.errors import Conflict
-from jupyter_gq.domain.mentions import reveal
+from jupyter_gq.domain.mentions import render, reveal
 from jupyter_gq.domain.states import State
 from tests.fakes import StopsTooLate, SuspendsShares, a_node
 
@@ -279,6 +279,17 @@ async def test_the_owner_of_the_waiting_job_reads_why_the_share_was_not_taken_an
     assert reveal(lab.job(job).sentence).endswith(f"ann's server (1 GPU) is in the way. {told}")
     await spend(lab, 5, ann=True)
     assert "could not be suspended" not in lab.job(job).sentence, "the notebook is in use"
+
+
+async def test_others_read_of_the_reason_only_if_they_may_know_whose_notebook_is_in_the_way(lab):
+    lab.servers.refuses = "Process 4711 uses managed memory, which the driver does not suspend."
+    job = lab.send(BOB, "vision", "1", name="large")
+    while not lab.notebook(ANN).unsuspendable:
+        await spend(lab, 1)
+    await spend(lab, 10)
+    sentence = render(lab.job(job).sentence, lambda owner: False)
+    assert "another user's notebook is idle but could not be suspended. The next attempt is at " in sentence
+    assert "4711" not in sentence
 
 
 async def test_a_refusal_after_the_clock_was_set_back_is_not_tried_again_at_once(lab):

@@ -157,6 +157,13 @@ def test_modules_by_a_finder_of_meson_python_are_told(folder, lib, site, end):
     assert all(each.message.startswith(f"stays in {lib}, ") for each in told)
 
 
+def test_a_pipe_in_the_place_of_the_plan_of_meson_holds_up_nobody(folder, lib, site):
+    (lib / "build" / "meson-info").mkdir(parents=True)
+    os.mkfifo(lib / "build" / "meson-info" / "intro-install_plan.json")
+    (site / "_nets_editable_loader.py").write_text(f"MesonpyMetaFinder(\n'nets',\n{{'nets'}},\n'{lib}/build'\n)\n")
+    assert tell("import nets", a_runtime(folder, site)) == []
+
+
 @pytest.mark.parametrize(
     "text",
     [

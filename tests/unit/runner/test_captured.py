@@ -1,0 +1,87 @@
+"""Output widgets that show Output widgets: what is cleared goes from one place only, and leaves no place behind."""
+
+import pytest
+
+from jupyter_gq.runner.output.captured import MOST_OUTPUTS
+from jupyter_gq.runner.output.messages import VIEW
+from jupyter_gq.runner.output.recorder import Recorder
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    made = Recorder(lambda pieces: None, now=0.0)
+    for widget in ("outer", "inner"):
+        open_widget(made, widget, _model_name="OutputModel")
+    return made
+
+
+def open_widget(recorder: Recorder, widget: str, **state: object) -> None:
+    recorder.apply_comm("comm_open", {"comm_id": widget, "data": {"state": state}})
+
+
+def show(recorder: Recorder, widget: str) -> None:
+    """Display the widget in the cell."""
+    recorder.append(recorder.cell_output("c", "target"), a_view(widget), "display_data", None)
+
+
+def print_in(recorder: Recorder, widget: str, text: str) -> None:
+    recorder.capture(widget, {"name": "stdout", "text": text}, "stream", None)
+
+
+def show_in(recorder: Recorder, outer: str, widget: str) -> None:
+    recorder.capture(outer, a_view(widget), "display_data", None)
+
+
+def a_view(widget: str) -> dict:
+    return {"data": {VIEW: {"model_id": widget}, "text/plain": ""}, "metadata": {}}
+
+
+def shown(recorder: Recorder) -> list[str]:
+    return [text for output in recorder.outputs("c") if (text := output["data"]["text/plain"])]
+
+
+@pytest.mark.parametrize("wait", [False, True])
+def test_what_a_box_shows_stays_when_a_widget_beside_it_shows_it_no_longer(recorder: Recorder, wait: bool) -> None:
+    open_widget(recorder, "box", _model_name="VBoxModel", children=["IPY_MODEL_inner", "IPY_MODEL_outer"])
+    show(recorder, "box")
+    print_in(recorder, "inner", "kept")
+    show_in(recorder, "outer", "inner")
+    recorder.clear_captured("outer", wait=wait)
+    print_in(recorder, "outer", "last")
+    assert sorted(shown(recorder)) == ["kept", "last"]
+
+
+def test_a_widget_that_shows_itself_shows_what_follows(recorder: Recorder) -> None:
+    show(recorder, "outer")
+    show_in(recorder, "outer", "outer")
+    print_in(recorder, "outer", "first")
+    recorder.clear_captured("outer", wait=True)
+    print_in(recorder, "outer", "last")
+    assert shown(recorder) == ["last"]
+
+
+def test_a_widget_that_is_shown_again_and_again_takes_no_further_places(recorder: Recorder) -> None:
+    show(recorder, "outer")
+    print_in(recorder, "inner", "of the inner one")
+    for _ in range(3):
+        recorder.clear_captured("outer", wait=True)
+        show_in(recorder, "outer", "inner")
+    places = len(recorder.outputs("c"))
+    recorder.clear_captured("outer", wait=False)
+    assert shown(recorder) == []
+    show_in(recorder, "outer", "inner")
+    assert (shown(recorder), len(recorder.outputs("c"))) == (["of the inner one"], places)
+    assert places == 3, "the view of the outer widget, that of the inner one in it, and its text"
+
+
+def test_the_last_of_very_many_outputs_are_shown_in_order_and_cleared(recorder: Recorder) -> None:
+    show(recorder, "outer")
+    print_in(recorder, "inner", "of the inner one")
+    show_in(recorder, "outer", "inner")
+    for number in range(5 * MOST_OUTPUTS):
+        recorder.capture("outer", {"data": {"text/plain": str(number)}, "metadata": {}}, "display_data", None)
+    last = shown(recorder)
+    assert last == [str(number) for number in range(5 * MOST_OUTPUTS - len(last), 5 * MOST_OUTPUTS)]
+    assert MOST_OUTPUTS // 2 <= len(last) <= MOST_OUTPUTS
+    recorder.clear_captured("outer", wait=False)
+    assert shown(recorder) == []
