@@ -49,8 +49,8 @@ class SentCells:
         """Yield a function that takes the ids of the jobs of this request; call it once, or never if it is refused.
 
         For a request with `known_jobs`, raises `RefusedRequest` if the last request for one of the cells had another
-        key, and one of its jobs is not among `known_jobs` and has not ended. Raises `ServiceError` if the service cannot
-        be asked about that job. While the jobs of the other request are being sent, this waits for the answer to it.
+        key, and one of its jobs is not among `known_jobs` and has not ended. Raises `ServiceError` if the service
+        cannot be asked about that job. While the other request is being sent, this waits for the answer to it.
         """
         cells = [(request.notebook_path, cell) for cell in request.targets]
         while request.known_jobs is not None and (other := self._find_other(cells, request.key)) is not None:
