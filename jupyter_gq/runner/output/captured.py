@@ -107,9 +107,8 @@ class CapturedOutputs:
                 each.entries[view] = place
                 view.cell.update(place, each.display)
             self._free[view] = places[len(moving) :] + self._free.get(view, [])
-        still = {each.widget for each in kept}
-        self._discarded += [each.widget for each in gone if each.widget is not None and each.widget not in still]
         self._captured = kept
+        self._note_discarded(each.widget for each in gone)
 
     def clear(self, *, wait: bool) -> None:
         """Remove all outputs, now or before the next output (`wait`)."""
@@ -127,12 +126,24 @@ class CapturedOutputs:
             self._append(_Captured(output), shown)
         self._hide_free()
 
-    def update_display(self, display_id: str, content: JsonObject) -> None:
-        """Replace the content of the outputs with this display id."""
-        for each in self._captured:
-            if each.display_id == display_id:
-                each.output = {**each.output, "data": content["data"], "metadata": content.get("metadata", {})}
-                _show_again(each)
+    def update_display(self, display_id: str, content: JsonObject, widget: str | None, text: str | None) -> bool:
+        """Replace the content of the outputs with this display id; return whether there are any.
+
+        `widget` and `text` are as for `append`.
+        """
+        updated = [each for each in self._captured if each.display_id == display_id]
+        before = [each.widget for each in updated if each.widget is not None]
+        for each in updated:
+            each.output = {**each.output, "data": content["data"], "metadata": content.get("metadata", {})}
+            each.widget, each.text = widget, text
+            _show_again(each)
+        self._note_discarded(before)
+        return bool(updated)
+
+    def _note_discarded(self, widgets: Iterable[str | None]) -> None:
+        """Add those of these widgets that no output shows any more to the discarded ones."""
+        still = {each.widget for each in self._captured}
+        self._discarded += [widget for widget in widgets if widget is not None and widget not in still]
 
     def update_widget(self, widget: str, text: str | None) -> None:
         """Show another text of a widget in the outputs that show the widget."""
@@ -176,8 +187,8 @@ class CapturedOutputs:
         # Free places are taken from the front, so those that are still free lie behind those that were taken.
         for view, places in _list_places(self._captured).items():
             self._free[view] = places + self._free.get(view, [])
-        self._discarded += [each.widget for each in self._captured if each.widget is not None]
-        self._captured = []
+        gone, self._captured = self._captured, []
+        self._note_discarded(each.widget for each in gone)
         self._clear_before_next = False
 
     def _hide_free(self) -> None:

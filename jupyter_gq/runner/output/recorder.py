@@ -128,11 +128,27 @@ class Recorder:
 
     def update_display(self, display_id: str, content: JsonObject) -> None:
         """Replace the content of all outputs with this display id; do nothing if there are none."""
+        widget = find_view(content)
+        text = None if widget is None else self._widgets.render(widget)
         content = {**content, "data": without_view(content["data"])}
         for cell, entry in self._displays.get(display_id, ()):
-            cell.update(entry, {**entry.output, "data": content["data"], "metadata": content.get("metadata", {})})
-        for captured in self._captured.values():
-            captured.update_display(display_id, content)
+            self._remove_view(entry)
+            output = {**entry.output, "data": content["data"], "metadata": content.get("metadata", {})}
+            cell.update(entry, _show_text(output, text))
+            if widget is not None:
+                self._add_view(WidgetView(cell=cell, entry=entry, model=widget))
+        for model, captured in self._captured.items():
+            if captured.update_display(display_id, content, widget, text):
+                self._hide_discarded(model)
+                self._put_into(widget, model, self._views_of(model))
+
+    def _remove_view(self, entry: Entry) -> None:
+        """Let an output show its widget no longer, nor what the Output widgets in that have captured."""
+        for view in [view for views in self._views.values() for view in views if view.entry is entry]:
+            self._views[view.model].remove(view)
+            for model in self._widgets.find_contained(view.model):
+                if model in self._captured:
+                    self._captured[model].hide([view])
 
     def find_capturing_widget(self, message: str) -> str | None:
         """Return the id of the Output widget that captures what the kernel sends in answer to a message.
@@ -152,10 +168,15 @@ class Recorder:
         views = self._views_of(model)
         self._captured_by(model).append(output, display_id, views, widget, text)
         self._hide_discarded(model)
-        if widget is not None:
-            self._widgets.put_into(widget, model)
-            for view in views:
-                self._show_captured(widget, view)
+        self._put_into(widget, model, views)
+
+    def _put_into(self, widget: str | None, model: str, views: list[WidgetView]) -> None:
+        """Note that an Output widget shows `widget`, and show in its views what the Output widgets in that captured."""
+        if widget is None:
+            return
+        self._widgets.put_into(widget, model)
+        for view in views:
+            self._show_captured(widget, view)
 
     def _hide_discarded(self, model: str) -> None:
         """Hide what the Output widgets have captured that an Output widget has shown and shows no longer.
