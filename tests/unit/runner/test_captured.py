@@ -85,3 +85,26 @@ def test_the_last_of_very_many_outputs_are_shown_in_order_and_cleared(recorder: 
     assert MOST_OUTPUTS // 2 <= len(last) <= MOST_OUTPUTS
     recorder.clear_captured("outer", wait=False)
     assert shown(recorder) == []
+
+
+@pytest.mark.parametrize("place", ["cell", "outer"])
+@pytest.mark.parametrize("content", ["text", "widget"])
+def test_a_display_of_a_widget_that_is_updated_shows_what_it_is_updated_with(
+    recorder: Recorder, place: str, content: str
+) -> None:
+    """An Output widget is shown first, whose captured text goes with it, and nothing of it comes back."""
+    open_widget(recorder, "label", _model_name="LabelModel", value="of the label")
+    print_in(recorder, "inner", "of the inner one")
+    show(recorder, "outer")
+    if place == "outer":
+        recorder.capture("outer", a_view("inner"), "display_data", "id")
+    else:
+        recorder.append(recorder.cell_output("c", "target"), a_view("inner"), "display_data", "id")
+    assert shown(recorder) == ["of the inner one"]
+    update = {"data": {"text/plain": "done"}, "metadata": {}} if content == "text" else a_view("label")
+    recorder.update_display("id", update)
+    wanted = ["done"] if content == "text" else ["of the label"]
+    assert shown(recorder) == wanted
+    open_widget(recorder, "inner", layout="other")
+    print_in(recorder, "inner", "more")
+    assert shown(recorder) == wanted
