@@ -29,7 +29,7 @@ from jupyter_gq.lab.reading.calls import Definitions
 from jupyter_gq.lab.reading.cells import parse_cell
 from jupyter_gq.lab.reading.full_names import MODULES_BY_USUAL_NAMES, Names
 from jupyter_gq.lab.reading.magics import list_trees
-from jupyter_gq.lab.reading.parsing import list_nodes
+from jupyter_gq.lab.reading.parsing import list_children, list_nodes
 
 from .changes import find_root, find_stored, list_running, list_thrown_away
 from .changing_calls import (
@@ -52,6 +52,9 @@ _COPIES = frozenset({"copy", "deepcopy", "clone"})
 _CHANGING_BUILTINS = frozenset({"setattr", "delattr", "next"})
 #: Most functions that are followed, each called by the one before.
 _DEEPEST = 20
+#: Bounds of the work: the last values of a name count, and the first parts of an argument. Calls stand in each other.
+_MOST_VALUES = 50
+_MOST_PARTS = 2000
 
 
 def find_changed_names(before: Iterable[str], targets: Iterable[str]) -> set[str]:
@@ -128,7 +131,9 @@ class _Reader:
 
     def _learn_value(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Name):
-            self._values.setdefault(target.id, []).append(value)
+            values = self._values.setdefault(target.id, [])
+            values.append(value)
+            del values[:-_MOST_VALUES]
         elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
             for each, part in zip(target.elts, value.elts, strict=True):
                 self._learn_value(each, part)
@@ -234,7 +239,7 @@ class _Reader:
             yield from self._list_models_in(given)
 
     def _list_models_in(self, given: ast.expr) -> Iterator[str]:
-        for node in list_nodes(given):
+        for node in _list_first_parts(given):
             if isinstance(node, ast.Attribute) and node.attr in _PARAMETERS:
                 yield find_root(node)
         held = [given]
@@ -354,6 +359,17 @@ class _Reader:
 
 def _is_constant(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant | ast.JoinedStr | ast.Lambda)
+
+
+def _list_first_parts(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a node and those below it, but no more than `_MOST_PARTS`: each call in a call asks for its own."""
+    ahead = [node]
+    for _ in range(_MOST_PARTS):
+        if not ahead:
+            return
+        part = ahead.pop()
+        yield part
+        ahead += list_children(part)[:_MOST_PARTS][::-1]
 
 
 def _list_names(target: ast.expr) -> Sequence[str]:
