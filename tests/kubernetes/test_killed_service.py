@@ -25,7 +25,7 @@ from tests.fakes import FixedSettings
 from tests.kubernetes.backend_world import World
 from tests.kubernetes.given_devices import GivenDevices
 from tests.kubernetes.waiting import eventually
-from tests.patience import slowness
+from tests.patience import scaled, slowness
 
 pytestmark = pytest.mark.asyncio
 
@@ -189,7 +189,7 @@ async def test_killed_while_servers_start(control_plane, installation, kwok, tmp
         devices.backend = service.backend
         await service.backend.observe()  # as the service does before it answers
         hub.controller = service.controller
-        await service.live(chance.uniform(0.1, 1.0))
+        await service.live(scaled(chance.uniform(0.1, 1.0)))  # no server starts in a shorter life
         devices.backend = hub.controller = None
         await service.end()
         assert not agents.done(), agents.exception()
