@@ -12,13 +12,11 @@ import { listOtherQueues } from '../queues';
 import { definePlugin } from '../lifetime';
 import type { IRefusedChange, IWrittenChange } from '../panel/changeform';
 import { ChangeForm } from '../panel/changeform';
+import { forEachPaced } from '../paced';
 import { toProblem } from '../send/problems';
 import { describeOffer } from '../send/values';
 import { CommandIDs, ITraining, JOB_ARGS, JOBS_ARGS, readJobIds } from '../tokens';
 import type { JobChange, JobView, Problem } from '../wire';
-
-/** Requests that are under way at one time. */
-const AT_ONCE = 4;
 
 export const selection = definePlugin({
   id: 'jupyter-gq:selection',
@@ -147,16 +145,11 @@ async function change(
   wanted: JobChange
 ): Promise<void> {
   const problems: string[] = [];
-  const left = [...ids];
-  const work = async (): Promise<void> => {
-    for (let id = left.shift(); id !== undefined; id = left.shift()) {
-      try {
-        await changeJob(training, id, wanted);
-      } catch (reason) {
-        problems.push(describeError(reason));
-      }
-    }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  await forEachPaced(ids, id =>
+    changeJob(training, id, wanted).then(
+      () => undefined,
+      (reason: unknown) => void problems.push(describeError(reason))
+    )
+  );
   tellProblems(problems, ids.length, trans);
 }

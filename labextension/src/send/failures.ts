@@ -7,6 +7,7 @@ import type { IPlaceholder } from '../attach/metadata';
 import { findPlaceholder } from '../attach/metadata';
 import type { Failure } from '../bundle/prefix';
 import { isFinal, type JobPhase } from '../jobs';
+import { forEachPaced } from '../paced';
 
 /** Returns a job as the service knows it, null if the service does not know it; rejects if it cannot be asked. */
 export type FindJob = (id: string) => Promise<{ readonly phase: JobPhase } | null>;
@@ -36,8 +37,6 @@ export async function findFailures(
   return failures;
 }
 
-/** The most jobs that are asked for at one time. */
-const AT_ONCE = 4;
 const FAILURES: Partial<Record<JobPhase, Failure>> = { failed: 'job-failed', cancelled: 'job-cancelled' };
 
 /** Return the cells that show each job, with the placeholder of the first one. */
@@ -63,17 +62,13 @@ async function findPhases(
   findJob: FindJob
 ): Promise<ReadonlyMap<string, JobPhase>> {
   const phases = new Map<string, JobPhase>();
-  let left = placeholders.filter(({ phase }) => !isFinal(phase));
-  const work = async (): Promise<void> => {
-    for (let each = left.shift(); each !== undefined; each = left.shift()) {
-      const found = await findJob(each.job).catch(() => {
-        left = [];
-      });
-      if (found) {
-        phases.set(each.job, found.phase);
-      }
+  const unsure = placeholders.filter(({ phase }) => !isFinal(phase));
+  const ask = async ({ job }: IPlaceholder): Promise<void> => {
+    const found = await findJob(job);
+    if (found !== null) {
+      phases.set(job, found.phase);
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  await forEachPaced(unsure, ask).catch(() => undefined);
   return phases;
 }
