@@ -32,6 +32,7 @@ import os
 import re
 import runpy
 import sys
+import traceback
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from types import ModuleType
 
@@ -316,7 +317,7 @@ def _import_package(name: str, folder: str) -> None:
 def main() -> None:
     """Apply the memory caps, let cells wait for the share, make `jupyter_gq` importable, and run `ipykernel_launcher`.
 
-    The kernel runs in this process.
+    The kernel runs in this process, which ends with status 1 if the kernel cannot begin.
     """
     here = os.path.dirname(os.path.abspath(__file__))
     if sys.path and os.path.abspath(sys.path[0]) == here:
@@ -325,7 +326,14 @@ def main() -> None:
     sys.meta_path.append(ApiFinder(os.path.dirname(here)))
     sys.argv += choose_kernel_class(here, sys.argv, os.environ)
     sys.argv.append("--IPKernelApp.extra_extensions=jupyter_gq")  # for %gq_load; the user's own list is another trait
-    runpy.run_module("ipykernel_launcher", run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module("ipykernel_launcher", run_name="__main__", alter_sys=True)
+    except Exception:
+        # A kernel that could not bind one of its ports leaves open sockets, for which Python would wait for ever at its
+        # end; and Jupyter starts another kernel, on other ports, only when this process has ended.
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)
 
 
 if __name__ == "__main__":

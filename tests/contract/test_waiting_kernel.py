@@ -5,6 +5,7 @@ The kernels are those of this environment, and of each environment `.venv-ipyker
 """
 
 import asyncio
+import socket
 import sys
 from pathlib import Path
 
@@ -112,7 +113,8 @@ def server(kind_of_server):
 async def page(request, server, monkeypatch):
     monkeypatch.setenv("JUPYTER_GQ_SOCKET", str(server.path))
     monkeypatch.setattr(KernelProvisionerFactory, "instance", lambda **_: OurProvisioner())
-    manager = Manager()
+    # Over sockets of files: another process may take a port between its choice and the start of the kernel.
+    manager = Manager(transport="ipc")
     manager.python = str(PYTHONS[request.param])
     await manager.start_kernel()
     client = manager.client()
@@ -124,6 +126,19 @@ async def page(request, server, monkeypatch):
     listening.cancel()
     client.stop_channels()
     await manager.shutdown_kernel(now=True)
+
+
+@pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS.keys())
+async def test_kernel_that_cannot_bind_a_port_ends_so_that_jupyter_starts_another(monkeypatch, python):
+    monkeypatch.setattr(KernelProvisionerFactory, "instance", lambda **_: OurProvisioner())
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        manager = Manager(cache_ports=False, iopub_port=taken.getsockname()[1])
+        manager.python = str(python)
+        await manager.start_kernel()
+        try:
+            assert await asyncio.wait_for(manager.provisioner.wait(), scaled(60)) == 1
+        finally:
+            await manager.shutdown_kernel(now=True)
 
 
 async def test_cell_runs_at_once_while_the_share_is_there(page, server):
