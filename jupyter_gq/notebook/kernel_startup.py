@@ -328,7 +328,7 @@ def main() -> None:
     sys.argv.append("--IPKernelApp.extra_extensions=jupyter_gq")  # for %gq_load; the user's own list is another trait
     try:
         runpy.run_module("ipykernel_launcher", run_name="__main__", alter_sys=True)
-    except Exception:
+    except Exception:  # noqa: BLE001 - told below, whatever it is
         # A kernel that could not bind one of its ports leaves open sockets, for which Python would wait for ever at its
         # end; and Jupyter starts another kernel, on other ports, only when this process has ended.
         traceback.print_exc()
