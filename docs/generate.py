@@ -47,7 +47,7 @@ CONFIGURABLE = (
     "jupyter_gq.controller.settings.sections:AuditLog",
     "jupyter_gq.hub.mixin:GPUShareMixin",
     "jupyter_gq.hub.kubernetes.spawner:GQKubeSpawner",
-    "jupyter_gq.devices.simulated:SimulatedDevices",
+    "jupyter_gq.devices.simulated.devices:SimulatedDevices",
     "jupyter_gq.service:SchedulerService",
     "jupyter_gq.api.connection_settings:ServiceConnections",
     "jupyter_gq.backends.notifications.settings:Notifications",

@@ -29,8 +29,8 @@ from jupyter_gq.controller.settings.told_errors import describe_error
 from jupyter_gq.controller.settings.traits import SettingsError
 from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.limits import is_simulated
-from jupyter_gq.devices.nvml import NvmlProbe
-from jupyter_gq.devices.simulated import SimulatedDevices, SimulatedProbe
+from jupyter_gq.devices.nvidia.nvml import NvmlProbe
+from jupyter_gq.devices.simulated.devices import SimulatedDevices, SimulatedProbe
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.plain_text import quoted
 from jupyter_gq.planning.files import load_state

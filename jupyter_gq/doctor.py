@@ -17,9 +17,9 @@ from jupyter_gq.commands.refusal import CommandRefused, ExitCode
 from jupyter_gq.commands.tables import format_table
 from jupyter_gq.devices.abilities import Ability, AbilityState, Machine, find_abilities, judge_journal
 from jupyter_gq.devices.choose import choose_checkpointer
-from jupyter_gq.devices.processes import boot_id
-from jupyter_gq.devices.simulated import SimulatedProbe
-from jupyter_gq.devices.suspension_journal import FileJournal
+from jupyter_gq.devices.linux.processes import boot_id
+from jupyter_gq.devices.simulated.devices import SimulatedProbe
+from jupyter_gq.devices.suspension.journal import FileJournal
 from jupyter_gq.domain.errors import AdminError
 from jupyter_gq.machine_devices import add_config_argument, find_journal, find_limits, open_probe, read_settings
 

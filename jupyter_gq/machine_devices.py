@@ -20,16 +20,16 @@ from jupyter_gq.controller.settings.config_file import ConfigFileError, Executed
 from jupyter_gq.devices.abilities import LimitFindings
 from jupyter_gq.devices.checkpointer import Checkpointer, CheckpointError, CheckpointState
 from jupyter_gq.devices.choose import choose_checkpointer, choose_limiter, choose_probe
-from jupyter_gq.devices.control_group import find_group
-from jupyter_gq.devices.driver_limits import LimitError, MemoryLimiter, describe_obstacle, is_kept
 from jupyter_gq.devices.limits import watched_memory
+from jupyter_gq.devices.linux.control_group import find_group
+from jupyter_gq.devices.linux.processes import ProcessId
 from jupyter_gq.devices.local_shares import LocalShare, find_local_shares
-from jupyter_gq.devices.mps import UNDER_MPS, MpsDaemon, default_folder, locate_folder
-from jupyter_gq.devices.nvml import NvmlProbe
+from jupyter_gq.devices.nvidia.driver_limits import LimitError, MemoryLimiter, describe_obstacle, is_kept
+from jupyter_gq.devices.nvidia.mps import UNDER_MPS, MpsDaemon, default_folder, locate_folder
+from jupyter_gq.devices.nvidia.nvml import NvmlProbe
 from jupyter_gq.devices.probe import DeviceInfo, DeviceProbe
-from jupyter_gq.devices.processes import ProcessId
-from jupyter_gq.devices.simulated import SimulatedDevices
-from jupyter_gq.devices.suspension_journal import JOURNAL_NAME
+from jupyter_gq.devices.simulated.devices import SimulatedDevices
+from jupyter_gq.devices.suspension.journal import JOURNAL_NAME
 from jupyter_gq.domain.amount import ONE_GPU, MilliGpu
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.share_level import Enforcement, ShareLevel, decide_level

@@ -50,10 +50,10 @@ from jupyter_gq.controller.signal import LateCallback
 from jupyter_gq.controller.views.mentions import ShowNames
 from jupyter_gq.devices.choose import choose_probe, choose_suspender
 from jupyter_gq.devices.meter import ReportedMeter
-from jupyter_gq.devices.nvml import NvmlProbe
-from jupyter_gq.devices.run_shares import RunShares
-from jupyter_gq.devices.simulated import SimulatedDevices
-from jupyter_gq.devices.suspension_journal import JOURNAL_NAME
+from jupyter_gq.devices.nvidia.nvml import NvmlProbe
+from jupyter_gq.devices.simulated.devices import SimulatedDevices
+from jupyter_gq.devices.suspension.journal import JOURNAL_NAME
+from jupyter_gq.devices.suspension.run_shares import RunShares
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import AdminError, BackendError, JupyterGQError, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.service_log import LoggedApplication

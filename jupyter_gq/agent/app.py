@@ -17,11 +17,11 @@ from jupyter_gq.client.finite_float import FiniteFloat
 from jupyter_gq.client.plain_output import log_plainly
 from jupyter_gq.devices.abilities import Machine
 from jupyter_gq.devices.choose import choose_probe
+from jupyter_gq.devices.linux.processes import has_host_pids
 from jupyter_gq.devices.meter import ProbeMeter
-from jupyter_gq.devices.nvml import NvmlProbe
+from jupyter_gq.devices.nvidia.nvml import NvmlProbe
 from jupyter_gq.devices.probe import DeviceProbe
-from jupyter_gq.devices.processes import has_host_pids
-from jupyter_gq.devices.simulated import SimulatedDevices
+from jupyter_gq.devices.simulated.devices import SimulatedDevices
 from jupyter_gq.domain.errors import AdminError
 
 from . import clock

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from jupyter_gq.devices.processes import ProcessId, identify, read_proc_file, read_process
+from jupyter_gq.devices.linux.processes import ProcessId, identify, read_proc_file, read_process
 
 #: A function that returns the uid of a process's pod from its folder in /proc; None if the process is in no pod.
 PodFinder = Callable[[str], str | None]

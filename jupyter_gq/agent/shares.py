@@ -20,10 +20,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from jupyter_gq.client.agents import AgentOrders, AgentReport, AgentSuspension, ShareOrder
-from jupyter_gq.devices.processes import ProcessId
-from jupyter_gq.devices.run_shares import UNFINISHED, RunShares
-from jupyter_gq.devices.share_state import SharePhase
-from jupyter_gq.devices.suspension import SuspensionError, SuspensionProblem, SuspensionTarget
+from jupyter_gq.devices.linux.processes import ProcessId
+from jupyter_gq.devices.suspension.run_shares import UNFINISHED, RunShares
+from jupyter_gq.devices.suspension.share_state import SharePhase
+from jupyter_gq.devices.suspension.suspender import SuspensionError, SuspensionProblem, SuspensionTarget
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.states import State
 

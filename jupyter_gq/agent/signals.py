@@ -18,8 +18,8 @@ from contextlib import suppress
 
 from jupyter_gq.client.agents import AgentCommand
 from jupyter_gq.devices.limits import is_simulated
-from jupyter_gq.devices.processes import ProcessId
-from jupyter_gq.devices.signals import deliver_signal
+from jupyter_gq.devices.linux.processes import ProcessId
+from jupyter_gq.devices.linux.signals import deliver_signal
 
 from .processes import Processes
 

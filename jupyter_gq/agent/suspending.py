@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Final
 
 from jupyter_gq.devices.choose import choose_suspender
-from jupyter_gq.devices.host_memory import LinuxHostMemory
-from jupyter_gq.devices.journal_lock import JournalLock
 from jupyter_gq.devices.limits import is_simulated
 from jupyter_gq.devices.probe import DeviceProbe
-from jupyter_gq.devices.run_shares import RunShares
-from jupyter_gq.devices.suspension import Suspender
-from jupyter_gq.devices.suspension_journal import JOURNAL_NAME
+from jupyter_gq.devices.suspension.host_memory import LinuxHostMemory
+from jupyter_gq.devices.suspension.journal import JOURNAL_NAME
+from jupyter_gq.devices.suspension.journal_lock import JournalLock
+from jupyter_gq.devices.suspension.run_shares import RunShares
+from jupyter_gq.devices.suspension.suspender import Suspender
 
 from . import clock
 from .processes import Processes

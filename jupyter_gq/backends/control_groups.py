@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jupyter_gq.devices.control_group import find_group
+from jupyter_gq.devices.linux.control_group import find_group
 
 log = logging.getLogger(__name__)
 

@@ -30,9 +30,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jupyter_gq.backends.capabilities import LimitState
-from jupyter_gq.devices.driver_limits import LimitError, MemoryLimiter, NeverLimitedError, is_kept
-from jupyter_gq.devices.processes import ProcessId, is_running
-from jupyter_gq.devices.threads import run_aside, run_in_thread
+from jupyter_gq.devices.linux.processes import ProcessId, is_running
+from jupyter_gq.devices.nvidia.driver_limits import LimitError, MemoryLimiter, NeverLimitedError, is_kept
+from jupyter_gq.devices.suspension.threads import run_aside, run_in_thread
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.workload import RunKey
 

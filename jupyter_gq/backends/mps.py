@@ -9,8 +9,8 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jupyter_gq.devices.mps import MpsDaemon, mps_environment
-from jupyter_gq.devices.threads import run_in_thread
+from jupyter_gq.devices.nvidia.mps import MpsDaemon, mps_environment
+from jupyter_gq.devices.suspension.threads import run_in_thread
 from jupyter_gq.domain.amount import MilliGpu
 from jupyter_gq.domain.cluster import Device
 

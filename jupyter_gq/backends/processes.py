@@ -2,7 +2,7 @@
 
 Rules
 -----
-- Identity: a process is identified by its id and its start time (see `devices.processes`).
+- Identity: a process is identified by its id and its start time (see `devices.linux.processes`).
 - Marks: processes that left their parent and their session are found by a variable in their environment, the mark.
 """
 
@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from jupyter_gq.devices.processes import Process, read_process
-from jupyter_gq.devices.signals import send_signal
+from jupyter_gq.devices.linux.processes import Process, read_process
+from jupyter_gq.devices.linux.signals import send_signal
 
 _PROC = Path("/proc")
 #: Age in seconds up to which a cached process table is used if no process has ended.

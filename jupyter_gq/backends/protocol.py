@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from jupyter_gq.devices.share_state import ShareState
+from jupyter_gq.devices.suspension.share_state import ShareState
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload

@@ -26,9 +26,9 @@ from jupyter_gq.backends.bundles import BundleStore
 from jupyter_gq.backends.hub_directory import Directory
 from jupyter_gq.backends.notifications.notifier import NoticeRule
 from jupyter_gq.backends.protocol import Backend
+from jupyter_gq.devices.linux.processes import has_host_pids
 from jupyter_gq.devices.meter import ProbeMeter, ShareMeter
 from jupyter_gq.devices.probe import DeviceProbe
-from jupyter_gq.devices.processes import has_host_pids
 from jupyter_gq.domain import validate
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.audit import CONFIG_FILE, Action, AuditEntry

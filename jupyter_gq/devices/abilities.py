@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from jupyter_gq.devices.nvidia.driver_limits import LIMITS_FROM
+from jupyter_gq.devices.suspension.host_memory import LinuxHostMemory
+
 from .checkpointer import CheckpointSupport
-from .driver_limits import LIMITS_FROM
-from .host_memory import LinuxHostMemory
 from .probe import ProbeState, ProbeStatus
 
 #: What a driver does that can resume on another GPU.

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from jupyter_gq.devices.linux.processes import ProcessId
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.errors import MachineError
-
-from .processes import ProcessId
 
 
 class CheckpointState(StrEnum):

@@ -4,20 +4,20 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from jupyter_gq.devices.linux.processes import boot_id
+from jupyter_gq.devices.nvidia.cuda_checkpointer import CudaCheckpointer
+from jupyter_gq.devices.nvidia.driver_limits import MemoryLimiter, NoLimiter, NvmlLimiter
+from jupyter_gq.devices.simulated.checkpointer import SimulatedCheckpointer
+from jupyter_gq.devices.simulated.devices import SimulatedDevices, SimulatedProbe
+from jupyter_gq.devices.suspension.host_memory import HostMemory, LinuxHostMemory, SimulatedHostMemory
+from jupyter_gq.devices.suspension.journal import FileJournal
+from jupyter_gq.devices.suspension.share_suspender import ShareSuspender
+from jupyter_gq.devices.suspension.suspender import Suspender
+from jupyter_gq.devices.suspension.tree_steps import SuspensionLimits, Waiting
 from jupyter_gq.domain.amount import MiB
 
 from .checkpointer import Checkpointer
-from .cuda_checkpointer import CudaCheckpointer
-from .driver_limits import MemoryLimiter, NoLimiter, NvmlLimiter
-from .host_memory import HostMemory, LinuxHostMemory, SimulatedHostMemory
 from .probe import DeviceProbe, ProbeState
-from .processes import boot_id
-from .share_suspender import ShareSuspender
-from .simulated import SimulatedDevices, SimulatedProbe
-from .simulated_checkpointer import SimulatedCheckpointer
-from .suspension import Suspender
-from .suspension_journal import FileJournal
-from .tree_steps import SuspensionLimits, Waiting
 
 #: States of a machine without a GPU. Other problems are reported: jobs for real GPUs must not run on simulated ones.
 _NO_GPU = frozenset({ProbeState.NOT_INSTALLED, ProbeState.NO_DRIVER, ProbeState.NO_DEVICES})

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import psutil
 
-from .processes import ProcessId, read_process
+from jupyter_gq.devices.linux.processes import ProcessId, read_process
 
 _DEVICES, _GPUS, _CAP, _MPS, _JOB, _USER, _SERVER = (
     "JUPYTER_GQ_DEVICES",

@@ -17,10 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from jupyter_gq.devices.linux.processes import ProcessId
 from jupyter_gq.domain.amount import MiB, Seconds
 
 from .meter import DeviceUse
-from .processes import ProcessId
 
 
 class Act(StrEnum):

@@ -14,10 +14,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from jupyter_gq.devices.linux.processes import ProcessId, identify
 from jupyter_gq.domain.amount import MiB
 
 from .probe import DeviceProbe, Usage
-from .processes import ProcessId, identify
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

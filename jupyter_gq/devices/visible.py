@@ -8,7 +8,8 @@ import os
 import sys
 from pathlib import Path
 
-from .nvml import NvmlProbe
+from jupyter_gq.devices.nvidia.nvml import NvmlProbe
+
 from .probe import ProbeState
 
 #: Environment variable with the path of the container's termination message, to which the line is written too.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jupyter_gq.agent.app import NodeAgent
 from jupyter_gq.devices import choose
-from jupyter_gq.devices.suspension_journal import FileJournal
+from jupyter_gq.devices.suspension.journal import FileJournal
 
 FOLDER = Path(os.environ["STOPPING_AGENT"])
 

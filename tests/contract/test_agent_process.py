@@ -16,9 +16,9 @@ import pytest
 
 from jupyter_gq.client.agents import AgentOrders, AgentReport, ShareOrder, WatchedPod
 from jupyter_gq.devices.checkpointer import CheckpointState
-from jupyter_gq.devices.simulated import SimulatedProbe, parse_devices
-from jupyter_gq.devices.simulated_checkpointer import SimulatedCheckpointer
-from jupyter_gq.devices.suspension_journal import JOURNAL_NAME
+from jupyter_gq.devices.simulated.checkpointer import SimulatedCheckpointer
+from jupyter_gq.devices.simulated.devices import SimulatedProbe, parse_devices
+from jupyter_gq.devices.suspension.journal import JOURNAL_NAME
 from tests.contract import small_disk
 from tests.contract.test_checkpointer import SimulatedWorld
 from tests.kept_logs import LOGS

@@ -7,11 +7,11 @@ import sys
 import pytest
 
 from jupyter_gq.devices.checkpointer import CheckpointError, CheckpointProblem, CheckpointState
+from jupyter_gq.devices.linux.processes import ProcessId, read_process
 from jupyter_gq.devices.probe import ProbeState
-from jupyter_gq.devices.processes import ProcessId, read_process
-from jupyter_gq.devices.simulated import SimulatedProbe, parse_devices
-from jupyter_gq.devices.simulated_checkpointer import SimulatedCheckpointer
-from jupyter_gq.devices.simulated_memory import SimulatedFault, clear_fault, set_fault
+from jupyter_gq.devices.simulated.checkpointer import SimulatedCheckpointer
+from jupyter_gq.devices.simulated.devices import SimulatedProbe, parse_devices
+from jupyter_gq.devices.simulated.memory import SimulatedFault, clear_fault, set_fault
 from jupyter_gq.domain.amount import Seconds
 from tests.driver_fakes import DriverMachine, build, compiler
 

@@ -17,7 +17,7 @@ from jupyter_gq.backends.local.results import HALF_STARTED
 from jupyter_gq.backends.local.tasks import TaskInputs
 from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.backends.protocol import Launch, Outcome, Phase
-from jupyter_gq.devices.processes import boot_id
+from jupyter_gq.devices.linux.processes import boot_id
 from jupyter_gq.domain.errors import StartUnanswered
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 from tests.kubernetes.waiting import eventually

@@ -7,11 +7,11 @@ import pynvml
 import pytest
 
 from jupyter_gq.devices.checkpointer import CheckpointError, CheckpointProblem
-from jupyter_gq.devices.driver_limits import LimitError
+from jupyter_gq.devices.linux.signals import send_signal
 from jupyter_gq.devices.memory_watchdog import Act, LimitedUse, Watched, WatchRule, judge
 from jupyter_gq.devices.meter import ProbeMeter, Share
+from jupyter_gq.devices.nvidia.driver_limits import LimitError
 from jupyter_gq.devices.probe import ProbeState
-from jupyter_gq.devices.signals import send_signal
 from jupyter_gq.domain.amount import MiB, Seconds
 from tests.contract.test_checkpointer import FakeDriverWorld, libraries
 

@@ -24,7 +24,7 @@ from jupyter_gq.backends.local.ports import find_free_port
 from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.backends.protocol import Outcome, Phase
 from jupyter_gq.controller.clock import SystemClock
-from jupyter_gq.devices.processes import boot_id
+from jupyter_gq.devices.linux.processes import boot_id
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import BackendError, StorageFull
 from jupyter_gq.domain.workload import TaskPlacement

@@ -4,7 +4,7 @@ import pytest
 
 from jupyter_gq.backends.memory_limits import DriverLimits
 from jupyter_gq.backends.mps import MpsDevices
-from jupyter_gq.devices.mps import MpsDaemon
+from jupyter_gq.devices.nvidia.mps import MpsDaemon
 from tests.fakes.driver import DriverThatKeepsLimits
 from tests.kubernetes.waiting import eventually
 

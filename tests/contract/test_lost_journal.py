@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.devices.checkpointer import CheckpointState
-from jupyter_gq.devices.processes import identify, read_process
-from jupyter_gq.devices.run_shares import UNFINISHED, RunShares
-from jupyter_gq.devices.share_suspender import ShareSuspender
-from jupyter_gq.devices.suspension_journal import FileJournal
-from jupyter_gq.devices.tree_steps import SuspensionLimits, Waiting
+from jupyter_gq.devices.linux.processes import identify, read_process
+from jupyter_gq.devices.suspension.journal import FileJournal
+from jupyter_gq.devices.suspension.run_shares import UNFINISHED, RunShares
+from jupyter_gq.devices.suspension.share_suspender import ShareSuspender
+from jupyter_gq.devices.suspension.tree_steps import SuspensionLimits, Waiting
 from jupyter_gq.domain.workload import TaskPlacement
 from tests.fakes.driver import DriverProcess, FakeDriver
 from tests.patience import eventually

@@ -15,7 +15,7 @@ from jupyter_gq.agent.signals import PodSignals
 from jupyter_gq.client.agents import WatchedPod
 from jupyter_gq.devices.abilities import Machine
 from jupyter_gq.devices.meter import ProbeMeter, Share, ShareUse
-from jupyter_gq.devices.simulated import SimulatedProbe, parse_devices
+from jupyter_gq.devices.simulated.devices import SimulatedProbe, parse_devices
 from tests.fakes import FixedClock
 
 PROC = Path("/proc")

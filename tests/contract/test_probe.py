@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from jupyter_gq.devices.nvml import NvmlProbe
+from jupyter_gq.devices.nvidia.nvml import NvmlProbe
 from jupyter_gq.devices.probe import ProbeState
-from jupyter_gq.devices.simulated import SimulatedProbe, parse_devices
+from jupyter_gq.devices.simulated.devices import SimulatedProbe, parse_devices
 from tests.unit.devices.test_nvml import FakeNvml
 
 

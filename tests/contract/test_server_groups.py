@@ -14,8 +14,8 @@ from jupyter_gq.backends.enforcers import Enforcers
 from jupyter_gq.backends.memory_limits import DriverLimits
 from jupyter_gq.backends.protocol import Launch
 from jupyter_gq.backends.servers import ServerRuns
-from jupyter_gq.devices.control_group import find_group
-from jupyter_gq.devices.processes import identify
+from jupyter_gq.devices.linux.control_group import find_group
+from jupyter_gq.devices.linux.processes import identify
 from jupyter_gq.domain.amount import ONE_GPU
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 from tests.fakes.driver import DriverThatKeepsLimits

@@ -17,7 +17,7 @@ from tornado.web import Application, RequestHandler
 
 from jupyter_gq.backends.protocol import Launch, Outcome, Phase
 from jupyter_gq.backends.server_stopper import HubServerStopper
-from jupyter_gq.devices.processes import read_process
+from jupyter_gq.devices.linux.processes import read_process
 from jupyter_gq.domain.errors import BackendError, Conflict
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 from tests.kubernetes.waiting import eventually

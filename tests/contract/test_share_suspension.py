@@ -13,11 +13,11 @@ from jupyter_gq.agent.processes import Processes, find_pod_by_cgroup
 from jupyter_gq.agent.shares import PodShares
 from jupyter_gq.client.agents import AgentReport, AgentShare
 from jupyter_gq.devices.checkpointer import CheckpointProblem, CheckpointState
-from jupyter_gq.devices.run_shares import RunShares
-from jupyter_gq.devices.share_state import SharePhase
-from jupyter_gq.devices.share_suspender import ShareSuspender
-from jupyter_gq.devices.suspension_journal import FileJournal
-from jupyter_gq.devices.tree_steps import SuspensionLimits, Waiting
+from jupyter_gq.devices.suspension.journal import FileJournal
+from jupyter_gq.devices.suspension.run_shares import RunShares
+from jupyter_gq.devices.suspension.share_state import SharePhase
+from jupyter_gq.devices.suspension.share_suspender import ShareSuspender
+from jupyter_gq.devices.suspension.tree_steps import SuspensionLimits, Waiting
 from jupyter_gq.domain.states import State
 from tests.builders import a_notebook, running
 from tests.fakes import FixedClock

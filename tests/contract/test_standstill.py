@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from jupyter_gq.backends.protocol import Phase
-from jupyter_gq.devices.processes import read_process
+from jupyter_gq.devices.linux.processes import read_process
 from tests.patience import eventually
 
 pytestmark = pytest.mark.asyncio

@@ -12,7 +12,7 @@ from tornado.httpclient import AsyncHTTPClient
 from jupyter_gq.backends.local.ledger import Ledger, Run
 from jupyter_gq.client.early_answer import DELAY_VARIABLE
 from jupyter_gq.controller.clock import SystemClock
-from jupyter_gq.devices.processes import boot_id
+from jupyter_gq.devices.linux.processes import boot_id
 from jupyter_gq.store.folder_lock import lock_folder
 from jupyter_gq.store.sql import SqlStore
 from tests.api.hubs import Hub

@@ -17,8 +17,8 @@ import pytest_asyncio
 from jupyter_gq.backends.control_groups import find_own_group, freeze_group
 from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.models import JobSubmission
-from jupyter_gq.devices.processes import read_process
-from jupyter_gq.devices.simulated_memory import SimulatedFault, read_record, reported_memory
+from jupyter_gq.devices.linux.processes import read_process
+from jupyter_gq.devices.simulated.memory import SimulatedFault, read_record, reported_memory
 from jupyter_gq.notebook import simulation
 from tests.api.hubs import Hub
 from tests.cells import KEEPS

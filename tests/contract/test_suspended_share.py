@@ -16,8 +16,8 @@ import pytest_asyncio
 from jupyter_gq.client.http import ServiceClient, ServiceError
 from jupyter_gq.client.models import ActivityReport, KernelActivity, ProcessReport, TicketRequest
 from jupyter_gq.controller.clock import SystemClock
-from jupyter_gq.devices.processes import ProcessId, read_process
-from jupyter_gq.devices.simulated_memory import SimulatedFault, read_record
+from jupyter_gq.devices.linux.processes import ProcessId, read_process
+from jupyter_gq.devices.simulated.memory import SimulatedFault, read_record
 from jupyter_gq.notebook import simulation
 from tests.api.hubs import Hub
 from tests.patience import PATIENCE, Deadline, scaled

@@ -15,8 +15,8 @@ from jupyter_gq.backends.local import LocalBundles, LocalOptions, LocalRuns
 from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.backends.protocol import Launch, Phase
 from jupyter_gq.backends.servers import ServerRuns
-from jupyter_gq.devices.processes import read_process
-from jupyter_gq.devices.simulated import SimulatedProbe, parse_devices
+from jupyter_gq.devices.linux.processes import read_process
+from jupyter_gq.devices.simulated.devices import SimulatedProbe, parse_devices
 from tests.builders import a_job, a_notebook
 from tests.kept_logs import LOGS
 from tests.kubernetes.waiting import eventually

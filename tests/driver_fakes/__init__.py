@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jupyter_gq.devices.checkpointer import CheckpointError, CheckpointProblem
-from jupyter_gq.devices.driver_limits import LimitError
-from jupyter_gq.devices.processes import read_process
+from jupyter_gq.devices.linux.processes import read_process
+from jupyter_gq.devices.nvidia.driver_limits import LimitError
 
 from .wire import receive, send
 

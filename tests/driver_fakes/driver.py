@@ -3,9 +3,9 @@
 import sys
 
 from jupyter_gq.devices.checkpointer import CheckpointError
-from jupyter_gq.devices.cuda_checkpointer import CudaCheckpointer
-from jupyter_gq.devices.driver_limits import LimitError, NvmlLimiter
-from jupyter_gq.devices.nvml import NvmlProbe
+from jupyter_gq.devices.nvidia.cuda_checkpointer import CudaCheckpointer
+from jupyter_gq.devices.nvidia.driver_limits import LimitError, NvmlLimiter
+from jupyter_gq.devices.nvidia.nvml import NvmlProbe
 
 from .wire import receive, send
 

@@ -5,12 +5,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jupyter_gq.devices.checkpointer import CheckpointError, CheckpointProblem, CheckpointState, CheckpointSupport
-from jupyter_gq.devices.cuda_checkpointer import complete_moves
-from jupyter_gq.devices.driver_limits import LimitError
-from jupyter_gq.devices.host_memory import HostRoom
+from jupyter_gq.devices.linux.processes import ProcessId
+from jupyter_gq.devices.nvidia.cuda_checkpointer import complete_moves
+from jupyter_gq.devices.nvidia.driver_limits import LimitError
 from jupyter_gq.devices.probe import DeviceInfo, DeviceModes, ProbeState, ProbeStatus, Usage
-from jupyter_gq.devices.processes import ProcessId
-from jupyter_gq.devices.suspension_journal import FileJournal, JournalEntry
+from jupyter_gq.devices.suspension.host_memory import HostRoom
+from jupyter_gq.devices.suspension.journal import FileJournal, JournalEntry
 from jupyter_gq.domain.amount import MiB, Seconds
 
 from .time_and_death import Fuse

@@ -3,7 +3,7 @@
 import pytest
 
 from jupyter_gq.agent.clock import now
-from jupyter_gq.devices.nvml import NvmlProbe
+from jupyter_gq.devices.nvidia.nvml import NvmlProbe
 from jupyter_gq.devices.probe import ProbeState
 
 STATUS = NvmlProbe(now=now).status()

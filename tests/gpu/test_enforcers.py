@@ -15,12 +15,12 @@ import pytest
 
 from jupyter_gq.agent.clock import now
 from jupyter_gq.backends.control_groups import add_process, find_own_group, pids_of
-from jupyter_gq.devices.driver_limits import LimitError, NvmlLimiter, is_kept
+from jupyter_gq.devices.linux.signals import send_signal
 from jupyter_gq.devices.memory_watchdog import Act, LimitedUse, Watched, WatchRule, judge
 from jupyter_gq.devices.meter import ProbeMeter, Share
-from jupyter_gq.devices.mps import PROGRAM, MpsDaemon, mps_environment
-from jupyter_gq.devices.nvml import NvmlProbe
-from jupyter_gq.devices.signals import send_signal
+from jupyter_gq.devices.nvidia.driver_limits import LimitError, NvmlLimiter, is_kept
+from jupyter_gq.devices.nvidia.mps import PROGRAM, MpsDaemon, mps_environment
+from jupyter_gq.devices.nvidia.nvml import NvmlProbe
 from jupyter_gq.domain.amount import MiB, MilliGpu, Seconds
 from jupyter_gq.domain.cluster import Device
 from tests.driver_fakes import DriverMachine

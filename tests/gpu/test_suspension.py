@@ -12,15 +12,15 @@ import pytest
 
 from jupyter_gq.agent.clock import monotonic, now
 from jupyter_gq.devices.abilities import Machine
-from jupyter_gq.devices.cuda_checkpointer import CudaCheckpointer
-from jupyter_gq.devices.host_memory import LinuxHostMemory
-from jupyter_gq.devices.nvml import NvmlProbe
-from jupyter_gq.devices.processes import boot_id
-from jupyter_gq.devices.share_suspender import ShareSuspender
-from jupyter_gq.devices.simulated_memory import SimulatedFault
-from jupyter_gq.devices.suspension import SuspensionTarget
-from jupyter_gq.devices.suspension_journal import FileJournal
-from jupyter_gq.devices.tree_steps import SuspensionLimits, Waiting
+from jupyter_gq.devices.linux.processes import boot_id
+from jupyter_gq.devices.nvidia.cuda_checkpointer import CudaCheckpointer
+from jupyter_gq.devices.nvidia.nvml import NvmlProbe
+from jupyter_gq.devices.simulated.memory import SimulatedFault
+from jupyter_gq.devices.suspension.host_memory import LinuxHostMemory
+from jupyter_gq.devices.suspension.journal import FileJournal
+from jupyter_gq.devices.suspension.share_suspender import ShareSuspender
+from jupyter_gq.devices.suspension.suspender import SuspensionTarget
+from jupyter_gq.devices.suspension.tree_steps import SuspensionLimits, Waiting
 from tests.contract.test_checkpointer import *  # noqa: F403 - the same contract as for simulation and fakes
 from tests.contract.test_checkpointer import SimulatedWorld
 from tests.driver_fakes import DriverMachine

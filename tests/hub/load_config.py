@@ -52,7 +52,7 @@ def known():
     from jupyter_gq import service
     from jupyter_gq.backends.local import LocalBackend
     from jupyter_gq.controller.settings.sections import SECTIONS
-    from jupyter_gq.devices.simulated import SimulatedDevices
+    from jupyter_gq.devices.simulated.devices import SimulatedDevices
 
     ours = [
         GQLocalSpawner,

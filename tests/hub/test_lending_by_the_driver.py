@@ -13,7 +13,7 @@ import pytest
 
 from jupyter_gq.demo.person import Person
 from jupyter_gq.demo.story import make_notebook, run_alongside
-from jupyter_gq.devices.processes import read_process
+from jupyter_gq.devices.linux.processes import read_process
 from tests.driver_fakes import compiler
 from tests.patience import eventually
 

@@ -9,8 +9,8 @@ import pytest_asyncio
 
 from jupyter_gq.client.agents import AgentCommand, AgentProcess
 from jupyter_gq.controller.settings.config import build_settings
+from jupyter_gq.devices.linux.processes import read_process
 from jupyter_gq.devices.meter import ShareUse
-from jupyter_gq.devices.processes import read_process
 from jupyter_gq.domain.audit import Action, AuditFilter
 from jupyter_gq.domain.cluster import SHARE_LABEL
 from tests.kubernetes.agent_world import NODE, TRAINS, TRAINS_ON, HearsWhatTheTestWants, Service, a_pod, an_agent, run

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from jupyter_gq.devices.checkpointer import CheckpointProblem, CheckpointState
-from jupyter_gq.devices.processes import ProcessId
-from jupyter_gq.devices.share_suspender import ShareSuspender
-from jupyter_gq.devices.suspension import Recovered, SuspensionError, SuspensionTarget
-from jupyter_gq.devices.suspension_journal import AT_REST
-from jupyter_gq.devices.tree_steps import SuspensionLimits, Waiting
+from jupyter_gq.devices.linux.processes import ProcessId
+from jupyter_gq.devices.suspension.journal import AT_REST
+from jupyter_gq.devices.suspension.share_suspender import ShareSuspender
+from jupyter_gq.devices.suspension.suspender import Recovered, SuspensionError, SuspensionTarget
+from jupyter_gq.devices.suspension.tree_steps import SuspensionLimits, Waiting
 from tests.fakes.driver import FakeDriver, JournalOfAServiceThatDies
 from tests.fakes.time_and_death import Fuse, ServiceKilled
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from jupyter_gq.devices.share_state import SharePhase
+from jupyter_gq.devices.suspension.share_state import SharePhase
 from jupyter_gq.domain.errors import Conflict, NotFound
 from jupyter_gq.domain.states import FINAL, State
 from tests.fakes import SuspendsShares, a_node

@@ -15,8 +15,8 @@ from jupyter_gq.commands.refusal import CommandRefused
 from jupyter_gq.controller.settings.reading import Abandoned
 from jupyter_gq.controller.settings.traits import SettingsError
 from jupyter_gq.demo.processes import DemoError
-from jupyter_gq.devices.journal_lock import JournalLock
-from jupyter_gq.devices.nvml_library import NvmlError
+from jupyter_gq.devices.nvidia.nvml_library import NvmlError
+from jupyter_gq.devices.suspension.journal_lock import JournalLock
 from jupyter_gq.domain.errors import (
     AdminError,
     DamagedDatabase,

@@ -13,10 +13,10 @@ from traitlets.config import Config
 
 from jupyter_gq.app import main
 from jupyter_gq.devices.choose import choose_checkpointer
-from jupyter_gq.devices.control_group import find_group
-from jupyter_gq.devices.driver_limits import NoLimiter
+from jupyter_gq.devices.linux.control_group import find_group
+from jupyter_gq.devices.linux.processes import read_process
 from jupyter_gq.devices.local_shares import LocalShare, find_local_shares
-from jupyter_gq.devices.processes import read_process
+from jupyter_gq.devices.nvidia.driver_limits import NoLimiter
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.machine_devices import (
     find_limits,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from jupyter_gq.backends.capabilities import SignalResult
-from jupyter_gq.devices.processes import ProcessId
+from jupyter_gq.devices.linux.processes import ProcessId
 from jupyter_gq.domain.workload import RunKey
 
 from .api.views import PodView

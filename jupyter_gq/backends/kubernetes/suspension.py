@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from jupyter_gq.backends.protocol import Observation
-from jupyter_gq.devices.share_state import SharePhase
+from jupyter_gq.devices.suspension.share_state import SharePhase
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import RunKey
 

@@ -37,11 +37,11 @@ from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase, hash_token
 from jupyter_gq.backends.user_threads import UserThreads
-from jupyter_gq.devices.control_group import RUN_GROUP
+from jupyter_gq.devices.linux.control_group import RUN_GROUP
+from jupyter_gq.devices.linux.processes import ProcessId, boot_id
+from jupyter_gq.devices.linux.signals import send_signal
 from jupyter_gq.devices.probe import DeviceProbe
-from jupyter_gq.devices.processes import ProcessId, boot_id
-from jupyter_gq.devices.run_shares import RunShares
-from jupyter_gq.devices.signals import send_signal
+from jupyter_gq.devices.suspension.run_shares import RunShares
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import BackendError, StartUnanswered, StorageFull

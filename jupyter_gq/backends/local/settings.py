@@ -21,9 +21,9 @@ from jupyter_gq.backends.memory_limits import DriverLimits, clear_left_limits
 from jupyter_gq.backends.mps import MpsDevices
 from jupyter_gq.client.finite_float import FiniteFloat
 from jupyter_gq.devices.choose import choose_limiter
-from jupyter_gq.devices.mps import MpsDaemon, default_folder, locate_folder
+from jupyter_gq.devices.nvidia.mps import MpsDaemon, default_folder, locate_folder
 from jupyter_gq.devices.probe import DeviceProbe
-from jupyter_gq.devices.run_shares import RunShares
+from jupyter_gq.devices.suspension.run_shares import RunShares
 from jupyter_gq.domain.amount import ONE_CORE, parse_cpus, parse_memory
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import InvalidAmount

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from jupyter_gq.backends.processes import ProcessTable
-from jupyter_gq.devices.processes import Process
+from jupyter_gq.devices.linux.processes import Process
 from jupyter_gq.domain.workload import RunKey
 
 from .ledger import Run

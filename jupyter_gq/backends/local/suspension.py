@@ -17,10 +17,10 @@ from functools import partial
 from jupyter_gq.backends.control_groups import freeze_group
 from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.backends.protocol import Observation, Phase
-from jupyter_gq.devices.processes import ProcessId
-from jupyter_gq.devices.run_shares import RunShares, list_devices
-from jupyter_gq.devices.share_state import SharePhase
-from jupyter_gq.devices.suspension import SuspensionTarget
+from jupyter_gq.devices.linux.processes import ProcessId
+from jupyter_gq.devices.suspension.run_shares import RunShares, list_devices
+from jupyter_gq.devices.suspension.share_state import SharePhase
+from jupyter_gq.devices.suspension.suspender import SuspensionTarget
 from jupyter_gq.domain.workload import RunKey
 
 from .ledger import Ledger, Run

@@ -32,7 +32,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeVar
 
-from jupyter_gq.devices.mounts import read_mounts
+from jupyter_gq.devices.linux.mounts import read_mounts
 from jupyter_gq.domain.errors import MachineError
 
 from .accounts import UnixAccount

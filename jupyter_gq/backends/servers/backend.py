@@ -27,9 +27,9 @@ from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, user_of
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
 from jupyter_gq.backends.server_stopper import ServerStopper
-from jupyter_gq.devices.processes import Process, ProcessId, read_process
-from jupyter_gq.devices.run_shares import RunShares
-from jupyter_gq.devices.signals import send_signal
+from jupyter_gq.devices.linux.processes import Process, ProcessId, read_process
+from jupyter_gq.devices.linux.signals import send_signal
+from jupyter_gq.devices.suspension.run_shares import RunShares
 from jupyter_gq.domain.amount import ONE_GPU, Instant, Seconds
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import BackendError, Conflict

@@ -21,7 +21,7 @@ from jupyter_gq.backends.control_groups import (
     remove_group,
 )
 from jupyter_gq.backends.processes import ProcessTable
-from jupyter_gq.devices.control_group import find_group
+from jupyter_gq.devices.linux.control_group import find_group
 
 _PREFIX = "jupyter-gq-server-"
 #: Rounds in which processes that a server starts meanwhile are moved as well.

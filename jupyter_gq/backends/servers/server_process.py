@@ -18,7 +18,7 @@ import pwd
 from collections.abc import Collection
 
 from jupyter_gq.backends.processes import environment_of, user_of
-from jupyter_gq.devices.processes import Process, read_process
+from jupyter_gq.devices.linux.processes import Process, read_process
 
 #: Seconds by which two readings of a start time may differ, because of rounding or a correction of the clock.
 _START_TOLERANCE = 2.0

@@ -6,7 +6,7 @@ from jupyter_gq.backends.enforcers import NO_ENFORCERS, Enforcers
 from jupyter_gq.backends.machine_clock import MachineClock
 from jupyter_gq.backends.server_stopper import ServerStopper
 from jupyter_gq.client.finite_float import FiniteFloat
-from jupyter_gq.devices.run_shares import RunShares
+from jupyter_gq.devices.suspension.run_shares import RunShares
 
 from .backend import ServerRuns
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from jupyter_gq.controller.context import Context
 from jupyter_gq.devices.limits import watched_memory
-from jupyter_gq.devices.processes import ProcessId
+from jupyter_gq.devices.linux.processes import ProcessId
 from jupyter_gq.domain.amount import ONE_GPU, MiB
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.states import State

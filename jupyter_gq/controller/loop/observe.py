@@ -9,7 +9,7 @@ from jupyter_gq.backends.protocol import Backend, Observation, Outcome, Phase
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.changes import Change
 from jupyter_gq.controller.suspended_runs import waits_suspended
-from jupyter_gq.devices.share_state import SharePhase
+from jupyter_gq.devices.suspension.share_state import SharePhase
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.plain_text import strip_controls

@@ -23,7 +23,7 @@ from jupyter_gq.backends.protocol import Backend, Observation, Phase
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.suspended_runs import has_suspended_run, waits_suspended
-from jupyter_gq.devices.share_state import SharePhase
+from jupyter_gq.devices.suspension.share_state import SharePhase
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.states import Event, State

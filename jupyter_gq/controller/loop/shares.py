@@ -35,7 +35,7 @@ from typing import Final
 from jupyter_gq.backends.share_suspension import ShareSuspension
 from jupyter_gq.controller.records.acts import act_of_scheduler
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
-from jupyter_gq.devices.share_state import SharePhase, ShareState
+from jupyter_gq.devices.suspension.share_state import SharePhase, ShareState
 from jupyter_gq.domain.amount import Instant, MiB, Seconds
 from jupyter_gq.domain.audit import Action, AuditEntry
 from jupyter_gq.domain.cluster import Device

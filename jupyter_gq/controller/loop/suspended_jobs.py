@@ -24,7 +24,7 @@ from jupyter_gq.backends.share_suspension import ShareSuspension
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.suspended_runs import RUN_IS_GONE, has_suspended_run, waits_suspended
-from jupyter_gq.devices.share_state import SharePhase, ShareState
+from jupyter_gq.devices.suspension.share_state import SharePhase, ShareState
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.queue_tree import path_of

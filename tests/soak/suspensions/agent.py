@@ -10,8 +10,8 @@ from typing import Any
 from jupyter_gq.agent.processes import Processes, find_pod_by_cgroup
 from jupyter_gq.agent.shares import PodShares
 from jupyter_gq.client.agents import AgentOrders, ShareOrder
-from jupyter_gq.devices.processes import ProcessId
-from jupyter_gq.devices.share_state import SharePhase
+from jupyter_gq.devices.linux.processes import ProcessId
+from jupyter_gq.devices.suspension.share_state import SharePhase
 
 from .machine import Machine
 from .service import Files, Service

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from jupyter_gq.devices.checkpointer import CheckpointState
-from jupyter_gq.devices.suspension_journal import AT_REST, JournalEntry
+from jupyter_gq.devices.suspension.journal import AT_REST, JournalEntry
 
 from .machine import Program
 

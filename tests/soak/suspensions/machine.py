@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jupyter_gq.devices.checkpointer import Checkpointer, CheckpointError, CheckpointProblem, CheckpointState
-from jupyter_gq.devices.cuda_checkpointer import CudaCheckpointer
-from jupyter_gq.devices.nvml import NvmlProbe
+from jupyter_gq.devices.linux.processes import ProcessId
+from jupyter_gq.devices.nvidia.cuda_checkpointer import CudaCheckpointer
+from jupyter_gq.devices.nvidia.nvml import NvmlProbe
 from jupyter_gq.devices.probe import DeviceProbe
-from jupyter_gq.devices.processes import ProcessId
 from tests.contract.test_checkpointer import FakeDriverWorld, SimulatedWorld
 from tests.driver_fakes import DriverMachine
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_gq.devices.checkpointer import CheckpointState
-from jupyter_gq.devices.share_state import SharePhase
-from jupyter_gq.devices.suspension_journal import FileJournal
+from jupyter_gq.devices.suspension.journal import FileJournal
+from jupyter_gq.devices.suspension.share_state import SharePhase
 from tests.patience import Deadline
 
 from .judge import Shown, judge

@@ -16,12 +16,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jupyter_gq.devices.host_memory import SimulatedHostMemory
-from jupyter_gq.devices.processes import ProcessId
-from jupyter_gq.devices.run_shares import RunShares
-from jupyter_gq.devices.share_state import SharePhase
-from jupyter_gq.devices.share_suspender import ShareSuspender
-from jupyter_gq.devices.tree_steps import SuspensionLimits, Waiting
+from jupyter_gq.devices.linux.processes import ProcessId
+from jupyter_gq.devices.suspension.host_memory import SimulatedHostMemory
+from jupyter_gq.devices.suspension.run_shares import RunShares
+from jupyter_gq.devices.suspension.share_state import SharePhase
+from jupyter_gq.devices.suspension.share_suspender import ShareSuspender
+from jupyter_gq.devices.suspension.tree_steps import SuspensionLimits, Waiting
 from jupyter_gq.domain.amount import MiB, Seconds
 from jupyter_gq.domain.states import State
 from tests.builders import a_notebook, running

@@ -3,8 +3,8 @@
 import pytest
 
 from jupyter_gq.devices.checkpointer import CheckpointState
-from jupyter_gq.devices.processes import ProcessId
-from jupyter_gq.devices.suspension_journal import JournalEntry, Member, Step
+from jupyter_gq.devices.linux.processes import ProcessId
+from jupyter_gq.devices.suspension.journal import JournalEntry, Member, Step
 
 from .judge import Shown, judge
 from .machine import Program

@@ -21,7 +21,7 @@ from jupyter_gq.client.agents import (
 )
 from jupyter_gq.devices.abilities import Machine as Places
 from jupyter_gq.devices.meter import ProbeMeter
-from jupyter_gq.devices.nvml import NvmlProbe
+from jupyter_gq.devices.nvidia.nvml import NvmlProbe
 from tests.unit.devices.test_nvml import GIB, FakeNvml
 
 from .kubelets import BrokenKubelet, FakeKubelet, a_pod

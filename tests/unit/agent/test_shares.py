@@ -9,12 +9,12 @@ from jupyter_gq.agent.processes import Processes, find_pod_by_cgroup
 from jupyter_gq.agent.shares import PodShares
 from jupyter_gq.client.agents import AgentOrders, AgentReport, AgentShare, ShareOrder
 from jupyter_gq.devices.checkpointer import CheckpointProblem, CheckpointState
-from jupyter_gq.devices.host_memory import HostRoom
-from jupyter_gq.devices.processes import ProcessId
-from jupyter_gq.devices.run_shares import RunShares
-from jupyter_gq.devices.share_suspender import ShareSuspender
-from jupyter_gq.devices.suspension_journal import FileJournal
-from jupyter_gq.devices.tree_steps import SuspensionLimits, Waiting
+from jupyter_gq.devices.linux.processes import ProcessId
+from jupyter_gq.devices.suspension.host_memory import HostRoom
+from jupyter_gq.devices.suspension.journal import FileJournal
+from jupyter_gq.devices.suspension.run_shares import RunShares
+from jupyter_gq.devices.suspension.share_suspender import ShareSuspender
+from jupyter_gq.devices.suspension.tree_steps import SuspensionLimits, Waiting
 from jupyter_gq.domain.amount import MiB
 from tests.fakes import FixedClock
 from tests.fakes.driver import FakeDriver

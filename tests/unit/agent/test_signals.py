@@ -11,7 +11,7 @@ import pytest
 from jupyter_gq.agent.processes import Processes, find_pod_by_environment
 from jupyter_gq.agent.signals import ELSEWHERE, GONE, MAIN, OFF, PodSignals
 from jupyter_gq.client.agents import AgentCommand, AgentProcess
-from jupyter_gq.devices.processes import read_process
+from jupyter_gq.devices.linux.processes import read_process
 
 from .proc import OTHER, UID, FakeProc
 

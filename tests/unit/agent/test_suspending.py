@@ -9,11 +9,11 @@ from traitlets.config import Config
 from jupyter_gq.agent.processes import Processes, find_pod_by_cgroup
 from jupyter_gq.agent.signals import NO_HOST_IDS, PodSignals
 from jupyter_gq.agent.suspending import NO_GROUPS, NO_JOURNAL, OPEN_JOURNAL, make_pod_shares
-from jupyter_gq.devices.host_memory import LinuxHostMemory
-from jupyter_gq.devices.journal_lock import OTHER_AGENT, JournalLock
-from jupyter_gq.devices.nvml import NvmlProbe
-from jupyter_gq.devices.simulated import SimulatedDevices
-from jupyter_gq.devices.suspension_journal import JOURNAL_NAME
+from jupyter_gq.devices.nvidia.nvml import NvmlProbe
+from jupyter_gq.devices.simulated.devices import SimulatedDevices
+from jupyter_gq.devices.suspension.host_memory import LinuxHostMemory
+from jupyter_gq.devices.suspension.journal import JOURNAL_NAME
+from jupyter_gq.devices.suspension.journal_lock import OTHER_AGENT, JournalLock
 from tests.unit.devices.test_nvml import FakeNvml
 
 

@@ -3,7 +3,7 @@
 import json
 
 from jupyter_gq.backends.local.ledger import Elasticity, Ledger, Run, Slot
-from jupyter_gq.devices.processes import boot_id
+from jupyter_gq.devices.linux.processes import boot_id
 from jupyter_gq.domain.workload import TaskPlacement
 from tests.fakes import FixedClock
 

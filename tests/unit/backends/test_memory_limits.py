@@ -10,8 +10,8 @@ import pytest
 
 from jupyter_gq.backends.capabilities import LimitState
 from jupyter_gq.backends.memory_limits import DriverLimits, clear_left_limits
-from jupyter_gq.devices.driver_limits import LimitError, NeverLimitedError
-from jupyter_gq.devices.processes import identify
+from jupyter_gq.devices.linux.processes import identify
+from jupyter_gq.devices.nvidia.driver_limits import LimitError, NeverLimitedError
 from tests.fakes import FixedClock
 from tests.fakes.driver import DriverThatKeepsLimits
 from tests.patience import eventually

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_gq.backends.mps import MpsDevices
-from jupyter_gq.devices.mps import MpsDaemon
+from jupyter_gq.devices.nvidia.mps import MpsDaemon
 from jupyter_gq.domain.amount import MiB, MilliGpu
 from jupyter_gq.domain.cluster import Device
 from tests.fakes import FixedClock

@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, environment_of, user_of
-from jupyter_gq.devices.processes import Process, read_process
-from jupyter_gq.devices.signals import send_signal
+from jupyter_gq.devices.linux.processes import Process, read_process
+from jupyter_gq.devices.linux.signals import send_signal
 
 
 def a_process(pid, parent=1, session=None, dead=False, ticks=100):

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.backends.capabilities import LimitState
+from jupyter_gq.devices.linux.processes import ProcessId
 from jupyter_gq.devices.meter import ProbeMeter
-from jupyter_gq.devices.processes import ProcessId
 from jupyter_gq.domain.share_level import ShareLevel
 
 from .test_memory_watch import HoldsMemory, WatchedWorld

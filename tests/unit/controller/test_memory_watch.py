@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.backends.protocol import Outcome
+from jupyter_gq.devices.linux.processes import ProcessId
 from jupyter_gq.devices.meter import ProbeMeter
 from jupyter_gq.devices.probe import Usage
-from jupyter_gq.devices.processes import ProcessId
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.audit import Action, AuditFilter
 from tests.fakes import FakeProbe, a_node

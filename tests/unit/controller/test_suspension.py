@@ -10,7 +10,7 @@ from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.models import JobChange
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.devices.meter import ShareUse
-from jupyter_gq.devices.share_state import SharePhase
+from jupyter_gq.devices.suspension.share_state import SharePhase
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.audit import Action, AuditFilter
 from jupyter_gq.domain.errors import Conflict

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from jupyter_gq.devices.suspension_journal import FileJournal
+from jupyter_gq.devices.suspension.journal import FileJournal
 
 from .suspender_world import World
 

@@ -2,13 +2,13 @@
 
 import subprocess
 
-from jupyter_gq.devices.processes import identify, is_running
-from jupyter_gq.devices.run_shares import RunShares
-from jupyter_gq.devices.share_state import SharePhase
-from jupyter_gq.devices.share_suspender import ShareSuspender
-from jupyter_gq.devices.suspension import SuspensionTarget
-from jupyter_gq.devices.suspension_journal import FileJournal
-from jupyter_gq.devices.tree_steps import SuspensionLimits, Waiting
+from jupyter_gq.devices.linux.processes import identify, is_running
+from jupyter_gq.devices.suspension.journal import FileJournal
+from jupyter_gq.devices.suspension.run_shares import RunShares
+from jupyter_gq.devices.suspension.share_state import SharePhase
+from jupyter_gq.devices.suspension.share_suspender import ShareSuspender
+from jupyter_gq.devices.suspension.suspender import SuspensionTarget
+from jupyter_gq.devices.suspension.tree_steps import SuspensionLimits, Waiting
 from tests.builders import a_notebook, running
 from tests.fakes import FixedClock
 from tests.fakes.driver import FakeDriver

@@ -3,11 +3,11 @@
 import pytest
 
 from jupyter_gq.devices.checkpointer import CheckpointState
-from jupyter_gq.devices.processes import ProcessId
-from jupyter_gq.devices.share_suspender import ShareSuspender
-from jupyter_gq.devices.suspension import SuspensionError, SuspensionTarget
-from jupyter_gq.devices.suspension_journal import AT_REST, FileJournal
-from jupyter_gq.devices.tree_steps import SuspensionLimits, Waiting
+from jupyter_gq.devices.linux.processes import ProcessId
+from jupyter_gq.devices.suspension.journal import AT_REST, FileJournal
+from jupyter_gq.devices.suspension.share_suspender import ShareSuspender
+from jupyter_gq.devices.suspension.suspender import SuspensionError, SuspensionTarget
+from jupyter_gq.devices.suspension.tree_steps import SuspensionLimits, Waiting
 from tests.fakes.driver import FakeDriver
 
 RUNNING, LOCKED, CHECKPOINTED, FAILED = CheckpointState

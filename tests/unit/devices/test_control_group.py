@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.devices import control_group
-from jupyter_gq.devices.control_group import MemoryWatch
+from jupyter_gq.devices.linux import control_group
+from jupyter_gq.devices.linux.control_group import MemoryWatch
 from jupyter_gq.domain.memory_kill import MemoryKill
 
 

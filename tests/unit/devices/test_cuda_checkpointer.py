@@ -9,9 +9,9 @@ from functools import partial
 import pytest
 
 from jupyter_gq.devices.checkpointer import CheckpointError, CheckpointProblem
-from jupyter_gq.devices.cuda_checkpointer import CudaCheckpointer, complete_moves
-from jupyter_gq.devices.cuda_library import FUNCTIONS, CudaLibrary, LockArguments, Pair, RestoreArguments
-from jupyter_gq.devices.processes import read_process
+from jupyter_gq.devices.linux.processes import read_process
+from jupyter_gq.devices.nvidia.cuda_checkpointer import CudaCheckpointer, complete_moves
+from jupyter_gq.devices.nvidia.cuda_library import FUNCTIONS, CudaLibrary, LockArguments, Pair, RestoreArguments
 
 
 def answer(code, *arguments):

@@ -6,9 +6,9 @@ import pynvml
 import pytest
 
 from jupyter_gq.devices.choose import choose_limiter
-from jupyter_gq.devices.driver_limits import LimitError, NeverLimitedError, NvmlLimiter, is_kept
-from jupyter_gq.devices.nvml import NvmlProbe
-from jupyter_gq.devices.simulated import SimulatedDevices
+from jupyter_gq.devices.nvidia.driver_limits import LimitError, NeverLimitedError, NvmlLimiter, is_kept
+from jupyter_gq.devices.nvidia.nvml import NvmlProbe
+from jupyter_gq.devices.simulated.devices import SimulatedDevices
 
 from .test_nvml import FakeNvml
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from jupyter_gq.devices.freezing import Freezer
-from jupyter_gq.devices.processes import ProcessId, identify, read_process
+from jupyter_gq.devices.linux.freezing import Freezer
+from jupyter_gq.devices.linux.processes import ProcessId, identify, read_process
 from tests.patience import until
 
 TREE = """

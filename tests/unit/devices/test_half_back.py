@@ -6,9 +6,9 @@ import threading
 import pytest
 
 from jupyter_gq.devices.checkpointer import CheckpointError, CheckpointProblem, CheckpointState
-from jupyter_gq.devices.share_state import SharePhase
-from jupyter_gq.devices.suspension import SuspensionTarget
-from jupyter_gq.devices.tree_steps import TreeSteps
+from jupyter_gq.devices.suspension.share_state import SharePhase
+from jupyter_gq.devices.suspension.suspender import SuspensionTarget
+from jupyter_gq.devices.suspension.tree_steps import TreeSteps
 from tests.patience import eventually, scaled
 
 from .share_machine import KERNEL, KEY, JobMachine, Machine, comes_to, recovered

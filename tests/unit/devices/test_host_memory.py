@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from jupyter_gq.devices.host_memory import HostRoom, LinuxHostMemory
+from jupyter_gq.devices.suspension.host_memory import HostRoom, LinuxHostMemory
 
 MIB = 1024 * 1024
 

@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from jupyter_gq.devices.journal_lock import OTHER_AGENT, JournalLock
+from jupyter_gq.devices.suspension.journal_lock import OTHER_AGENT, JournalLock
 from tests.patience import scaled, until
 
 HOLD = """
 import sys
 from pathlib import Path
-from jupyter_gq.devices.journal_lock import JournalLock
+from jupyter_gq.devices.suspension.journal_lock import JournalLock
 lock = JournalLock(Path(sys.argv[1]))
 print(lock.hold() or "held", flush=True)
 sys.stdin.read()

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gq.devices.share_state import SharePhase
-from jupyter_gq.devices.suspension_journal import FileJournal
+from jupyter_gq.devices.suspension.journal import FileJournal
+from jupyter_gq.devices.suspension.share_state import SharePhase
 from jupyter_gq.domain.states import State
 from tests.patience import eventually
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from jupyter_gq.devices.checkpointer import CheckpointProblem, CheckpointState
-from jupyter_gq.devices.processes import identify, read_process
-from jupyter_gq.devices.run_shares import UNFINISHED
-from jupyter_gq.devices.share_state import SharePhase
-from jupyter_gq.devices.suspension import SuspensionTarget
-from jupyter_gq.devices.suspension_journal import FileJournal, JournalEntry, Step
+from jupyter_gq.devices.linux.processes import identify, read_process
+from jupyter_gq.devices.suspension.journal import FileJournal, JournalEntry, Step
+from jupyter_gq.devices.suspension.run_shares import UNFINISHED
+from jupyter_gq.devices.suspension.share_state import SharePhase
+from jupyter_gq.devices.suspension.suspender import SuspensionTarget
 from jupyter_gq.domain.states import State
 from tests.builders import a_notebook, running
 from tests.fakes import FixedClock

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from jupyter_gq.devices.linux.processes import ProcessId
 from jupyter_gq.devices.memory_watchdog import Act, LimitedUse, Watched, WatchRule, judge
 from jupyter_gq.devices.meter import DeviceUse, ProcessUse
-from jupyter_gq.devices.processes import ProcessId
 from jupyter_gq.domain.amount import MiB, Seconds
 
 LIMIT = MiB(10_000)

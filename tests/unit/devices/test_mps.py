@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.devices.mps import MpsDaemon, mps_environment
+from jupyter_gq.devices.nvidia.mps import MpsDaemon, mps_environment
 from jupyter_gq.domain.amount import MiB, MilliGpu
 from jupyter_gq.domain.cluster import Device
 from tests.driver_fakes import HERE

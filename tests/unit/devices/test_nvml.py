@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pynvml
 import pytest
 
-from jupyter_gq.devices.nvml import NvmlProbe
+from jupyter_gq.devices.nvidia.nvml import NvmlProbe
 from jupyter_gq.devices.probe import DeviceInfo, DeviceModes, ProbeState, Usage
 
 GIB = 2**30

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.devices.checkpointer import CheckpointProblem, CheckpointState
-from jupyter_gq.devices.run_shares import UNFINISHED
-from jupyter_gq.devices.share_state import SharePhase
-from jupyter_gq.devices.suspension import SuspensionError, SuspensionProblem, SuspensionTarget
-from jupyter_gq.devices.suspension_journal import FileJournal, JournalEntry, Member, Step
+from jupyter_gq.devices.suspension.journal import FileJournal, JournalEntry, Member, Step
+from jupyter_gq.devices.suspension.run_shares import UNFINISHED
+from jupyter_gq.devices.suspension.share_state import SharePhase
+from jupyter_gq.devices.suspension.suspender import SuspensionError, SuspensionProblem, SuspensionTarget
 from jupyter_gq.domain.states import State
 from tests.builders import a_notebook, running
 from tests.patience import eventually

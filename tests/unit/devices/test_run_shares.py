@@ -12,10 +12,10 @@ import pytest
 
 from jupyter_gq.devices.checkpointer import CheckpointProblem, CheckpointState
 from jupyter_gq.devices.choose import choose_suspender
-from jupyter_gq.devices.processes import read_process
-from jupyter_gq.devices.share_state import SharePhase
-from jupyter_gq.devices.suspension import SuspensionError, SuspensionProblem, SuspensionTarget
-from jupyter_gq.devices.suspension_journal import FileJournal
+from jupyter_gq.devices.linux.processes import read_process
+from jupyter_gq.devices.suspension.journal import FileJournal
+from jupyter_gq.devices.suspension.share_state import SharePhase
+from jupyter_gq.devices.suspension.suspender import SuspensionError, SuspensionProblem, SuspensionTarget
 from jupyter_gq.domain.states import State
 from tests.fakes import FakeProbe, FixedClock
 from tests.patience import eventually

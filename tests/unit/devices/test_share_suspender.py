@@ -3,9 +3,9 @@
 import pytest
 
 from jupyter_gq.devices.checkpointer import CheckpointError, CheckpointProblem
-from jupyter_gq.devices.host_memory import HostRoom
-from jupyter_gq.devices.suspension import Recovered, SuspensionError, SuspensionProblem
-from jupyter_gq.devices.suspension_journal import FileJournal, Step
+from jupyter_gq.devices.suspension.host_memory import HostRoom
+from jupyter_gq.devices.suspension.journal import FileJournal, Step
+from jupyter_gq.devices.suspension.suspender import Recovered, SuspensionError, SuspensionProblem
 from tests.fakes.driver import FakeDriver
 
 from .suspender_world import CHECKPOINTED, FAILED, LOCKED, RUNNING, World

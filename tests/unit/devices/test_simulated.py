@@ -11,10 +11,11 @@ import pytest
 from traitlets import TraitError
 from traitlets.config import Config
 
-from jupyter_gq.devices import simulated, simulated_memory
 from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.probe import ProbeState, ProbeStatus
-from jupyter_gq.devices.simulated import SimulatedDevices, SimulatedProbe, parse_devices
+from jupyter_gq.devices.simulated import devices as simulated
+from jupyter_gq.devices.simulated import memory
+from jupyter_gq.devices.simulated.devices import SimulatedDevices, SimulatedProbe, parse_devices
 from tests.patience import scaled
 
 
@@ -98,7 +99,7 @@ def test_only_the_reports_of_processes_are_looked_for(reports):
     for name in (str(os.getpid()), "1234567890", "x", "0"):
         (reports / name).write_text("5")
     (reports.parent / "jupyter-gq-sim-4294967290").mkdir()
-    assert list(simulated_memory.reporting_pids()) == [os.getpid()]
+    assert list(memory.reporting_pids()) == [os.getpid()]
 
 
 def test_memory_is_what_the_process_reports(probe, reports):

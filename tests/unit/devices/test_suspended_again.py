@@ -3,9 +3,9 @@
 import pytest
 
 from jupyter_gq.devices.checkpointer import CheckpointProblem
-from jupyter_gq.devices.settling import MOST_ATTEMPTS
-from jupyter_gq.devices.suspension import SuspensionError
-from jupyter_gq.devices.suspension import SuspensionProblem as P
+from jupyter_gq.devices.suspension.settling import MOST_ATTEMPTS
+from jupyter_gq.devices.suspension.suspender import SuspensionError
+from jupyter_gq.devices.suspension.suspender import SuspensionProblem as P
 
 from .suspender_world import CHECKPOINTED, LOCKED, RUNNING
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_gq.client.bundle import CellToRun
-from jupyter_gq.devices.control_group import MemoryWatch
+from jupyter_gq.devices.linux.control_group import MemoryWatch
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.memory_kill import MemoryKill
 from jupyter_gq.runner.cells.kernel import KernelProcess

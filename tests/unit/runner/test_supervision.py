@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.devices.processes import read_process
+from jupyter_gq.devices.linux.processes import read_process
 from tests.patience import scaled, until
 from tests.process_signals import blocked_signals, handled_signals
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 
 from jupyter_gq.backends.capabilities import AttestationResult
 from jupyter_gq.client.agents import AgentAllocation, AgentReport, AgentShare, AgentSuspension
+from jupyter_gq.devices.linux.processes import ProcessId
 from jupyter_gq.devices.meter import DeviceUse, ProcessUse, ShareUse
-from jupyter_gq.devices.processes import ProcessId
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.cluster import Device
 

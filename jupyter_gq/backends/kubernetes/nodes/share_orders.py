@@ -21,7 +21,7 @@ from uuid import uuid4
 
 from jupyter_gq.backends.kubernetes.clocks import Clocks
 from jupyter_gq.client.agents import AgentReport, AgentSuspension, ShareOrder
-from jupyter_gq.devices.share_state import SharePhase, ShareState
+from jupyter_gq.devices.suspension.share_state import SharePhase, ShareState
 from jupyter_gq.domain.amount import Instant, MiB, Seconds
 
 from .agents import Agents

@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from jupyter_gq.backends.capabilities import SignalResult
 from jupyter_gq.client.agents import AgentCommand, AgentProcess, AgentReport
-from jupyter_gq.devices.processes import ProcessId
+from jupyter_gq.devices.linux.processes import ProcessId
 from jupyter_gq.domain.amount import MiB
 
 #: Seconds for which an order counts.

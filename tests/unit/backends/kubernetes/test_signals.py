@@ -7,8 +7,8 @@ import pytest_asyncio
 
 from jupyter_gq.backends.capabilities import SignalResult
 from jupyter_gq.backends.kubernetes.share_uses import add_up
+from jupyter_gq.devices.linux.processes import ProcessId
 from jupyter_gq.devices.meter import DeviceUse, ProcessUse, ShareUse
-from jupyter_gq.devices.processes import ProcessId
 from jupyter_gq.domain.amount import MiB
 
 from .paper_backend import PaperBackend

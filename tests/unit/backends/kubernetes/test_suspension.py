@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from jupyter_gq.backends.kubernetes.objects import names
-from jupyter_gq.devices.share_state import SharePhase
+from jupyter_gq.devices.suspension.share_state import SharePhase
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.pod_pool import Hold
 from jupyter_gq.domain.states import State

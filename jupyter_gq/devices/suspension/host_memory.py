@@ -19,10 +19,9 @@ from typing import Protocol
 
 import psutil
 
+from jupyter_gq.devices.simulated.memory import reported_memory
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.bounded_json import make_whole
-
-from .simulated_memory import reported_memory
 
 _KIB = 1024
 _BYTES = 1024 * 1024

@@ -27,18 +27,18 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from jupyter_gq.devices.linux.freezing import Freezer
+from jupyter_gq.devices.linux.processes import ProcessId, is_running
+from jupyter_gq.devices.nvidia.mps import UNDER_MPS
 from jupyter_gq.domain.amount import Instant, MiB, Seconds
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import RunKey, TaskPlacement, Workload
 
 from .forgetting import Forgetting
-from .freezing import Freezer
 from .managed_share import ManagedShare
-from .mps import UNDER_MPS
-from .processes import ProcessId, is_running
 from .recovery import Recovery
 from .share_state import SharePhase, ShareState
-from .suspension import (
+from .suspender import (
     Recovered,
     Suspender,
     Suspension,

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
+from jupyter_gq.devices.probe import DeviceInfo
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import MachineError
 
 from .nvml import import_pynvml
 from .nvml_library import Nvml, NvmlError, find_handle
-from .probe import DeviceInfo
 
 _MIB = 1024 * 1024
 #: MiB by which the limit that the driver shows may be above the one that was set.

@@ -13,11 +13,11 @@ docs/decisions/0120-call-the-drivers-checkpoint-api.md.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from jupyter_gq.devices.checkpointer import CheckpointError, CheckpointProblem, CheckpointState, CheckpointSupport
+from jupyter_gq.devices.linux.processes import ProcessId, is_running
 from jupyter_gq.domain.amount import Seconds
 
-from .checkpointer import CheckpointError, CheckpointProblem, CheckpointState, CheckpointSupport
 from .cuda_library import CudaCallFailed, CudaLibrary, CudaUnusable
-from .processes import ProcessId, is_running
 
 #: The states by the numbers of the driver.
 _STATES = (CheckpointState.RUNNING, CheckpointState.LOCKED, CheckpointState.CHECKPOINTED, CheckpointState.FAILED)

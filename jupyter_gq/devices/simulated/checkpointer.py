@@ -1,6 +1,6 @@
 """The checkpointer of simulated devices; see `checkpointer.Checkpointer`.
 
-What is done to a process is kept in a file beside its memory report (see `simulated_memory`), and so outlives the
+What is done to a process is kept in a file beside its memory report (see `memory`), and so outlives the
 service, as the driver's own state does.
 """
 
@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 
 import psutil
 
+from jupyter_gq.devices.checkpointer import CheckpointError, CheckpointProblem, CheckpointState, CheckpointSupport
+from jupyter_gq.devices.linux.processes import ProcessId, is_running
+from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.domain.amount import MiB, Seconds
 
-from .checkpointer import CheckpointError, CheckpointProblem, CheckpointState, CheckpointSupport
-from .probe import DeviceProbe
-from .processes import ProcessId, is_running
-from .simulated_memory import (
+from .memory import (
     SimulatedFault,
     SimulatedRecord,
     has_fault,

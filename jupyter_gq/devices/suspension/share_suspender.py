@@ -1,4 +1,4 @@
-"""The suspender of shares on this machine, by a checkpointer and a probe; see `suspension.Suspender` for the rules.
+"""The suspender of shares on this machine, by a checkpointer and a probe; see `suspender.Suspender` for the rules.
 
 A suspension locks all processes, asks whether a cell has begun, checkpoints all, looks for processes that have begun
 to use a device meanwhile, and waits until the probe shows that the memory has left the devices.
@@ -11,16 +11,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from weakref import WeakValueDictionary
 
+from jupyter_gq.devices.checkpointer import Checkpointer, CheckpointError, CheckpointProblem, CheckpointSupport
+from jupyter_gq.devices.linux.processes import ProcessId
+from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.domain.amount import Seconds
 
-from .checkpointer import Checkpointer, CheckpointError, CheckpointProblem, CheckpointSupport
 from .host_memory import HostMemory
-from .probe import DeviceProbe
-from .processes import ProcessId
+from .journal import AT_REST, JournalEntry, Member, Step, SuspensionJournal, sum_memory
 from .reconstruction import Reconstruction
 from .settling import Settling
-from .suspension import Recovered, Suspension, SuspensionError, SuspensionProblem, SuspensionTarget
-from .suspension_journal import AT_REST, JournalEntry, Member, Step, SuspensionJournal, sum_memory
+from .suspender import Recovered, Suspension, SuspensionError, SuspensionProblem, SuspensionTarget
 from .tree_steps import SuspensionLimits, TreeSteps, Waiting
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ _LOST = "The GPU state of a program of this share is lost. Restart its kernel."
 
 
 class ShareSuspender:
-    """The suspender of the shares of this machine; see `suspension.Suspender` for the guarantees."""
+    """The suspender of the shares of this machine; see `suspender.Suspender` for the guarantees."""
 
     def __init__(
         self,

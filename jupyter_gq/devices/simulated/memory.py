@@ -20,11 +20,10 @@ from pathlib import Path
 
 import psutil
 
+from jupyter_gq.devices.checkpointer import CheckpointState
+from jupyter_gq.devices.linux.processes import ProcessId, read_process
 from jupyter_gq.domain import bounded_json
 from jupyter_gq.domain.amount import MiB
-
-from .checkpointer import CheckpointState
-from .processes import ProcessId, read_process
 
 #: Bytes of a memory report that are read.
 _MAX_REPORT_BYTES = 32

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import cast
 
+from jupyter_gq.devices.probe import DeviceInfo, DeviceModes, ProbeState, ProbeStatus, Usage
 from jupyter_gq.domain.amount import MiB
 
 from .nvml_library import Handle, Nvml, NvmlError, RunningProcess, find_handle, to_text
-from .probe import DeviceInfo, DeviceModes, ProbeState, ProbeStatus, Usage
 
 _MIB = 1024 * 1024
 #: Age in seconds up to which a sample of utilisation counts.

@@ -15,11 +15,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from jupyter_gq.devices.checkpointer import CheckpointSupport
+from jupyter_gq.devices.linux.processes import ProcessId
 from jupyter_gq.domain.amount import ONE_GPU, MiB, MilliGpu, Seconds
 from jupyter_gq.domain.errors import MachineError
-
-from .checkpointer import CheckpointSupport
-from .processes import ProcessId
 
 
 class SuspensionProblem(StrEnum):

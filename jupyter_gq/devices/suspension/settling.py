@@ -16,9 +16,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from .checkpointer import CheckpointError, CheckpointState
-from .suspension import Recovered, SuspensionError, SuspensionProblem
-from .suspension_journal import JournalEntry, Member, Step, SuspensionJournal, move_member
+from jupyter_gq.devices.checkpointer import CheckpointError, CheckpointState
+
+from .journal import JournalEntry, Member, Step, SuspensionJournal, move_member
+from .suspender import Recovered, SuspensionError, SuspensionProblem
 from .tree_steps import SuspensionLimits, TreeSteps, Waiting
 
 log = logging.getLogger(__name__)

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+from jupyter_gq.devices.linux.freezing import Freezer
+from jupyter_gq.devices.linux.processes import ProcessId
 from jupyter_gq.domain.states import State
 
-from .freezing import Freezer
-from .processes import ProcessId
 from .share_state import ShareState
-from .suspension import SuspensionTarget
+from .suspender import SuspensionTarget
 
 
 @dataclass(kw_only=True, slots=True)

@@ -22,10 +22,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from jupyter_gq.devices.limits import watched_memory
 from jupyter_gq.domain.amount import ONE_GPU, MilliGpu
 from jupyter_gq.domain.cluster import Device
-
-from .limits import watched_memory
 
 PROGRAM = "nvidia-cuda-mps-control"
 UNDER_MPS = "The GPU is shared by MPS, and the driver does not suspend programs under MPS."

@@ -15,15 +15,15 @@ docs/decisions/0461-ask-the-driver-about-a-share-that-the-journal-does-not-know.
 
 from dataclasses import dataclass
 
+from jupyter_gq.devices.checkpointer import Checkpointer, CheckpointError, CheckpointProblem, CheckpointState
+from jupyter_gq.devices.limits import most_memory
+from jupyter_gq.devices.linux.processes import ProcessId
+from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.domain.amount import MiB
 
-from .checkpointer import Checkpointer, CheckpointError, CheckpointProblem, CheckpointState
 from .host_memory import HostMemory
-from .limits import most_memory
-from .probe import DeviceProbe
-from .processes import ProcessId
-from .suspension import SuspensionError, SuspensionProblem, SuspensionTarget
-from .suspension_journal import JournalEntry, Member, Step
+from .journal import JournalEntry, Member, Step
+from .suspender import SuspensionError, SuspensionProblem, SuspensionTarget
 
 _UNKNOWN_SIZE = "The driver does not tell how much memory a program of this share has or had."
 #: States that a process is never in by itself.

@@ -1,7 +1,7 @@
 """Simulated devices: for the demo, for tests, and for trying a policy before the hardware arrives.
 
 The use of a simulated device by a process is the CPU use of the process (100 = one core or more) and the memory that
-the process reports (see `simulated_memory`). A process that is suspended has none. A process that was started with
+the process reports (see `memory`). A process that is suspended has none. A process that was started with
 other devices, as another task of the same job, does not use the device.
 """
 
@@ -14,13 +14,13 @@ import psutil
 from traitlets import Bunch, Enum, Integer, TraitError, Unicode, validate
 from traitlets.config import Configurable
 
+from jupyter_gq.devices.limits import SIMULATED_PREFIX
+from jupyter_gq.devices.linux.processes import read_process
+from jupyter_gq.devices.probe import DeviceInfo, DeviceModes, ProbeState, ProbeStatus, Usage
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.plain_text import quoted
 
-from .limits import SIMULATED_PREFIX
-from .probe import DeviceInfo, DeviceModes, ProbeState, ProbeStatus, Usage
-from .processes import read_process
-from .simulated_memory import (
+from .memory import (
     SimulatedFault,
     SimulatedRecord,
     has_fault,

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from .suspension import Suspender, SuspensionError
+from .suspender import Suspender, SuspensionError
 from .threads import AlreadyTold, run_in_thread
 
 log = logging.getLogger(__name__)

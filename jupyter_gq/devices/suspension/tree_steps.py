@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from jupyter_gq.devices.checkpointer import Checkpointer, CheckpointError, CheckpointProblem, CheckpointState
+from jupyter_gq.devices.linux.processes import ProcessId
+from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.domain.amount import GIB, MiB, Seconds
 
-from .checkpointer import Checkpointer, CheckpointError, CheckpointProblem, CheckpointState
-from .probe import DeviceProbe
-from .processes import ProcessId
-from .suspension_journal import Member, sum_memory
+from .journal import Member, sum_memory
 
 #: Part of the memory of a share that the probe may still show after the checkpoint: one of this many parts.
 _RESIDUE = 50

@@ -29,11 +29,11 @@ from typing import Protocol
 
 from pydantic import TypeAdapter
 
+from jupyter_gq.devices.linux.processes import ProcessId
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.plain_text import shorten
 
-from .processes import ProcessId
-from .suspension import Suspension
+from .suspender import Suspension
 from .threads import AlreadyTold
 
 log = logging.getLogger(__name__)

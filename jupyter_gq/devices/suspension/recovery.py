@@ -20,9 +20,10 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from .freezing import Freezer, thaw
-from .processes import ProcessId
-from .suspension import Recovered, Suspender, SuspensionError, SuspensionTarget
+from jupyter_gq.devices.linux.freezing import Freezer, thaw
+from jupyter_gq.devices.linux.processes import ProcessId
+
+from .suspender import Recovered, Suspender, SuspensionError, SuspensionTarget
 from .threads import run_in_thread
 
 log = logging.getLogger(__name__)

@@ -1,0 +1,1 @@
+"""Simulated devices, with the memory and the checkpoints of the processes on them."""
