@@ -9,7 +9,7 @@ See docs/decisions/0158-copy-files-through-the-users-own-server.md.
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -131,8 +131,15 @@ def _explain_refusal(file: JobFile | None, hidden: bool, results: JobFiles) -> s
 class FileCopier:
     """Copies of files of one job in one folder."""
 
-    def __init__(self, folder: TargetFolder, job: str, read: ReadPart) -> None:
-        self._folder, self._read = folder, read
+    def __init__(
+        self, folder: TargetFolder, job: str, read: ReadPart, *, agreed: Mapping[str, str] | None = None
+    ) -> None:
+        """Copy files of this job into the folder.
+
+        `agreed` has the files that may be replaced, also with "keep both": the `Present.version` of each, by path. None
+        = all files with "replace", and no others.
+        """
+        self._folder, self._read, self._agreed = folder, read, agreed
         self._mark = f"job {job.removeprefix('job-')}"
 
     async def copy(self, files: Sequence[JobFile], existing: Existing, watcher: Watcher) -> Copied:
@@ -142,7 +149,8 @@ class FileCopier:
         its target as it was.
 
         With "ask", raises `FilesExist` before anything is written if something else is in the place of a file, unless
-        the same content was kept beside it before. Raises `CopyRefused` if no file can be copied, if the job has a file
+        the same content was kept beside it before; with "replace", if a file is there to whose replacement nobody has
+        agreed. Raises `CopyRefused` if no file can be copied, if the job has a file
         and a folder of one path, or if the disk has no room, and the `ServiceError` of a reading that fails. In the
         last two cases, copies that are complete stay.
         """
@@ -167,15 +175,22 @@ class FileCopier:
                 present = await in_thread(self._folder.look, file.path)
                 if present is None or await self._is_equal(file, file.path, present):
                     copies.append(_make_copy(file, file.path, present))
-                elif existing is Existing.REPLACE:
+                elif self._is_replaced(file.path, present, existing):
                     copies.append(_replace(file, present))
                 else:
                     differing.append((file.path, present))
                     copies.append(await self._find_place(file, taken))
                     taken.add(copies[-1].target)
-        if existing is Existing.ASK and any(copy.target != copy.path and not copy.unchanged for copy in copies):
+        is_beside = any(copy.target != copy.path and not copy.unchanged for copy in copies)
+        if existing is not Existing.KEEP_BOTH and is_beside:
             raise FilesExist(differing)
         return copies
+
+    def _is_replaced(self, path: str, present: Present, existing: Existing) -> bool:
+        """Return whether the user wants what is there to be replaced; what is no file is refused later."""
+        if self._agreed is None or not present.is_file:
+            return existing is Existing.REPLACE
+        return existing is not Existing.ASK and self._agreed.get(path) == present.version
 
     async def _carry_out(self, planned: Sequence[Copy], watcher: Watcher, refused: list[CopyRefused]) -> list[Copy]:
         """Make these copies; return those that are there now, and note what is refused.

@@ -79,6 +79,11 @@ class Present:
         )
 
     @property
+    def version(self) -> str:
+        """A text that is the same for equal descriptions alone."""
+        return "-".join(map(str, (self.kind, self.bytes, self.changed_ns, *self.identity)))
+
+    @property
     def is_file(self) -> bool:
         """Whether the object is a regular file: only such a one is compared and replaced."""
         return self.kind is PresentKind.FILE

@@ -49,6 +49,8 @@ class ExistingFile:
     changed_at: float
     #: Whether it changed after the job had ended.
     newer: bool
+    #: A text that changes with the object.
+    version: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -156,6 +156,12 @@ class ChosenFiles(_Request):
     existing: Literal["ask", "replace", "keep_both"] = Field(
         default="ask", description="What happens to files that are there and differ; ask = 409 with their list."
     )
+    agreed: dict[str, str] | None = Field(
+        default=None,
+        max_length=1000,
+        description="The files that are replaced, also with keep_both: the `version` in the list of the 409, by path. "
+        "With replace, another file that differs is a 409 again. null = all files with replace.",
+    )
 
 
 class CopyRequest(ChosenFiles):

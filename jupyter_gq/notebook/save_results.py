@@ -102,10 +102,15 @@ def save_one(
     return entry
 
 
-def find_number(value: object) -> float | int | None:
-    """Return a finite number as JSON knows it, also that of a library such as a loss in PyTorch; None for others."""
+def find_number(value: object) -> float | int | str | None:
+    """Return a number as JSON knows it, also that of a library such as a loss in PyTorch; None for others.
+
+    A number that JSON does not know becomes the text "nan", "inf" or "-inf".
+    """
     number = make_plain_number(value)
-    return None if number is None or isinstance(number, bool) or not math.isfinite(number) else number
+    if number is None or isinstance(number, bool):
+        return None
+    return number if math.isfinite(number) else str(number)
 
 
 def make_plain_number(value: object) -> bool | float | int | None:

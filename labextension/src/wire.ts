@@ -249,6 +249,13 @@ export interface components {
              */
             existing?: "ask" | "replace" | "keep_both";
             /**
+             * @description The files that are replaced, also with keep_both: the `version` in the list of the 409, by path. With replace, another file that differs is a 409 again. null = all files with replace.
+             * @default null
+             */
+            agreed?: {
+                [key: string]: string;
+            } | null;
+            /**
              * @description Where the notebook is now; empty = where it was when it was sent.
              * @default
              */
@@ -270,6 +277,7 @@ export interface components {
             bytes: number;
             changed_at: number;
             newer: boolean;
+            version: string;
         };
         /** @description The probable start of a waiting job, from usual durations and from the errors of earlier forecasts. */
         ExpectedStart: {
@@ -1075,8 +1083,8 @@ export interface components {
             path: string;
             /** @description Why the value was not saved, one sentence. */
             reason: string;
-            /** @description The value, if it is a finite number; None = it is none. */
-            number: number | null;
+            /** @description The value, if it is a number; None = it is none. */
+            number: number | ("nan" | "inf" | "-inf") | null;
         };
         /** @description The answer of GET same-file: whether two paths, relative to the root folder, lead to one file. */
         SameFile: {

@@ -123,9 +123,9 @@ async def test_a_file_that_differs_is_asked_about_and_nothing_is_copied(copy, jo
     os.utime(work / "model.pt", (ENDED + 5, ENDED + 5))
     status, (conflict,) = await copy()
     assert (status, conflict["code"]) == (409, "files_exist")
-    assert conflict["files"] == [
-        {"path": "model.pt", "kind": "file", "bytes": len(before), "changed_at": ENDED + 5, "newer": True}
-    ]
+    (file,) = conflict["files"]
+    assert file.pop("version")
+    assert file == {"path": "model.pt", "kind": "file", "bytes": len(before), "changed_at": ENDED + 5, "newer": True}
     assert "'model.pt' is there already and differs" in conflict["message"]
     assert tree(work) == {"model.pt": before}
 
@@ -144,6 +144,16 @@ async def test_a_file_is_replaced_if_the_user_chooses_so(copy, job, work):
     (work / "model.pt").write_bytes(b"mine")
     assert (await copy(existing="replace"))[0] == 200
     assert tree(work) == {"model.pt": CONTENT}
+
+
+async def test_a_file_that_was_saved_since_the_question_is_asked_about_again(copy, job, work):
+    job.wrote("model.pt")
+    (work / "model.pt").write_bytes(b"mine")
+    _, (asked,) = await copy()
+    agreed = {file["path"]: file["version"] for file in asked["files"]}
+    (work / "model.pt").write_bytes(b"mine, trained longer")
+    assert (await copy(existing="replace", agreed=agreed))[0] == 409
+    assert tree(work) == {"model.pt": b"mine, trained longer"}
 
 
 async def test_what_was_kept_beside_another_file_is_found_again_without_a_question(copy, job, work):

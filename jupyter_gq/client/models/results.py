@@ -1,7 +1,7 @@
 """The results of a job: the variables that it returns, and the files that its cells put into its result folder."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -33,8 +33,8 @@ class ResultVariable(BaseModel):
     sha256: str = Field(default="", max_length=64, description="SHA-256 of the pickle, hex.")
     path: ResultPath = Field(default="", description="Path of the pickle among the results.")
     reason: Text = Field(default="", description="Why the value was not saved, one sentence.")
-    number: float | None = Field(
-        default=None, allow_inf_nan=False, description="The value, if it is a finite number; None = it is none."
+    number: Annotated[float, Field(allow_inf_nan=False)] | Literal["nan", "inf", "-inf"] | None = Field(
+        default=None, description="The value, if it is a number; None = it is none."
     )
 
 

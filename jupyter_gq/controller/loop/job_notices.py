@@ -177,10 +177,11 @@ class JobNotices:
             return ""
 
     def _read_numbers(self, record: Record) -> Numbers:
-        """Return the numbers that a job has brought back; raise an error if its list of results cannot be read."""
+        """Return the finite numbers that a job has brought back; raise an error if its list of results is unreadable."""
         workload = record.workload
         document = self._context.bundles.results(workload.id, workload.owner, limit=_LONGEST_COMPARED)
-        return {each.name: each.number for each in parse_results(document or {}).variables if each.number is not None}
+        variables = parse_results(document or {}).variables
+        return {each.name: each.number for each in variables if isinstance(each.number, (int, float))}
 
     def _list_group(self, owner: str, group: str) -> list[Record]:
         """Return all jobs of a group of that owner."""

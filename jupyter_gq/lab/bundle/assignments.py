@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from jupyter_gq.client.secret_names import holds_secret
-from jupyter_gq.domain.plain_text import shorten
+from jupyter_gq.domain.plain_text import quoted
 from jupyter_gq.lab.reading import cells
 from jupyter_gq.lab.reading.parsing import MOST_CHARACTERS, compile_quietly
 from jupyter_gq.lab.reading.path_texts import is_file_name, names_path
@@ -142,10 +142,10 @@ def list_points(grid: Mapping[str, Sequence[str]], steps: Sequence[Step]) -> lis
             raise _refuse(f"{name} cannot vary: no cell assigns a number, a text, True, False or None to it.")
         wrong = next((value for value in values if not is_literal(value)), None)
         if wrong is not None:
-            raise _refuse(f"{name}: {shorten(wrong)} is not a number, a text in quotes, True, False or None.")
+            raise _refuse(f"{name}: {quoted(wrong)} is not a number, a text in quotes, True, False or None.")
         doubled = _find_doubled(values)
         if doubled is not None:
-            told = shorten(doubled)
+            told = quoted(doubled)
             raise _refuse(f"{name}: {told} is written twice, and the jobs would be the same. Write it once.")
     return [dict(zip(grid, chosen, strict=True)) for chosen in itertools.product(*grid.values())]
 

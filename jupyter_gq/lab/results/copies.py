@@ -107,7 +107,8 @@ class JobCopies:
 
         files, left = await choose_files(results, request.paths, read, hidden=telling.hidden)
         try:
-            done = await FileCopier(target, job.id, read).copy(files, Existing(request.existing), telling)
+            copier = FileCopier(target, job.id, read, agreed=request.agreed)
+            done = await copier.copy(files, Existing(request.existing), telling)
         except FilesExist as error:
             raise _FilesDiffer(error, job.finished_at) from error
         copied = [
@@ -143,7 +144,9 @@ class _FilesDiffer(CopyRefused):
 def _describe_existing(path: str, present: Present, finished_at: float | None) -> ExistingFile:
     changed = present.changed_ns / 1e9
     newer = finished_at is not None and changed > finished_at
-    return ExistingFile(path=path, kind=present.kind, bytes=present.bytes, changed_at=changed, newer=newer)
+    return ExistingFile(
+        path=path, kind=present.kind, bytes=present.bytes, changed_at=changed, newer=newer, version=present.version
+    )
 
 
 def find_notebook_folder(notebook_path: str) -> str:

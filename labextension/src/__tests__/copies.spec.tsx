@@ -51,7 +51,8 @@ function differs(...paths: string[]): void {
     kind: path.endsWith('/') ? 'folder' : 'file',
     bytes: 12_000,
     changed_at: 7,
-    newer: true
+    newer: true,
+    version: 'v1'
   }));
   training.server.answer(ROUTE, { code: 'files_exist', message: 'They differ.', files }, 409);
 }
@@ -98,7 +99,9 @@ describe('to copy files beside the notebook', () => {
   it('says in the end what was copied, and opens a single file', async () => {
     answers({ path: 'ü/model.pt', done: 3_000_000, total: 12_000_000 }, { copied: [COPIED] });
     await execute(CommandIDs.copyFiles, { job: 'job-1', path: 'ü/model.pt' });
-    expect(training.server.bodies).toEqual([{ paths: ['ü/model.pt'], existing: 'ask', notebook_path: PATH }]);
+    expect(training.server.bodies).toEqual([
+      { paths: ['ü/model.pt'], existing: 'ask', agreed: null, notebook_path: PATH }
+    ]);
     expect(told()).toEqual(['“work/ü/model.pt” was copied.']);
     pressFirstAction();
     expect(opened).toEqual(['work/ü/model.pt']);
@@ -107,14 +110,16 @@ describe('to copy files beside the notebook', () => {
   it('copies all files without a path', async () => {
     answers({ copied: [COPIED, { ...COPIED, path: 'a' }], left_out: ['.b: It is hidden.'] });
     await execute(CommandIDs.copyFiles, { job: 'job-1' });
-    expect(training.server.bodies).toEqual([{ paths: [], existing: 'ask', notebook_path: PATH }]);
+    expect(training.server.bodies).toEqual([
+      { paths: [], existing: 'ask', agreed: null, notebook_path: PATH }
+    ]);
     expect(told()).toEqual(['2 files are beside the notebook. Left out: .b: It is hidden.']);
   });
 
   it.each([
-    ['Replace', 'replace'],
-    ['Keep both', 'keep_both']
-  ])('asks once about files that differ: %s', async (label, existing) => {
+    ['Replace', { existing: 'replace', agreed: { 'model.pt': 'v1', 'log.txt': 'v1' } }],
+    ['Keep both', { existing: 'keep_both', agreed: null }]
+  ])('asks once about files that differ: %s', async (label, fate) => {
     differs('model.pt', 'log.txt');
     await execute(CommandIDs.copyFiles, { job: 'job-1' });
     expect(words(document.querySelector('.jp-Dialog'))).toContain('2 files beside the notebook differ');
@@ -126,10 +131,28 @@ describe('to copy files beside the notebook', () => {
     await press(label);
     await settle();
     expect(training.server.bodies).toEqual([
-      { paths: [], existing: 'ask', notebook_path: PATH },
-      { paths: [], existing, notebook_path: PATH }
+      { paths: [], existing: 'ask', agreed: null, notebook_path: PATH },
+      { paths: [], ...fate, notebook_path: PATH }
     ]);
     expect(told()).toEqual(['“work/ü/model.pt” was copied.']);
+  });
+
+  it('asks again about a file that differs since the question, and replaces what was named', async () => {
+    differs('model.pt');
+    await execute(CommandIDs.copyFiles, { job: 'job-1' });
+    differs('log.txt');
+    await press('Replace');
+    await settle();
+    expect(all('.jp-gq-differing li').map(words)).toEqual([
+      'log.txt (12 kB, changed after the job had ended)'
+    ]);
+    answers({ copied: [COPIED] });
+    await press('Replace');
+    await settle();
+    expect(training.server.bodies.at(-1)).toMatchObject({
+      existing: 'replace',
+      agreed: { 'model.pt': 'v1', 'log.txt': 'v1' }
+    });
   });
 
   it('offers to replace files only', async () => {
@@ -334,7 +357,8 @@ it('says how far copies are and what they left, in short sentences', () => {
     kind: 'file' as const,
     bytes: 1,
     changed_at: 1,
-    newer: false
+    newer: false,
+    version: 'v1'
   }));
   const lines = listDiffering({ code: '', message: '', files }, ENGLISH);
   expect([lines.length, lines[0], lines[10]]).toEqual([11, '0 (1 B)', 'and 2 more']);

@@ -110,6 +110,13 @@ describe('the outlook of a sweep', () => {
     );
   });
 
+  it('is empty while a value cannot vary or the jobs are too many', async () => {
+    for (const lr of ['0.1, oops', Array.from(Array(201).keys()).join()]) {
+      await ask(preview, { sweep: { ...NO_SWEEP, values: { lr } } });
+      expect(forecast()).toBe('');
+    }
+  });
+
   it('of one job is that of the job', async () => {
     await ask(preview, { sweep: { ...NO_SWEEP, values: { lr: '0.1' } } });
     expect(forecast()).toBe('Starts now, within the quota.');

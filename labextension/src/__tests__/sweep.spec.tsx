@@ -68,6 +68,9 @@ describe('the values of a sweep', () => {
     [choose({ n: '1, oops(' }), '“oops(” is not a number, a text in quotes, True, False or None.'],
     [choose({ n: '1 2' }), '“1 2” is not a number'],
     [choose({ n: 'true' }), '“true” is not a number'],
+    [choose({ n: "1, 'open" }), "“'open” is not a number"],
+    [choose({ n: `f('a')` }), "“f('a')” is not a number"],
+    [choose({ n: `'a' b` }), "“'a' b” is not a number"],
     [choose({ n: '1,,2' }), 'A value is missing before or between commas.'],
     [choose({ n: '1, 2, 1' }), '“1” is written twice, and the jobs would be the same. Write it once.'],
     [choose({ n: '0.1, .10' }), '“.10” is written twice'],
@@ -138,6 +141,18 @@ describe('the rows', () => {
     expect(sortRows({ ...SWEEP, mode, metric }, new Map(), numbers).map(({ id }) => id)).toEqual(order);
   });
 
+  it.each([
+    ['min', ['job-1', 'job-0', 'job-2']],
+    ['max', ['job-0', 'job-1', 'job-2']]
+  ] as const)('have an infinite number by its size and nan last: %s', (mode, order) => {
+    const diverged = new Map([
+      ['job-0', { loss: Infinity }],
+      ['job-1', { loss: -1 }],
+      ['job-2', { loss: NaN }]
+    ]);
+    expect(sortRows({ ...SWEEP, mode }, new Map(), diverged).map(({ id }) => id)).toEqual(order);
+  });
+
   it('survive the file', () => {
     const { data } = makeSweepOutput(SWEEP);
     expect(readSweep(JSON.parse(JSON.stringify(data)) as typeof data)).toEqual(SWEEP);
@@ -156,13 +171,13 @@ describe('the table under a cell', () => {
     const jobs = SWEEP.jobs.map(({ job }) => aJob({ id: job, group: 'sweep-1', phase: 'running' }));
     training.server.answer('GET jobs', { jobs });
     const value = { type: 'float', bytes: 9, sha256: '', path: '', reason: '' };
-    const loss = (number: number): object => ({
+    const loss = (number: number | 'nan'): object => ({
       variables: [{ ...value, name: 'loss', number }],
       files: [],
       python: '3.12',
       omitted_files: 0
     });
-    training.server.answer('GET jobs/job-1/results', loss(0.25));
+    training.server.answer('GET jobs/job-1/results', loss('nan'));
     training.server.answer('GET jobs/job-2/results', loss(0.014731));
     const renderer = await attach(new SweepRenderer(training, app.commands, ENGLISH));
     await renderer.renderModel(new MimeModel({ data: makeSweepOutput(SWEEP).data }));
@@ -175,9 +190,9 @@ describe('the table under a cell', () => {
     await perform(() => undefined);
     expect(words(renderer.node)).toContain('3 jobs: 2 done, 1 running');
     expect(all('tbody tr', renderer.node).map(row => words(row))).toEqual([
-      '0.3Done0.01473LogDetails',
-      '0.2Done0.25LogDetails',
-      '0.1RunningLogDetails'
+      'Done0.014730.3LogDetails',
+      'Running0.1LogDetails',
+      'Donenan0.2LogDetails'
     ]);
     await press('Cancel the rest');
     expect(cancelled).toEqual([{ jobs: ['job-0'] }]);

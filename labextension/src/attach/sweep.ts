@@ -61,7 +61,7 @@ export function findMetric(sweep: SentSweep, numbers: ReadonlyMap<string, Number
   return first.find(name => name !== undefined) ?? '';
 }
 
-/** Return the rows of the table: best first, then those without a number, each in the order of the sweep. */
+/** Return the rows of the table: best first, then those with nan or without a number, each in the order of the sweep. */
 export function sortRows(
   sweep: SentSweep,
   jobs: ReadonlyMap<string, JobSummary>,
@@ -69,24 +69,37 @@ export function sortRows(
 ): ISweepRow[] {
   const metric = findMetric(sweep, numbers);
   const sign = sweep.mode === 'max' ? -1 : 1;
-  const rank = (row: ISweepRow): number =>
-    metric in row.numbers ? sign * row.numbers[metric] : Number.POSITIVE_INFINITY;
   const rows = sweep.jobs.map(({ job, values }) => ({
     id: job,
     values,
     job: jobs.get(job) ?? null,
     numbers: numbers.get(job) ?? {}
   }));
-  return rows.sort((one, other) => {
-    const [first, second] = [rank(one), rank(other)];
-    return first === second ? 0 : first - second;
-  });
+  const compared = (row: ISweepRow): boolean => isCompared(row.numbers[metric]);
+  return [
+    ...rows
+      .filter(compared)
+      .sort(({ numbers: one }, { numbers: other }) =>
+        one[metric] === other[metric] ? 0 : sign * (one[metric] - other[metric])
+      ),
+    ...rows.filter(row => !compared(row))
+  ];
 }
+
+/** Return whether this is a number that is better or worse than others: nan is not. */
+function isCompared(number: number | undefined): boolean {
+  return number !== undefined && !Number.isNaN(number);
+}
+
+/** The numbers that JSON does not know, by their names in Python. */
+const NOT_FINITE = { nan: Number.NaN, inf: Number.POSITIVE_INFINITY, '-inf': Number.NEGATIVE_INFINITY };
 
 /** Return the numbers among the variables that a job has brought back. */
 export function readNumbers(variables: JobResults['variables']): Numbers {
   return Object.fromEntries(
-    variables.flatMap(({ name, number }) => (number === null ? [] : [[name, number] as const]))
+    variables.flatMap(({ name, number }) =>
+      number === null ? [] : [[name, typeof number === 'string' ? NOT_FINITE[number] : number] as const]
+    )
   );
 }
 
@@ -142,7 +155,7 @@ export function findBest(
   };
   const metric = findMetric(sweep, numbers);
   const [best] = sortRows(sweep, new Map(jobs.map(job => [job.id, job])), numbers);
-  return best.job !== null && metric in best.numbers
+  return best.job !== null && isCompared(best.numbers[metric])
     ? { job: best.job, number: `${metric} ${formatNumber(best.numbers[metric])}` }
     : null;
 }
@@ -153,7 +166,11 @@ export function listNumbers(rows: readonly ISweepRow[], metric: string): string[
   return [...(metric === '' ? [] : [metric]), ...[...names].filter(name => name !== metric)];
 }
 
-/** Return a number with four digits that count, such as 0.01473 or 1.2e-7. */
+/** Return a number with four digits that count, such as 0.01473 or 1.2e-7; nan and the infinite ones as in Python. */
 export function formatNumber(value: number): string {
+  const name = Object.entries(NOT_FINITE).find(([, number]) => Object.is(number, value))?.[0];
+  if (name !== undefined) {
+    return name;
+  }
   return String(Number.isInteger(value) ? value : Number(value.toPrecision(4)));
 }

@@ -196,33 +196,34 @@ function Rows({ rows, metric, now, run, trans }: IRowsProps): React.JSX.Element 
       <table>
         <thead>
           <tr>
-            {[...names, trans.__('State')].map(name => (
-              <th key={name} scope="col">
-                {name}
-              </th>
-            ))}
+            <th scope="col">{trans.__('State')}</th>
             {numbers.map(name => (
-              <th key={`number ${name}`} scope="col" className="jp-gq-sweep-number">
+              <th key={`number ${name}`} scope="col" className="jp-gq-sweep-number" title={name}>
                 {name}
               </th>
             ))}
-            <td />
+            {names.map(name => (
+              <th key={name} scope="col" title={name}>
+                {name}
+              </th>
+            ))}
+            <td className="jp-gq-sweep-actions" />
           </tr>
         </thead>
         <tbody>
           {rows.map(row => (
             <tr key={row.id} data-job={row.id} data-phase={row.job?.phase}>
-              {names.map(name => (
-                <td key={name}>
-                  <code>{row.values[name] ?? ''}</code>
-                </td>
-              ))}
               <td>
                 <State job={row.job} now={now} trans={trans} />
               </td>
               {numbers.map(name => (
                 <td key={name} className="jp-gq-sweep-number">
                   {name in row.numbers ? formatNumber(row.numbers[name]) : ''}
+                </td>
+              ))}
+              {names.map(name => (
+                <td key={name} title={row.values[name]}>
+                  <code>{row.values[name] ?? ''}</code>
                 </td>
               ))}
               <td className="jp-gq-sweep-actions">

@@ -17,8 +17,8 @@ import type { CopyConflict, CopyNews, CopyRequest, JobView } from '../wire';
 const PATIENCE = 1000;
 const PAUSE = 500;
 
-/** The fate of files that are there and differ. */
-type Existing = NonNullable<CopyRequest['existing']>;
+/** The fate of files that are there and differ; with "replace", of those that the user has seen in the question. */
+type Fate = Required<Pick<CopyRequest, 'existing' | 'agreed'>>;
 /** Opens a file of the user's folder. */
 type Open = (path: string) => void;
 
@@ -79,22 +79,20 @@ class Copier {
   /**
    * Copy files of a job, all if `paths` is empty; return what is there now, nothing if the user cancelled.
    *
-   * The user is asked once about files that differ. With `tell`, a notification says in the end what was copied.
+   * The user is asked about files that differ, and again about those that differ since then. With `tell`, a notification says in the end what was copied.
    */
   async copy(job: JobView, paths: string[], tell: boolean): Promise<NonNullable<CopyNews['copied']>> {
-    let existing: Existing | null = 'ask';
-    while (existing !== null) {
+    let fate: Fate | null = { existing: 'ask', agreed: null };
+    while (fate !== null) {
       try {
-        return (
-          (await this._copyOnce(job, { paths, existing, notebook_path: job.notebook_path }, tell))?.copied ??
-          []
-        );
+        const request = { paths, ...fate, notebook_path: job.notebook_path };
+        return (await this._copyOnce(job, request, tell))?.copied ?? [];
       } catch (reason) {
         const conflict: CopyConflict | null = reason instanceof RequestError ? reason.conflict : null;
-        if (conflict === null || existing !== 'ask') {
+        if (conflict === null) {
           throw reason;
         }
-        existing = await askAboutDiffering(conflict, this._trans);
+        fate = await askAboutDiffering(conflict, fate.agreed, this._trans);
       }
     }
     return [];
@@ -206,8 +204,15 @@ class Notice {
   private readonly _timer: number;
 }
 
-/** Ask what happens to files that are there and differ; return null if nothing is to be copied. */
-async function askAboutDiffering(conflict: CopyConflict, trans: TranslationBundle): Promise<Existing | null> {
+/**
+ * Ask what happens to files that are there and differ; return null if nothing is to be copied. The user has agreed
+ * already that `agreed` are replaced.
+ */
+async function askAboutDiffering(
+  conflict: CopyConflict,
+  agreed: Fate['agreed'],
+  trans: TranslationBundle
+): Promise<Fate | null> {
   const count = conflict.files.length;
   const answer = await showDialog({
     title: trans._n(
@@ -237,7 +242,11 @@ async function askAboutDiffering(conflict: CopyConflict, trans: TranslationBundl
   if (!answer.button.accept) {
     return null;
   }
-  return answer.button.actions.includes('replace') ? 'replace' : 'keep_both';
+  if (!answer.button.actions.includes('replace')) {
+    return { existing: 'keep_both', agreed };
+  }
+  const named = Object.fromEntries(conflict.files.map(({ path, version }) => [path, version]));
+  return { existing: 'replace', agreed: { ...agreed, ...named } };
 }
 
 /** Show why files were left out, a line for each. */

@@ -105,6 +105,9 @@ function describeOutlook(props: IOutlookProps): IWords {
     const pending = sending ? trans.__('Sending…') : trans.__('Asking the GPU scheduler again…');
     return { spoken, pending, look: 'jp-gq-mod-pending jp-gq-mod-stale' };
   }
+  if (spoken === '') {
+    return { spoken, pending: '', look: 'jp-gq-mod-none' };
+  }
   return { spoken, pending: '', look: preview.starts_now ? 'jp-gq-tone-good' : 'jp-gq-tone-warn' };
 }
 

@@ -95,9 +95,12 @@ export function countJobs(choice: ISweepChoice): number {
 const NUMBER =
   /^[+-]?\s*(?:(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:e[+-]?[\d_]+)?|0x[\da-f_]+|0o[0-7_]+|0b[01_]+)$/i;
 
+/** A text in quotes, or several that Python joins. */
+const TEXT = /^(?:[a-z]{0,2}(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*)+$/is;
+
 /** Return whether a value may be a literal, which alone can vary. The server knows better about a text in quotes. */
 function mayBeLiteral(value: string): boolean {
-  return ['True', 'False', 'None'].includes(value) || NUMBER.test(value) || /["']/.test(value);
+  return ['True', 'False', 'None'].includes(value) || NUMBER.test(value) || TEXT.test(value);
 }
 
 /** A text in quotes of which no part stands for something else. */
@@ -193,10 +196,13 @@ export function makeSweep(
 }
 
 /**
- * Return the forecast of one job as that of the first job of a sweep; unchanged if one job is sent. The service foretells
- * one job alone, so that nobody knows when the other jobs start.
+ * Return the forecast of one job as that of the first job of a sweep; unchanged if one job is sent, empty if the sweep
+ * cannot be sent. The service foretells one job alone, so that nobody knows when the other jobs start.
  */
 export function tellOfFirst(forecast: string, choice: ISweepChoice, trans: TranslationBundle): string {
+  if (isProblem(makeSweep(choice, trans))) {
+    return '';
+  }
   const count = countJobs(choice);
   return count === 1
     ? forecast

@@ -50,13 +50,14 @@ async def read(path: str, start: int) -> bytes:
     return CONTENT[start : start + 5]
 
 
-def copy(folder: Path, *paths: str, existing=Existing.ASK, watcher=None, reads=read):
+def copy(folder: Path, *paths: str, existing=Existing.ASK, watcher=None, reads=read, agreed=None):
     """Copy files of these names into the folder; return the copies and the refusals."""
 
     async def run():
         with TargetFolder(folder) as target:
             listed = [Listed(path) for path in paths]
-            return await FileCopier(target, "job-4f1c", reads).copy(listed, existing, watcher or Watched())
+            copier = FileCopier(target, "job-4f1c", reads, agreed=agreed)
+            return await copier.copy(listed, existing, watcher or Watched())
 
     return asyncio.run(run())
 
@@ -89,6 +90,29 @@ def test_a_file_that_is_saved_after_the_user_chose_to_replace_it_is_kept(tmp_pat
     with pytest.raises(CopyRefused, match="stays as it is"):
         copy(tmp_path, "a.txt", existing=Existing.REPLACE, watcher=save)
     assert (tmp_path / "a.txt").read_text() == "newer"
+
+
+def test_only_what_the_question_has_named_is_replaced(tmp_path):
+    (tmp_path / "named.txt").write_text("old")
+    (tmp_path / "equal.txt").write_bytes(CONTENT)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(FilesExist) as asked:
+        copy(tmp_path, "named.txt", "equal.txt", "new.txt", "folder")
+    agreed = {path: present.version for path, present in asked.value.files}
+    (tmp_path / "equal.txt").write_text("mine")
+    (tmp_path / "new.txt").write_text("mine")
+    with pytest.raises(FilesExist) as again:
+        copy(tmp_path, "named.txt", "equal.txt", "new.txt", "folder", existing=Existing.REPLACE, agreed=agreed)
+    assert [path for path, _ in again.value.files] == ["equal.txt", "new.txt"]
+    assert (tmp_path / "named.txt").read_text() == "old", "nothing is written while a question is open"
+    copies, _ = copy(tmp_path, "named.txt", "new.txt", existing=Existing.KEEP_BOTH, agreed=agreed)
+    assert [each.target for each in copies] == ["named.txt", "new (job 4f1c).txt"]
+    agreed |= {path: present.version for path, present in again.value.files}
+    copies, (folder,) = copy(
+        tmp_path, "named.txt", "equal.txt", "new.txt", "folder", existing=Existing.REPLACE, agreed=agreed
+    )
+    assert [each.target for each in copies] == ["named.txt", "equal.txt", "new.txt"]
+    assert "is a folder here" in str(folder)
 
 
 def test_a_folder_that_becomes_a_link_meanwhile_leads_nowhere(tmp_path):
