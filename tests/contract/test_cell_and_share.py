@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import httpx
@@ -32,6 +33,8 @@ class JupyterServer:
 
     def __init__(self, folder: Path, service: RealService) -> None:
         self.folder, self.service = folder, service
+        #: Sockets of the kernel: a folder with a short path, since the path of a socket has at most 107 bytes.
+        self.sockets = tempfile.TemporaryDirectory(prefix="gq-")
         self.client = ServiceClient(f"{service.url}/services/jupyter-gq/", "bob")
         self.port = claim_port()
         self.process: subprocess.Popen | None = None
@@ -54,12 +57,14 @@ class JupyterServer:
             "JUPYTER_GQ_URL": f"{self.service.url}/services/jupyter-gq/",
             "JUPYTER_GQ_SERVER": "",
             "JUPYTER_DEFAULT_PROVISIONER_NAME": "jupyter-gq",
-            "JUPYTER_RUNTIME_DIR": str(self.folder / "r"),
+            "JUPYTER_RUNTIME_DIR": self.sockets.name,
         }
         command = [
             *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root", f"--port={self.port}"),
             *(f"--IdentityProvider.token={_TOKEN}", f"--ServerApp.root_dir={self.folder}"),
             *("--ServerApp.jpserver_extensions=jupyter_gq=True", "--JupyterGQ.activity_interval=1"),
+            # No other process can take the place of such a socket before the kernel is there, as it can with a port.
+            "--KernelManager.transport=ipc",
         ]
         with (self.folder / "server.log").open("wb") as log:
             self.process = subprocess.Popen(  # noqa: ASYNC220
@@ -86,7 +91,7 @@ class JupyterServer:
 
         log = self.folder / "server.log"
         kernel = await eventually(begun, log.read_text, every=0.5)
-        file = self.folder / "r" / f"kernel-{kernel}.json"
+        file = Path(self.sockets.name) / f"kernel-{kernel}.json"
         self.kernel = AsyncKernelClient()
         self.kernel.load_connection_info(json.loads(file.read_text()))
         self.kernel.start_channels(hb=False)
@@ -120,6 +125,7 @@ class JupyterServer:
             self.process.kill()
             self.process.wait()
         self.client.close()
+        self.sockets.cleanup()
 
 
 @pytest_asyncio.fixture
