@@ -105,7 +105,9 @@ def explain_invalid_names(names: Sequence[str]) -> str:
             return f"{quoted(name)} is not the name of a variable. Write names such as model, separated by commas"
         plain = unicodedata.normalize("NFKC", name)
         if plain != name:  # Python stores the variable under the plain name only
-            return f"{shorten(ascii(name))} is not how Python keeps the name of a variable. Write {shorten(plain)}"
+            letter = next((each for each in name if unicodedata.normalize("NFKC", each) != each), name[0])
+            told = f"the character U+{ord(letter):04X}, which Python replaces in names"
+            return f"{quoted(name)} has {told}. Write {shorten(plain)}"
     repeated = next((name for name, times in Counter(names).items() if times > 1), None)
     return "" if repeated is None else f"the name {shorten(repeated)} is there twice"
 

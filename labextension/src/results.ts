@@ -47,12 +47,17 @@ export function describeFile(file: ResultFile): string {
 
 /** Return the code of a cell that loads variables of a job into the notebook. */
 export function makeLoadingCode(job: string, names: readonly string[]): string {
-  return ['import jupyter_gq', ...names.map(name => makeLoadingLine(job, name))].join('\n');
+  // A variable of the name of the package hides it from all lines below.
+  const hides = (name: string): boolean => name === PACKAGE;
+  const ordered = [...names.filter(name => !hides(name)), ...names.filter(hides)];
+  return [`import ${PACKAGE}`, ...ordered.map(name => makeLoadingLine(job, name))].join('\n');
 }
+
+const PACKAGE = 'jupyter_gq';
 
 /** Return the line of code that loads one variable of a job. */
 export function makeLoadingLine(job: string, name: string): string {
-  return `${name} = jupyter_gq.result("${job}", "${name}")`;
+  return `${name} = ${PACKAGE}.result("${job}", "${name}")`;
 }
 
 /** The name that stands for all variables of a job. */
@@ -71,7 +76,7 @@ export function listLoadingLines(code: string, read: () => string): string[] {
   return code.split('\n').flatMap(line => {
     const magic = LOADING_MAGIC.exec(line);
     if (magic === null) {
-      return line.includes(' = jupyter_gq.result(') ? [line] : [];
+      return line.includes(` = ${PACKAGE}.result(`) ? [line] : [];
     }
     const job = magic[1] === 'last' ? LAST_LOADED.exec(read())?.[1] : magic[1];
     const names = magic[2].split(/\s+/).filter(name => name !== '');

@@ -22,6 +22,14 @@ it('makes code that the user can read and run again', () => {
   );
 });
 
+it('loads a variable of the name of the package after all others', () => {
+  expect(makeLoadingCode('job-1', ['jupyter_gq', 'K']).split('\n')).toEqual([
+    'import jupyter_gq',
+    'K = jupyter_gq.result("job-1", "K")',
+    'jupyter_gq = jupyter_gq.result("job-1", "jupyter_gq")'
+  ]);
+});
+
 it('shows sizes as people write them', () => {
   expect([0, 999, 1000, 1_234_000, 12_300_000, 5e12].map(formatBytes)).toEqual([
     '0 B',
