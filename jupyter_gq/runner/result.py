@@ -148,7 +148,7 @@ def describe_failed_command(
     name = _name_cell(cells, cell)
     return describe_failure(
         f"{name} ran, but its last command `{short}` ended with exit status {status}. "
-        + ("The output of the command says why." if kill is None else _describe_kill(kill))
+        + ("What the command printed, if anything, says why." if kill is None else _describe_kill(kill))
     )
 
 

@@ -142,7 +142,7 @@ def test_failing_command_at_the_end_is_a_failure(job: Job, code: str, command: s
     assert result["outcome"] == "FAILED"
     assert result["sentence"] == (
         f"The cell ran, but its last command `{command}` ended with exit status {status}. "
-        "The output of the command says why."
+        "What the command printed, if anything, says why."
     )
 
 

@@ -62,6 +62,12 @@ async def test_what_is_no_name_is_refused_at_its_field(on_hub, service, fetch):
     assert "'model.weights' is not the name of a variable" in problem["message"]
 
 
+async def test_more_names_than_a_job_brings_back_are_refused_at_their_field(on_hub, service, fetch):
+    status, problem = await fetch("POST", "send", body={**JOB, "returns": [f"v{n}" for n in range(101)]})
+    assert (status, problem["field"]) == (422, "returns")
+    assert problem["message"].startswith("A job brings back at most 100 variables, and 101 are named.")
+
+
 async def test_a_file_is_downloaded_whole_and_never_shown(on_hub, service, jp_fetch):
     content = bytes(range(25))
     service.contents["jobs/job-7f3/results/content", "files/plots/ü.html"] = content

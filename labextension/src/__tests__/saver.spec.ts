@@ -113,7 +113,7 @@ class Tab extends SlowDocument {
 
 async function aSaver(document: FakeDocument, writtenAt = (): number => document.onDisk): Promise<Saver> {
   const contents = {
-    get: () => Promise.resolve({ last_modified: new Date(writtenAt()).toISOString() })
+    get: () => Promise.resolve().then(() => ({ last_modified: new Date(writtenAt()).toISOString() }))
   };
   const saver = new Saver(
     document as unknown as DocumentRegistry.IContext<INotebookModel>,
@@ -172,6 +172,16 @@ describe('a notebook is saved', () => {
     const document = new FakeDocument();
     await (await aSaver(document)).saveOwnChanges();
     expect(document.done).toEqual([]);
+  });
+
+  it('also if its file is gone: the lab makes it anew, or says why it cannot', async () => {
+    const document = new FakeDocument();
+    const saver = await aSaver(document, () => {
+      throw new Error('404: no such file');
+    });
+    saver.runOwnChange(() => document.edit());
+    await saver.saveOwnChanges();
+    expect(document.done).toEqual(['save']);
   });
 
   it('by reading it again where another tab saved the same outputs meanwhile', async () => {

@@ -134,7 +134,10 @@ export class Saver implements IDisposable {
     if (known === undefined) {
       return false;
     }
-    const disk = await this._contents.get(this._context.path, { content: false });
+    const disk = await this._contents.get(this._context.path, { content: false }).catch(() => null);
+    if (disk === null) {
+      return false; // The lab makes a file that is gone anew, and shows what else keeps it from saving.
+    }
     // Some file systems round times. A smaller difference than this comes from the last save of this page.
     return Date.parse(disk.last_modified) - Date.parse(known) > 500;
   }

@@ -41,7 +41,7 @@ export function ReturnsField({
           trans={trans}
         />
       }
-      maxLength={4000}
+      maxLength={20_000}
       value={text}
       problem={problem}
       onChange={onReturns}

@@ -16,7 +16,7 @@ RAISED = "The cell raised ZeroDivisionError: division by zero. Correct the cell 
 ENDS = {
     "exit(1)": "The cell ended the job with exit status 1. Correct the cell and send it again.",
     "!exit 3": "The cell ran, but its last command “!exit 3” ended with exit status 3. "
-    "The output of the command says why.",
+    "What the command printed, if anything, says why.",
 }
 
 
