@@ -177,7 +177,7 @@ class JobNotices:
             return ""
 
     def _read_numbers(self, record: Record) -> Numbers:
-        """Return the finite numbers that a job has brought back; raise an error if its list of results is unreadable."""
+        """Return the finite numbers that a job has brought back; raise an error if their list cannot be read."""
         workload = record.workload
         document = self._context.bundles.results(workload.id, workload.owner, limit=_LONGEST_COMPARED)
         variables = parse_results(document or {}).variables

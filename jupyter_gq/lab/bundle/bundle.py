@@ -22,8 +22,7 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from jupyter_gq.client.bounds import MOST_ENTRIES, NAME_CHARACTER
-from jupyter_gq.client.bounds import MOST_RETURNS
+from jupyter_gq.client.bounds import MOST_ENTRIES, MOST_RETURNS, NAME_CHARACTER
 from jupyter_gq.client.bundle import explain_invalid_names
 from jupyter_gq.client.models import Bundle, Carried, CellRef, FrozenFile, Kernel, Manifest
 from jupyter_gq.domain.job_names import find_origin
@@ -166,8 +165,8 @@ def make_bundle(
 ) -> Bundle:
     """Return the bundle of a job that runs these steps, returns these variables, and takes files and variables along.
 
-    The notebook has no outputs. Raises `RefusedRequest` for too many names, a name that cannot be that of a variable, and what no
-    bundle can hold, such as a folder with a line break in its name.
+    The notebook has no outputs. Raises `RefusedRequest` for too many names, for one that cannot be that of a variable,
+    and for what no bundle can hold, such as a folder with a line break in its name.
     """
     if len(returns) > MOST_RETURNS:
         told = f"A job brings back at most {MOST_RETURNS} variables, and {len(returns)} are named."
