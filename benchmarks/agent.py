@@ -184,7 +184,7 @@ def _spent(running: dict[str, subprocess.Popen[bytes]]) -> dict[str, float]:
     return {name: spent.user + spent.system for name, spent in times.items()}
 
 
-def main() -> None:
+def main() -> int:
     """Print the table."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the processes of the node end with this one
     parser = table.parser(__doc__ or "")
@@ -194,8 +194,8 @@ def main() -> None:
         parser.error("a C compiler is needed for the fakes of the driver's libraries")
     with tempfile.TemporaryDirectory(prefix="gq-") as name, running_node(Path(name)) as node:
         rows = asyncio.run(measure(node, Path(name), arguments.seconds))
-    table.show("The agent of a node", rows, arguments.json)
+    return table.show("The agent of a node", rows, arguments.json)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -16,6 +16,7 @@ import json
 import os
 import shutil
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -296,6 +297,7 @@ def _compare(
             ours=size / statistics.median(getattr(each, name) for each in ours),
             peer=size / statistics.median(getattr(each, name) for each in peer),
             goal=goal,
+            wants="more",
         )
         for figure, name, goal in (("p50", "seconds", goal), ("p50 of CPU", "cpu", None))
     ]
@@ -356,7 +358,7 @@ async def measure(runs: int, scale: float) -> list[table.Row]:
     return [*await measure_plan(runs), *await measure_variables(runs, scale)]
 
 
-def main() -> None:
+def main() -> int:
     """Print the table."""
     parser = table.parser(__doc__ or "")
     parser.add_argument("--runs", type=int, default=5, help="runs of each part (default: 5)")
@@ -371,8 +373,8 @@ def main() -> None:
         rows = asyncio.run(parts[arguments.part]())
     else:
         rows = asyncio.run(measure(arguments.runs, arguments.scale))
-    table.show("What goes along", rows, arguments.json)
+    return table.show("What goes along", rows, arguments.json)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

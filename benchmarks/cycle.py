@@ -20,6 +20,7 @@ import argparse
 import gc
 import math
 import multiprocessing
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -459,7 +460,7 @@ def exponent(points: Sequence[tuple[int, float]]) -> float:
     return sum((a - x) * (b - y) for a, b in zip(xs, ys, strict=True)) / sum((a - x) ** 2 for a in xs)
 
 
-def main() -> None:
+def main() -> int:
     """Print the table."""
     parser = table.parser(__doc__ or "")
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -468,8 +469,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, help="times each size is measured")
     arguments = parser.parse_args()
     found = [row for case in CASES if case.name in (arguments.case or names) for row in rows(case, arguments.repeats)]
-    table.show("A scheduling cycle (processor time)", found, arguments.json)
+    return table.show("A scheduling cycle (processor time)", found, arguments.json)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -9,6 +9,7 @@ import csv
 import gzip
 import random
 import statistics
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -196,6 +197,7 @@ def rows_of(results: dict[PlacementStrategy, Result], peers: dict[str, dict[int,
                     ours=round(statistics.mean(result.allocated[percent]), 3),
                     peer=goal.get(percent),
                     goal=goal.get(percent) if placement is PlacementStrategy.FRAGMENTATION else None,
+                    wants="more",
                 )
             )
     return rows
@@ -211,7 +213,7 @@ def show_peers(name: str, peers: dict[str, dict[int, float]]) -> None:
         print(f"  {policy:<20}" + "".join(f"  {figures[percent]:7.3f} % at {percent}" for percent in AT))
 
 
-def main() -> None:
+def main() -> int:
     """Print the table."""
     parser = table.parser(__doc__ or "")
     parser.add_argument("--pods", type=Path, required=True, metavar="FILE", help="list of pods, .csv or .csv.gz")
@@ -241,8 +243,9 @@ def main() -> None:
         results[placement] = result = measure(nodes, pods, placement, seeds)
         spread = ", ".join(f"{percent}: {min(v):.2f} to {max(v):.2f}" for percent, v in result.allocated.items())
         print(f"{placement}: {result.seconds * 1e3:.3f} ms of processor time for a pod; {spread}", flush=True)
-    table.show(f"Allocation on {name}, {len(seeds)} seeds", rows_of(results, peers), arguments.json)
+    status = table.show(f"Allocation on {name}, {len(seeds)} seeds", rows_of(results, peers), arguments.json)
     show_peers(name, peers)
+    return status
 
 
 def _count(text: str) -> int:
@@ -252,4 +255,4 @@ def _count(text: str) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -178,7 +178,7 @@ def _notebook(*sources: str) -> dict[str, object]:
     return {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": cells}
 
 
-def main() -> None:
+def main() -> int:
     """Print the table."""
     parser = table.parser(__doc__ or "")
     parser.add_argument("--runs", type=int, default=10, help="counted runs of each (default: 10)")
@@ -196,8 +196,8 @@ def main() -> None:
         rows = asyncio.run(measure(arguments.runs, peer_python))
     finally:
         end_descendants()
-    table.show("First output", rows, arguments.json)
+    return table.show("First output", rows, arguments.json)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

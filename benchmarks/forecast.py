@@ -109,8 +109,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     replay(jobs, teller)
     name = arguments.trace.name
-    show(f"Forecasts of starts: {name}, {gpus} GPUs", rows(name, teller), arguments.json)
-    return 0
+    return show(f"Forecasts of starts: {name}, {gpus} GPUs", rows(name, teller), arguments.json)
 
 
 def rows(case: str, teller: Foretelling) -> list[Row]:
@@ -120,7 +119,7 @@ def rows(case: str, teller: Foretelling) -> list[Row]:
 
     def percent(figure: str, values: Sequence[bool], goal: float | None) -> Row:
         share = 100 * sum(values) / len(values) if values else 0.0
-        return Row(case=case, figure=figure, unit="%", ours=share, goal=goal)
+        return Row(case=case, figure=figure, unit="%", ours=share, goal=goal, wants="more")
 
     widths = sorted(o.told.range.p90 - o.told.range.p50 for o in stated)
     actual = sorted(o.actual for o in stated)

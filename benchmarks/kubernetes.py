@@ -12,6 +12,7 @@ itself.
 import asyncio
 import json
 import math
+import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -67,7 +68,7 @@ PERSON = Caller(user="ann", groups=frozenset(), admin=True)
 PATIENCE = 600.0
 
 
-def main() -> None:
+def main() -> int:
     """Measure, and show the table."""
     options = parser(__doc__.splitlines()[0])
     options.add_argument("--nodes", type=int, default=500, help="nodes with 8 GPUs each (default 500)")
@@ -87,7 +88,7 @@ def main() -> None:
             rows = asyncio.run(_measure(plane, nodes, given.running, given.queued))
         finally:
             plane.end()
-    show(
+    return show(
         f"Kubernetes: {given.nodes} nodes x {GPUS} GPUs, {given.running} running, {given.queued} queued",
         rows,
         given.json,
@@ -214,7 +215,13 @@ class Installed:
         case = "burst: everything starts"
         return [
             Row(
-                case=case, figure="created (peer: bare+bind)", unit="1/s", ours=made.created, peer=bare.bound, goal=200
+                case=case,
+                figure="created (peer: bare+bind)",
+                unit="1/s",
+                ours=made.created,
+                peer=bare.bound,
+                goal=200,
+                wants="more",
             ),
             Row(case=case, figure="bound (peer: bare+bind)", unit="1/s", ours=made.bound, peer=bare.bound),
             Row(case=case, figure="created (peer: bare)", unit="1/s", ours=made.created, peer=bare.created),
@@ -402,4 +409,4 @@ def _say(what: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

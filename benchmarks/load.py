@@ -2,6 +2,7 @@
 
 import asyncio
 import statistics
+import sys
 
 import httpx
 import psutil
@@ -102,7 +103,7 @@ def _sleeper(number: int) -> dict[str, object]:
     }
 
 
-def main() -> None:
+def main() -> int:
     """Print the table."""
     parser = table.parser(__doc__ or "")
     parser.add_argument("--users", type=int, default=50)
@@ -110,8 +111,8 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=20, help="list requests of each user, one a second")
     arguments = parser.parse_args()
     rows = asyncio.run(measure(arguments.users, arguments.jobs, arguments.requests))
-    table.show("Load", rows, arguments.json)
+    return table.show("Load", rows, arguments.json)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

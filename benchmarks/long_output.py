@@ -9,6 +9,7 @@ Chromium reports those above 50 ms.
 import asyncio
 import contextlib
 import json
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -165,7 +166,7 @@ def _notebook() -> JsonObject:
     return {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": cells}
 
 
-def main() -> None:
+def main() -> int:
     """Print the table."""
     parser = table.parser(__doc__ or "")
     arguments = parser.parse_args()
@@ -173,8 +174,8 @@ def main() -> None:
         rows = asyncio.run(measure())
     finally:
         end_descendants()
-    table.show("Long output", rows, arguments.json)
+    return table.show("Long output", rows, arguments.json)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -69,9 +69,9 @@ def main(argv: list[str] | None = None) -> int:
     rows = experiment.rows(arguments.trace.name)
     if arguments.smallest is not None:
         rows.append(experiment.smallest(None if arguments.smallest < 0 else arguments.smallest))
-    show(f"Waiting: {arguments.trace.name}, {arguments.quota.name}", rows, arguments.json)
+    status = show(f"Waiting: {arguments.trace.name}, {arguments.quota.name}", rows, arguments.json)
     print(f"\n  {experiment.told()}")
-    return 0
+    return status
 
 
 class Experiment:
@@ -100,7 +100,13 @@ class Experiment:
         case = f"{trace.split('.')[0][:26]}, {self._pool.gpus} GPUs"
         return [
             Row(
-                case=case, figure=figure + suffix, unit=unit, ours=value(ours), peer=value(peer), goal=goals.get(figure)
+                case=case,
+                figure=figure + suffix,
+                unit=unit,
+                ours=value(ours),
+                peer=value(peer),
+                goal=goals.get(figure),
+                wants="more" if figure == "used %" else "less",
             )
             for suffix, peer in (("", before), (POOLED, line))
             for figure, (unit, value) in FIGURES.items()

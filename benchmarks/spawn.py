@@ -6,6 +6,7 @@ The two take turns, A B A B, on two hubs that differ in nothing else.
 import asyncio
 import contextlib
 import statistics
+import sys
 
 from jupyter_gq.demo.person import Person
 
@@ -65,13 +66,13 @@ async def _spawn(hub: BenchmarkHub, gpus: str | None) -> float:
         return took
 
 
-def main() -> None:
+def main() -> int:
     """Print the table."""
     parser = table.parser(__doc__ or "")
     parser.add_argument("--runs", type=int, default=10, help="counted spawns of each (default: 10)")
     arguments = parser.parse_args()
-    table.show("Spawn", asyncio.run(measure(arguments.runs)), arguments.json)
+    return table.show("Spawn", asyncio.run(measure(arguments.runs)), arguments.json)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

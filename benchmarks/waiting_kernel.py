@@ -76,13 +76,13 @@ async def measure(runs: int) -> list[table.Row]:
     ]
 
 
-def main() -> None:
+def main() -> int:
     """Print the table."""
     parser = table.parser(__doc__ or "")
     parser.add_argument("--runs", type=int, default=300, help="executions of each kernel (default: 300)")
     arguments = parser.parse_args()
-    table.show("Execute a cell", asyncio.run(measure(arguments.runs)), arguments.json)
+    return table.show("Execute a cell", asyncio.run(measure(arguments.runs)), arguments.json)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -77,6 +77,8 @@ SendPoint = Callable[[Mapping[str, str], str], Awaitable[tuple[JobView, bool]]]
 _CANCELLED = frozenset({"cancelling", "cancelled"})
 #: Most jobs of one key that are being deleted at one time.
 _MOST_DELETED = 3
+#: Most characters of a key of a page with which a key of the service begins.
+_LONGEST_START = 100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -268,11 +270,15 @@ class ServiceConnection:
 
         A cancelled job is not returned, nor one that is being deleted: the user sends its cells again because they want
         them to run. See docs/decisions/0196-let-a-key-stand-for-the-content-too.md.
+
+        The key of the service begins with that of the page, by which the page knows a job again whose answer was lost.
+        See docs/decisions/0495-find-a-job-whose-answer-was-lost-by-its-key.md.
         """
         digest = hashlib.sha256(f"{key} {submission.model_dump_json()}".encode()).hexdigest()
+        start = f"{key} " if len(key) <= _LONGEST_START and key.isascii() and key.isprintable() else ""
         for attempt in itertools.count(1):
             try:
-                job, is_new = await self.service.submit(submission, f"{digest}-{attempt}")
+                job, is_new = await self.service.submit(submission, f"{start}{digest}-{attempt}")
             except ServiceError as error:
                 if error.problem.code != Conflict.code or attempt > _MOST_DELETED:
                     raise

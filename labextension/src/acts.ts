@@ -19,7 +19,13 @@ export async function actOnJob<T>(
   act: (job: JobView) => Promise<T>
 ): Promise<T | null> {
   try {
-    const job = await training.findJob(readJobId(args));
+    const id = readJobId(args);
+    if (id === '') {
+      throw new Error(
+        trans.__('This command needs a job. Run it from the panel Training, or from the line under a cell.')
+      );
+    }
+    const job = await training.findJob(id);
     if (job === null) {
       throw new Error(describeUnknown(trans));
     }

@@ -545,6 +545,8 @@ export interface components {
             devices: string[];
             node: string | null;
             server: string;
+            /** @description Idempotency key of the request that made it; "" = it had none. */
+            idempotency_key: string;
             notebook_path: string;
             /**
              * @description What was sent: cells of a notebook, a script, or a call of a function or code that is in no cell.
@@ -657,6 +659,8 @@ export interface components {
             devices: string[];
             node: string | null;
             server: string;
+            /** @description Idempotency key of the request that made it; "" = it had none. */
+            idempotency_key: string;
             notebook_path: string;
             /**
              * @description What was sent: cells of a notebook, a script, or a call of a function or code that is in no cell.

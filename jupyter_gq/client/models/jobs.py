@@ -243,6 +243,9 @@ class JobSummary(BaseModel):
     devices: list[str] = Field(default_factory=list)
     node: str | None = None
     server: str = ""
+    idempotency_key: str = Field(
+        default="", description='Idempotency key of the request that made it; "" = it had none.'
+    )
     notebook_path: str = ""
     origin: JobOrigin = Field(
         default="notebook",

@@ -170,6 +170,7 @@ def job_summary(record: Record, context: ViewContext) -> JobSummary:
         devices=_device_names(place),
         node=place.node if place else None,
         server=detail.server,
+        idempotency_key=record.idempotency_key or "",
         notebook_path=detail.notebook_path,
         origin=find_origin([c.cell_id for c in detail.targets], [c.cell_id for c in detail.prefix]),
         progress=_progress_view(detail.progress),

@@ -9,7 +9,7 @@ import { NEW_JOB } from '../send/opening';
 import { proposeValues } from '../send/values';
 import type { JobView, Plan } from '../wire';
 import { ENGLISH, aJob, aMe, aPlan, aQueue, captureNothing } from './builders';
-import { all, button, clearScreen, perform, press, words } from './screen';
+import { all, button, clearScreen, enter, perform, press, words } from './screen';
 
 const AWAY = new RequestError(503, {
   code: 'service_unavailable',
@@ -158,7 +158,7 @@ describe('while the service does not answer, the dialog', () => {
     expect(asked.length).toBe(before);
   });
 
-  it('asks nothing while the job is on its way, and goes on once sending has failed', async () => {
+  it('asks nothing while the job is on its way, and says what an answer that was lost may mean', async () => {
     let fail: (reason: Error) => void = () => undefined;
     send = () =>
       new Promise((_, reject) => {
@@ -170,10 +170,15 @@ describe('while the service does not answer, the dialog', () => {
     await pause(30_000);
     expect(asked.length).toBe(before);
     await perform(() => fail(AWAY));
-    expect(alerts()).toEqual(['The GPU scheduler does not answer.']);
+    const told =
+      'The GPU scheduler does not answer. If the job was accepted all the same, it is shown as soon as that is known. ' +
+      'Send again to have one job, or cancel to have none.';
+    await pause(10_000);
     problem = null;
     await pause(10_000);
-    expect([alerts(), forecast()]).toEqual([[], 'Starts now.']);
+    expect([alerts(), forecast()]).toEqual([[told], 'Starts now.']);
+    await enter(all('#jp-gq-send-name')[0], 'other');
+    expect(alerts()).toEqual([]);
   });
 
   it('asks no more once it is closed', async () => {

@@ -55,6 +55,7 @@ export function aJob(given: Partial<JobView> = {}): JobView {
     devices: [],
     node: null,
     server: '',
+    idempotency_key: '',
     notebook_path: 'digits.ipynb',
     origin: 'notebook',
     targets: [],

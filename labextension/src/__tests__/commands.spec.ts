@@ -236,6 +236,18 @@ it('a job that nobody knows any more is told as such', async () => {
   expect(told()).toEqual([expect.stringContaining('not known to you here')]);
 });
 
+it.each([{}, { job: 5 }, { job: '' }, { job: ['x'] }])(
+  'commands of a job ask nobody without the id of one, and say where they are to be had: %j',
+  async args => {
+    const named = [CommandIDs.cancelJob, CommandIDs.deleteJob, CommandIDs.openLog, CommandIDs.showJob];
+    for (const command of named) {
+      await app.commands.execute(command, args);
+    }
+    expect(told()).toEqual(named.map(() => expect.stringContaining('This command needs a job.') as string));
+    expect([training.server.asked, training.state.jobs]).toEqual([[], []]);
+  }
+);
+
 describe('the result of a job', () => {
   it('is copied into the user’s folder and opened without a kernel', async () => {
     training.state = { ...training.state, jobs: [aJob()] };

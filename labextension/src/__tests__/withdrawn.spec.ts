@@ -3,10 +3,11 @@ import { Notification } from '@jupyterlab/apputils';
 import { send } from '../plugins/send';
 import type { ICellOutputs, IRunHistory } from '../tokens';
 import { CommandIDs } from '../tokens';
+import type { JobView } from '../wire';
 import { aJob, aMe, aPlan } from './builders';
 import { FakeApp, FakeTraining } from './fakes';
 import { FakePanel, FakeTracker } from './notebooks';
-import { clearScreen, perform, press, words } from './screen';
+import { clearScreen, enter, perform, press, words } from './screen';
 
 let app: FakeApp;
 let training: FakeTraining;
@@ -105,5 +106,72 @@ describe('cancelling while the job is being sent', () => {
     training.server.answer('POST send', { code: 'limit_reached', message: 'No.' }, 429);
     expect(await cancelWhileSending(() => press('Cancel'))).toBeNull();
     expect(training.server.asked).not.toContain('POST cancel');
+  });
+});
+
+const isSend = (body: unknown): body is { key: string } =>
+  typeof (body as { key?: unknown } | null)?.key === 'string';
+const isCancel = (body: unknown): boolean => Array.isArray((body as { jobs?: unknown } | null)?.jobs);
+
+describe('a job whose answer was lost', () => {
+  let result: Promise<unknown>;
+  const dialog = (): string => words(document.querySelector('.jp-Dialog'));
+  const lost = { code: 'server_unreachable', message: 'Your Jupyter server does not answer.' };
+  const sent = (): { key: string }[] => training.server.bodies.filter(isSend);
+  const key = (): string => sent()[0].key;
+  const jobOf = (id: string): JobView => aJob({ id, name: 'digits', idempotency_key: `${key()} 5f` });
+  const cancelled = (): unknown[] => training.server.bodies.filter(isCancel);
+
+  beforeEach(async () => {
+    await perform(() => {
+      result = app.commands.execute(CommandIDs.sendCell);
+    });
+    await pause();
+    training.server.answer('POST send', lost, 503);
+    training.server.answer('POST cancel', { jobs: [], refused: [] });
+    await submit();
+    await pause();
+  });
+
+  it('is said to be perhaps accepted, for as long as nobody knows', async () => {
+    await perform(() => jest.advanceTimersByTimeAsync(10_000));
+    expect(dialog()).toContain('Your Jupyter server does not answer. If the job was accepted all the same');
+    await press('Cancel');
+    expect([await result, cancelled()]).toEqual([null, []]);
+  });
+
+  it('is shown under its cell as soon as it is known', async () => {
+    training.server.answer('POST send', jobOf('new'));
+    await perform(() => training.set({ jobs: [aJob({ id: 'other' })] }));
+    await pause();
+    expect(dialog()).toContain('If the job was accepted');
+    await perform(() => training.set({ jobs: [jobOf('new')] }));
+    await pause();
+    expect([await result, bound, cancelled()]).toEqual(['new', ['new'], []]);
+    expect(sent()[1]).toEqual(sent()[0]);
+  });
+
+  it('is cancelled once it is known if the user has cancelled', async () => {
+    const toast = jest.spyOn(Notification, 'info');
+    await press('Cancel');
+    expect(await result).toBeNull();
+    await perform(() => training.set({ jobs: [jobOf('new')] }));
+    await perform(() => training.set({ jobs: [jobOf('new')] }));
+    expect(cancelled()).toEqual([{ jobs: ['new'] }]);
+    expect(toast.mock.calls.map(([text]) => text)).toEqual([
+      '“digits” was sent already, and is cancelled now.'
+    ]);
+  });
+
+  it('is cancelled if the user has sent something else instead', async () => {
+    await enter(document.querySelector<HTMLElement>('#jp-gq-send-name'), 'better');
+    await perform(() => training.set({ jobs: [jobOf('old')] }));
+    expect(dialog()).toContain('Send to training');
+    training.server.answer('POST send', jobOf('new'));
+    await submit();
+    await pause();
+    expect(await result).toBe('new');
+    await perform(() => training.set({ jobs: [jobOf('new'), jobOf('old')] }));
+    expect([bound, cancelled()]).toEqual([['new'], [{ jobs: ['old'] }]]);
   });
 });

@@ -117,6 +117,9 @@ export class Training implements ITraining, IDisposable {
   }
 
   async findJob(id: string): Promise<JobView | null> {
+    if (id === '') {
+      return null; // the path of all jobs ends where an id would begin
+    }
     const known = this._state.jobs.find(job => job.id === id);
     if (known !== undefined && hasCells(known)) {
       return known;

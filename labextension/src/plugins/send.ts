@@ -6,7 +6,6 @@ import { IStateDB } from '@jupyterlab/statedb';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { UUID } from '@lumino/coreutils';
 
-import { cancelAll } from '../acts';
 import type { ILocalRun } from '../attach/localrun';
 import { LocalRuns } from '../attach/localrun';
 import { METADATA_KEY, readBinding } from '../attach/metadata';
@@ -35,6 +34,7 @@ import { askAboutPresentWork, cancelPresentWork, describeReplaced, findPresentWo
 import type { IFileChoice } from '../send/files';
 import { describeChoice } from '../send/files';
 import type { Targets } from '../send/targets';
+import { Strays, watchArrival, withdraw } from '../send/strays';
 import { proposePrefix } from '../send/targets';
 import { fitToast, quoteName } from '../toasts';
 import { CommandIDs, ICellOutputs, IRunHistory, ISender, ITraining } from '../tokens';
@@ -61,7 +61,9 @@ export const send = definePlugin({
   ): ISender => {
     const runs = new LocalRuns(tracker);
     owned.add(runs);
-    const sender = new Sender(training, { history, runs }, outputs, memory, trans);
+    const strays = new Strays(training, trans);
+    owned.add(strays);
+    const sender = new Sender(training, { history, runs, strays }, outputs, memory, trans);
     const isCode = (): boolean => tracker.currentWidget?.content.activeCell?.model.type === 'code';
     owned.add(
       app.commands.addCommand(CommandIDs.sendCell, {
@@ -104,7 +106,11 @@ const SEND_ARGS = {
 class Sender implements ISender {
   constructor(
     private readonly _training: ITraining,
-    private readonly _here: { readonly history: IRunHistory; readonly runs: LocalRuns },
+    private readonly _here: {
+      readonly history: IRunHistory;
+      readonly runs: LocalRuns;
+      readonly strays: Strays;
+    },
     private readonly _outputs: ICellOutputs,
     private readonly _memory: IStateDB | null,
     private readonly _trans: TranslationBundle
@@ -220,7 +226,7 @@ class Sender implements ISender {
     const { client } = this._training;
     const known = { history: this._here.history, client, findJob: this._findJob };
     const prefix = await proposePrefix(panel, targets.kernelId, new Set(ids), known);
-    const { cells, rest, asking } = prepareRequest(panel, targets.kernelId, ids, active);
+    const { key, cells, rest, asking } = prepareRequest(panel, targets.kernelId, ids, active);
     const opening = origin.open(sources, await this._propose(panel, me, prefix.entries), me);
     const localRun = this._here.runs.watch(panel, ids);
     const dialog = new SendDialog({
@@ -238,6 +244,7 @@ class Sender implements ISender {
           ...describeVariables(choice)
         }),
       client,
+      arrival: watchArrival(this._training, key),
       preview: request => client.previewJob(request),
       secrets: me,
       images: me.images,
@@ -251,23 +258,26 @@ class Sender implements ISender {
       }
     });
     const answer = await dialog.ask();
-    if (answer === null || (answer.withdrawn && (await this._withdraw(answer.sent)))) {
-      return null;
+    if (dialog.hasLostAnswer) {
+      this._here.strays.cancel(key, answer === null ? [] : listIds(answer.sent));
     }
-    this._remember(answer.values, panel.context.path);
-    void this._interrupt(panel, answer, localRun);
-    return this._show(panel, ids[ids.length - 1], answer.sent);
+    return answer === null ? null : this._conclude(panel, ids[ids.length - 1], answer, localRun);
   }
 
-  /** Cancel what was accepted after the user had cancelled, and say so; return false if that fails. */
-  private async _withdraw(sent: JobView | SentSweep): Promise<boolean> {
-    const ids = 'jobs' in sent ? sent.jobs.map(({ job }) => job) : [sent.id];
-    if (!(await cancelAll(this._training, ids, this._trans))) {
-      return false;
+  /** Show what was sent under its cells, or cancel it if the user had cancelled before; return its id, or null. */
+  private async _conclude(
+    panel: NotebookPanel,
+    last: string,
+    answer: IAnswer,
+    localRun: ILocalRun
+  ): Promise<string | null> {
+    const { sent, values, withdrawn } = answer;
+    if (withdrawn && (await withdraw(this._training, sent.name, listIds(sent), this._trans))) {
+      return null;
     }
-    const message = this._trans.__('%1 was sent already, and is cancelled now.', quoteName(sent.name));
-    Notification.info(fitToast(message), { autoClose: 8000 });
-    return true;
+    this._remember(values, panel.context.path);
+    void this._interrupt(panel, answer, localRun);
+    return this._show(panel, last, sent);
   }
 
   /**
@@ -324,6 +334,11 @@ class Sender implements ISender {
   private _asking = false;
 }
 
+/** Return the ids of the jobs that were sent. */
+function listIds(sent: JobView | SentSweep): string[] {
+  return 'jobs' in sent ? sent.jobs.map(({ job }) => job) : [sent.id];
+}
+
 /** The part of a request beside the cells and the resources. */
 type RestOfRequest = Omit<SendRequest, keyof JobRequest | keyof CellsRequest> & Partial<CellsRequest>;
 
@@ -342,6 +357,7 @@ function prepareRequest(
   targets: string[],
   active: readonly JobView[]
 ): {
+  key: string;
   asking: <Sent>(answer: Promise<Sent>) => Promise<Sent>;
   cells: (chosen: IChosenCells) => CellsRequest;
   rest: (files: IFileChoice, environment: IEnvironmentNames, returns: string[]) => RestOfRequest;
@@ -349,6 +365,7 @@ function prepareRequest(
   const key = UUID.uuid4();
   let known: string[] | null = active.map(({ id }) => id);
   return {
+    key,
     asking: answer =>
       answer.catch((reason: unknown) => {
         if (reason instanceof RequestError && reason.problem.code === ALREADY_SENT) {

@@ -31,6 +31,7 @@ export class SendDialog extends Dialog<unknown> {
     this._form = body;
     this.addClass('jp-gq-send-dialog');
     this.node.setAttribute('aria-label', title);
+    body.arrived.connect(() => super.resolve(SEND));
   }
 
   /**
@@ -40,9 +41,14 @@ export class SendDialog extends Dialog<unknown> {
    */
   async ask(): Promise<IAnswer | null> {
     await this.launch();
-    const { job, sweep, values, interrupts, isWithdrawn } = this._form;
-    const sent = job ?? sweep;
+    const { delivery, values, interrupts, isWithdrawn } = this._form;
+    const sent = delivery.job ?? delivery.sweep;
     return sent === null ? null : { sent, values, interrupts, withdrawn: isWithdrawn };
+  }
+
+  /** Whether no answer came to a request, so that jobs may have been accepted other than those that `ask` returns. */
+  get hasLostAnswer(): boolean {
+    return this._form.delivery.hasLostAnswer;
   }
 
   /** Let Enter press a button inside the form, or end the change of a field that takes it. Elsewhere, Enter sends. */

@@ -22,6 +22,7 @@ import type { IEnvironmentNames } from './environment';
 import type { IFileChoice } from './files';
 import type { IStart } from './opening';
 import type { ISecrets } from './secrets';
+import type { IArrival } from './strays';
 import type { SweepFields } from './sweep';
 import type { ITargetCell } from './targets';
 import type { IFormValues } from './values';
@@ -63,6 +64,8 @@ export interface ISendOptions {
       files: IFileChoice
     ): Promise<SentSweep>;
   };
+  /** The news of the jobs of this dialog, if the answer to a request was lost; without it nothing is known of them. */
+  readonly arrival?: IArrival;
   /** What the requests say beside their answers. */
   readonly client: {
     /** Emits true while an answer is slow to come. */

@@ -37,6 +37,13 @@ export function hidesForecast(problem: Problem | null): boolean {
   return isOutage(problem) || (problem !== null && CELLS.includes(problem.field ?? ''));
 }
 
+/** Return the problem of a request for a job to which no answer came: the service may have accepted it. */
+export function describeLostAnswer({ message }: Problem, trans: TranslationBundle): Problem {
+  const known = trans.__('If the job was accepted all the same, it is shown as soon as that is known.');
+  const chances = trans.__('Send again to have one job, or cancel to have none.');
+  return { code: 'answer_lost', message: `${message} ${known} ${chances}`, field: null };
+}
+
 /** Return the problem that a failed request shows. */
 export function toProblem(reason: unknown): Problem {
   return reason instanceof RequestError

@@ -2,14 +2,18 @@
 
 import { ReactWidget } from '@jupyterlab/ui-components';
 import { Debouncer } from '@lumino/polling';
+import type { ISignal } from '@lumino/signaling';
+import { Signal } from '@lumino/signaling';
 import * as React from 'react';
 
 import type { IPrefixEntry } from '../bundle/prefix';
 import { listLeftOut, selectCells } from '../bundle/prefix';
 import { isProblem, RequestError } from '../client';
-import type { FilesPlan, JobView, JobRequest, Plan, Preview, Problem, SentSweep } from '../wire';
+import type { FilesPlan, JobRequest, Plan, Preview, Problem } from '../wire';
 import type { ICarry, IChosenCells } from './carry';
 import { REPLAYED, selectRunning } from './carry';
+import type { Attempt } from './delivery';
+import { Delivery } from './delivery';
 import type { IEnvironmentChoice } from './environment';
 import type { INotes } from './notes';
 import type { ISendOptions } from './options';
@@ -17,7 +21,7 @@ import { takeSecrets } from './secrets';
 import { listSoftware } from './software';
 import { NO_NOTES, placeWarnings } from './notes';
 import type { IFormValues } from './values';
-import { addName, describeOffer, isSameButName, makeRequest, parseNames } from './values';
+import { describeOffer, isSameButName, makeRequest, parseNames } from './values';
 import { findRefusal, isOutage, toProblem } from './problems';
 import { Question } from './question';
 import { NO_CHOICE } from './files';
@@ -73,6 +77,7 @@ export class SendFormWidget extends ReactWidget {
     super();
     this.addClass('jp-gq-send-body');
     const { values, prefix, start } = _options;
+    this._delivery = new Delivery(_options);
     this._state = {
       values,
       entries: start.entries ?? prefix.entries,
@@ -99,6 +104,7 @@ export class SendFormWidget extends ReactWidget {
     };
     _options.client.slowChanged.connect(this._onSlow, this);
     _options.localRun?.changed.connect(this.update, this);
+    _options.arrival?.changed.connect(this._onArrival, this);
     this._asking = new Debouncer(() => this._updatePreview(), PREVIEW_DELAY);
     this._checking = new Debouncer(() => this._updateWarnings(), PREVIEW_DELAY);
     this._capturing = new Question(() => this._updateVariables());
@@ -106,14 +112,9 @@ export class SendFormWidget extends ReactWidget {
     void this._updateWarnings();
   }
 
-  /** The accepted job; null before the service has accepted one. */
-  get job(): JobView | null {
-    return this._job;
-  }
-
-  /** The accepted sweep; null if none was sent. */
-  get sweep(): SentSweep | null {
-    return this._sweep;
+  /** What was sent, and what is known of it. */
+  get delivery(): Readonly<Delivery> {
+    return this._delivery;
   }
 
   /** The present values of the fields. */
@@ -136,6 +137,11 @@ export class SendFormWidget extends ReactWidget {
     return this._state.withdrawn;
   }
 
+  /** Emitted when a job turns out to have been accepted although no answer came, or the user cancelled meanwhile. */
+  get arrived(): ISignal<this, void> {
+    return this._arrived;
+  }
+
   /** Note that the user cancels; return whether a job is on its way, whose answer decides what to cancel. */
   withdraw(): boolean {
     if (this.isSending) {
@@ -151,6 +157,7 @@ export class SendFormWidget extends ReactWidget {
     this._capturing.dispose();
     this._options.client.slowChanged.disconnect(this._onSlow, this);
     this._options.localRun?.changed.disconnect(this.update, this);
+    this._options.arrival?.changed.disconnect(this._onArrival, this);
     super.dispose();
   }
 
@@ -172,31 +179,41 @@ export class SendFormWidget extends ReactWidget {
     if (!(await this._hasVariables())) {
       return false;
     }
-    try {
-      const { environment, fileChoice } = this._state;
-      const names = this._listReturns();
-      const chosen = {
+    const { environment, planned, fileChoice } = this._state;
+    const attempt = this._delivery.prepare(request, sweep, {
+      cells: this._selectCells(),
+      returns: this._listReturns(),
+      environment: {
         variables: environment.variables,
-        secrets: takeSecrets(environment.secrets, this._state.planned, this._options.secrets)
-      };
-      const cells = this._selectCells();
-      if (sweep !== null && this._options.sweep !== undefined) {
-        const all = addName(names, sweep.group_metric ?? '');
-        this._sweep = await this._options.sweep.send(
-          { ...request, ...sweep },
-          cells,
-          all,
-          chosen,
-          fileChoice
-        );
-      } else {
-        this._job = await this._options.send(request, cells, names, chosen, fileChoice);
-      }
-      return true;
-    } catch (reason) {
-      this._refuse(toProblem(reason));
-      return false;
+        secrets: takeSecrets(environment.secrets, planned, this._options.secrets)
+      },
+      files: fileChoice
+    });
+    return this._attempt(attempt);
+  }
+
+  /** Send the job; return whether it was accepted. */
+  private async _attempt(attempt: Attempt): Promise<boolean> {
+    const problem = await this._delivery.carryOut(attempt);
+    if (problem !== null) {
+      this._refuse(problem);
+      this._onArrival();
     }
+    return problem === null;
+  }
+
+  /** If a job to whose request no answer came is known by now, fetch it. */
+  private _onArrival(): void {
+    const attempt = this._delivery.arrived;
+    if (attempt === null || this._state.sending || this.isDisposed) {
+      return;
+    }
+    this._set({ sending: true, problem: null });
+    void this._attempt(attempt).then(accepted => {
+      if ((accepted || this._state.withdrawn) && !this.isDisposed) {
+        this._arrived.emit();
+      }
+    });
   }
 
   /** Wait for the variables that the user takes along; return false, with the reason shown, if the job cannot be sent. */
@@ -273,6 +290,7 @@ export class SendFormWidget extends ReactWidget {
    * for the forecast again.
    */
   private _take(change: Partial<IFormState>): void {
+    this._delivery.giveUp();
     const isMissing = this._state.problem !== null && this._state.preview === null;
     this._set({ ...change, problem: null, asking: this._state.asking || isMissing });
     if (isMissing) {
@@ -285,6 +303,7 @@ export class SendFormWidget extends ReactWidget {
     if (this._state.sending) {
       return;
     }
+    this._delivery.giveUp();
     const { values: former, asking } = this._state;
     this._set({ values, problem: null, asking: asking || !isSameButName(values, former) });
     if (values.software !== former.software) {
@@ -298,7 +317,7 @@ export class SendFormWidget extends ReactWidget {
   /** Ask again soon what nobody has answered: the problem would outlast the outage. Nothing is asked during sending. */
   private _askAgainSoon(): void {
     window.clearTimeout(this._retry);
-    if (!this.isDisposed && (isOutage(this._state.problem) || this._isUnchecked)) {
+    if (!this.isDisposed && (isOutage(this._state.problem) || this._isUnchecked || this._lacksForecast)) {
       this._retry = window.setTimeout(() => void this._askAgain(), RETRY_DELAY);
     }
   }
@@ -307,12 +326,17 @@ export class SendFormWidget extends ReactWidget {
     if (this._state.sending) {
       return; // if that is refused, the dialog goes on asking
     }
-    if (isOutage(this._state.problem)) {
+    if (isOutage(this._state.problem) || this._lacksForecast) {
       await this._updatePreview();
     }
     if (this._isUnchecked) {
       await this._updateWarnings();
     }
+  }
+
+  /** Whether nothing is foretold, and the problem that is shown is no reason for that. */
+  private get _lacksForecast(): boolean {
+    return this._delivery.isUnanswered && this._state.preview === null;
   }
 
   private async _updatePreview(): Promise<void> {
@@ -322,7 +346,9 @@ export class SendFormWidget extends ReactWidget {
       this._set({ preview: null, asking: false, problem: request });
       return;
     }
-    const change = await this._forecast(request);
+    const answer = await this._forecast(request);
+    // An outage says less than that a job may have been accepted meanwhile.
+    const change = this._delivery.isUnanswered && isOutage(answer.problem ?? null) ? {} : answer;
     // An answer to earlier values is out of date.
     if (!this.isDisposed && values === this._state.values && !this._state.sending) {
       this._set({ ...change, asking: false });
@@ -450,8 +476,8 @@ export class SendFormWidget extends ReactWidget {
   }
 
   private _state: IFormState;
-  private _job: JobView | null = null;
-  private _sweep: SentSweep | null = null;
+  private readonly _delivery: Delivery;
+  private readonly _arrived = new Signal<this, void>(this);
   /** Whether the job waits for the variables, so that nothing is on its way yet. */
   private _isWaiting = false;
   /** Whether nobody has answered what would run. */
