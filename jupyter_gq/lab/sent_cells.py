@@ -1,8 +1,8 @@
 """The cells that pages of this server have sent, so that two pages do not send one cell twice without a question.
 
 A page asks its user about a job of the same cell when the dialog opens. Another tab may send the cell after that. Such
-a send is refused. If its user wants both jobs, the page sends again without `known_jobs`, and is not asked any more.
-Kernels and commands do not give `known_jobs` either.
+a send is refused, and the page is told the job. If its user wants both jobs, the page sends again and names that job in
+`known_jobs`; it is asked again about any other job. Kernels and commands give no `known_jobs` and are not asked.
 
 Of a sweep only the first job counts. A new server remembers nothing.
 
@@ -83,6 +83,7 @@ class SentCells:
                     "This cell was sent from another tab or window since this dialog was opened, and its job is "
                     f"{phase}. Send again to have both jobs, or cancel.",
                     status=HTTPStatus.CONFLICT,
+                    other_job=job_id,
                 )
 
     async def _find_phase(self, job_id: str) -> str:

@@ -2,6 +2,12 @@
 
 export interface components {
     schemas: {
+        /** @description The answer, with status 409, of POST send and POST sweep for a cell that another page has sent since. */
+        AlreadySent: {
+            code: string;
+            message: string;
+            other_job: string;
+        };
         /** @description A change of a request with which the job would start at once or clearly earlier, or within its quota. */
         Alternative: {
             /** @description What differs from the request, such as "0.5 GPU" or "The queue nlp". */
@@ -1389,6 +1395,7 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type AlreadySent = components['schemas']['AlreadySent'];
 export type Alternative = components['schemas']['Alternative'];
 export type AnnouncedCell = components['schemas']['AnnouncedCell'];
 export type Announcement = components['schemas']['Announcement'];

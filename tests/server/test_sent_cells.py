@@ -20,9 +20,31 @@ async def test_a_cell_that_two_pages_send_at_once_makes_a_second_job_only_if_the
     problem = next(answer for status, answer in answers if status == 409)
     assert problem["code"] == "already_sent"
     assert "its job is waiting. Send again to have both" in problem["message"]
+    assert problem["other_job"] == "job-0"
     assert (await send("third", ["job-0"]))[0] == 201, "its user knew of the job"
-    assert (await send("fourth", None))[0] == 201, "its user was told"
+    assert (await send("fourth", None))[0] == 201, "it asks for no user"
     assert len(service.keys) == 3
+
+
+async def test_a_user_is_asked_about_each_job_of_another_page_once(on_hub, service, fetch):
+    for number in range(3):
+        service.answers["GET", f"jobs/job-{number}"] = (200, a_job(id=f"job-{number}", phase="waiting"))
+    known = []
+
+    async def send(key):
+        status, answer = await fetch("POST", "send", body=a_request(key=key, known_jobs=known))
+        if status == 409:
+            known.append(answer["other_job"])
+        return status
+
+    other = {"key": "theirs", "known_jobs": []}
+    assert (await fetch("POST", "send", body=a_request(**other)))[0] == 201
+    assert await send("ours") == 409
+    newer = {"key": "newer", "known_jobs": ["job-0"]}
+    assert (await fetch("POST", "send", body=a_request(**newer)))[0] == 201
+    assert await send("ours") == 409
+    assert known == ["job-0", "job-1"]
+    assert await send("ours") == 201
 
 
 @pytest.mark.parametrize("answer", [(200, "done"), (404, "gone")])
