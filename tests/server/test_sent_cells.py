@@ -61,15 +61,46 @@ async def test_a_request_that_was_refused_does_not_keep_another_page_from_sendin
     assert (await fetch("POST", "send", body=a_request(key="second", known_jobs=[])))[0] == 201
 
 
-async def test_a_sweep_of_another_page_whose_first_job_has_ended_is_told_as_long_as_one_goes_on(on_hub, service, fetch):
-    for name, phase in {"job-0": "done", "job-1": "running"}.items():
-        service.answers["GET", f"jobs/{name}"] = (200, a_job(id=name, phase=phase))
+def the_sweep(*phases):
+    """Return the list of the jobs of the sweep, which the service gives newest first, and a job that is not its own."""
+    jobs = [a_job(id=f"job-{number}", phase=phase) for number, phase in enumerate(phases)]
+    return (200, {"jobs": [a_job(id="other", phase="running"), *reversed(jobs)]})
+
+
+async def test_a_sweep_of_another_page_is_told_as_long_as_one_of_its_jobs_goes_on(on_hub, service, fetch):
     assert (await fetch("POST", "sweep", body=a_sweep(key="sweep", known_jobs=[])))[0] == 201
 
     async def send(known):
         return await fetch("POST", "send", body=a_request(key="other", known_jobs=known))
 
+    service.answers["GET", "jobs"] = the_sweep("running", "done")
     status, problem = await send([])
-    assert (status, problem["code"]) == (409, "already_sent")
+    assert (status, problem["code"], problem["other_job"]) == (409, "already_sent", "job-0")
     assert "its job is running" in problem["message"]
     assert (await send(["job-1"]))[0] == 201, "its user knew of the sweep"
+
+
+async def test_the_service_is_asked_once_about_all_jobs_of_a_sweep(on_hub, service, fetch):
+    grid = {"lr": [str(number) for number in range(1, 21)]}
+    assert (await fetch("POST", "sweep", body={**a_sweep(key="sweep", known_jobs=[]), "grid": grid}))[0] == 201
+    service.answers["GET", "jobs"] = the_sweep(*["done"] * 20)
+    service.asked.clear()
+    assert (await fetch("POST", "send", body=a_request(key="other", known_jobs=[])))[0] == 201
+    asked = [path for method, path in service.asked if method == "GET" and path.startswith("jobs")]
+    assert len(asked) == 1
+    assert "group=sweep-" in asked[0]
+    assert "limit=500" in asked[0]
+
+
+async def test_a_sweep_is_asked_about_again_if_the_service_could_not_be_asked(on_hub, service, fetch):
+    assert (await fetch("POST", "sweep", body=a_sweep(key="sweep", known_jobs=[])))[0] == 201
+
+    async def send():
+        return (await fetch("POST", "send", body=a_request(key="other", known_jobs=[])))[0]
+
+    service.answers["GET", "jobs"] = (503, {"code": "busy", "message": "Try again."})
+    assert await send() == 503
+    service.answers["GET", "jobs"] = the_sweep("done", "waiting")
+    assert await send() == 409
+    service.answers["GET", "jobs"] = the_sweep("done")  # the other job was deleted
+    assert await send() == 201
