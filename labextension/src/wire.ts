@@ -814,7 +814,7 @@ export interface components {
             /** @description Present while the share is suspended or comes back (phases suspended, resuming). */
             suspension: components["schemas"]["SuspensionView"] | null;
             /** @description Why the share was not suspended at the last attempt, in one sentence; empty: no failure. */
-            unsuspendable: string;
+            suspension_refusal: string;
             /** @description A problem of the running notebook, in one sentence; empty: none. */
             trouble: string;
             eviction: components["schemas"]["Eviction"] | null;
