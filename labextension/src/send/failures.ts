@@ -18,6 +18,8 @@ export type FindJob = (id: string) => Promise<{ readonly phase: JobPhase } | nul
  * A cell that ran to its end in its job has not failed, whatever it shows and however the job ended: the error of a cell
  * with the tag `raises-exception` stops nothing. The metadata of the cell say so, unless the file was closed when the cell
  * ended. Of the other cells of a job, those before the last one that shows an error have ended too.
+ *
+ * See docs/decisions/0497-note-in-the-file-which-cells-ran-to-their-end.md.
  */
 export async function findFailures(
   cells: readonly ICodeCellModel[],
