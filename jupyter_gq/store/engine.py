@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from jupyter_gq.client.service_address import VIRTUAL_FOLDERS
 from jupyter_gq.domain.errors import AdminError
-from jupyter_gq.domain.plain_text import quoted, shorten, strip_controls
+from jupyter_gq.domain.plain_text import quoted, shorten
 
 if TYPE_CHECKING:
     import sqlite3
@@ -180,7 +180,7 @@ def _check_sqlite_options(url: sa.URL) -> None:
             _, options = dialect.create_connect_args(url)
             dialect.import_dbapi().connect(":memory:", **options).close()
         except (sa.exc.ArgumentError, TypeError, ValueError, OverflowError) as error:
-            raise _refuse_option(strip_controls(shorten(str(error)))) from None
+            raise _refuse_option(shorten(str(error))) from None
 
 
 def _check_postgresql_options(url: sa.URL) -> None:
@@ -233,7 +233,7 @@ def _find_wrong_value(url: sa.URL) -> str:
         told = connection.error_message.decode(errors="replace").strip() if connection.status == ConnStatus.BAD else ""
     finally:
         connection.finish()
-    return strip_controls(shorten(told)) if told.startswith("invalid ") else ""
+    return shorten(told) if told.startswith("invalid ") else ""
 
 
 def _is_whole_number(text: str) -> bool:
