@@ -12,7 +12,15 @@ from pydantic import TypeAdapter
 
 from jupyter_gq.api.openapi import SchemaOfWire
 from jupyter_gq.api.routes import describe_api
-from jupyter_gq.lab.answers import ConnectionNotice, CopyConflict, CopyNews, ResultPath, SameFile, ServerStatus
+from jupyter_gq.lab.answers import (
+    AlreadySent,
+    ConnectionNotice,
+    CopyConflict,
+    CopyNews,
+    ResultPath,
+    SameFile,
+    ServerStatus,
+)
 from jupyter_gq.lab.carrying.models import Captured, CaptureRequest
 from jupyter_gq.lab.kernels.history import KernelHistory
 from jupyter_gq.lab.requests import Announcement, CellsRequest, CopyRequest, Plan, SendRequest, SentSweep, SweepRequest
@@ -44,6 +52,7 @@ OF_SERVICE = frozenset(
 READ_BY_SERVER = (Announcement, CaptureRequest, CellsRequest, CopyRequest, SendRequest, SweepRequest)
 SENT_BY_SERVER = (
     Captured,
+    AlreadySent,
     ConnectionNotice,
     CopyConflict,
     CopyNews,

@@ -25,8 +25,8 @@ from .target_folder import CopyRefused, PartialFile, Present, TargetFolder
 from .unlisted_files import JobFile, JobFiles, ReadPart, explain_omitted, find_unlisted
 
 Result = TypeVar("Result")
-#: Most names that are tried to keep a file beside another one.
-_MOST_NAMES = 100
+#: Most files kept beside another one that are compared with it; of more, the last one is.
+_MOST_COMPARED = 100
 #: Most bytes of the name of a file.
 _LONGEST_NAME = 255
 #: Most characters of an ending, such as ".parquet"; what is longer belongs to the name.
@@ -244,15 +244,45 @@ class FileCopier:
             return b""
 
     async def _find_place(self, file: JobFile, taken: Collection[str]) -> Copy:
-        """Return the copy of a file under a name that is not taken, and is free or has the same content already."""
-        for number in range(1, _MOST_NAMES + 1):
-            target = name_beside(file.path, self._mark if number == 1 else f"{self._mark}, {number}")
+        """Return the copy of a file under a name that is not taken, and is free or has the same content already.
+
+        The names have a number. Among many, a free number is searched for in steps that double and then halve, so it
+        follows a name that is in use, and is not always the lowest one.
+        """
+        for number in range(1, _MOST_COMPARED + 1):
+            target = self._name_kept(file, number)
             if target in taken:
                 continue
             present = await in_thread(self._folder.look, target)
             if present is None or await self._is_equal(file, target, present):
                 return _make_copy(file, target, present)
-        raise CopyRefused("files_exist", f"There are {_MOST_NAMES} copies of {quoted(file.path)} here. Remove some.")
+        free = await self._find_free_number(file, taken, _MOST_COMPARED)
+        last = self._name_kept(file, free - 1)
+        present = None if last in taken else await in_thread(self._folder.look, last)
+        if present is not None and await self._is_equal(file, last, present):
+            return _make_copy(file, last, present)
+        return _make_copy(file, self._name_kept(file, free), None)
+
+    async def _find_free_number(self, file: JobFile, taken: Collection[str], used: int) -> int:
+        """Return a number whose name is free, above `used`, whose name is not; the name before it is not free."""
+        free = 2 * used
+        while await self._is_used(file, taken, free):
+            used, free = free, 2 * free
+        while free - used > 1:
+            middle = (used + free) // 2
+            if await self._is_used(file, taken, middle):
+                used = middle
+            else:
+                free = middle
+        return free
+
+    async def _is_used(self, file: JobFile, taken: Collection[str], number: int) -> bool:
+        target = self._name_kept(file, number)
+        return target in taken or await in_thread(self._folder.look, target) is not None
+
+    def _name_kept(self, file: JobFile, number: int) -> str:
+        """Return the name for the copy with this number of a file that is kept beside another one."""
+        return name_beside(file.path, self._mark if number == 1 else f"{self._mark}, {number}")
 
     async def _is_equal(self, file: JobFile, target: str, present: Present) -> bool:
         """Return whether the file at the target has the content of the job's file."""

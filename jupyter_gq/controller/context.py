@@ -286,7 +286,7 @@ class Context:
 
         False if the settings forbid it, if its backend cannot do it, and during the backoff after a failed attempt.
         """
-        workload, refusal = record.workload, record.detail.unsuspendable
+        workload, refusal = record.workload, record.detail.suspension_refusal
         devices = (device for task in workload.placement for device in task.devices)
         if workload.kind is not Kind.NOTEBOOK or not self.settings.suspension.allows(devices):
             return False

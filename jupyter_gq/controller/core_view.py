@@ -36,7 +36,7 @@ class _Shown:
 
     workload: Workload
     backoff: Backoff | None
-    refusal: SuspensionRefusal | None
+    suspension_refusal: SuspensionRefusal | None
     #: Revision of the known durations at that time.
     revision: int
     #: Whether no task could be added to the run.
@@ -77,23 +77,32 @@ class CoreView:
     def _show(self, record: Record, revision: int) -> _Shown:
         """Return the view of a record with its inputs; an equal view stays the same object."""
         workload = record.workload if record.detail.suspension is None else self._bind(record)
-        backoff, refusal = record.detail.backoff, record.detail.unsuspendable
+        backoff, refusal = record.detail.backoff, record.detail.suspension_refusal
         before, suspendable, closed = self._shown.get(workload.id), self._can_suspend(record), self._is_closed(workload)
         if (
             before is not None
             and before.workload is workload
             and before.backoff is backoff
-            and before.refusal is refusal
+            and before.suspension_refusal is refusal
             and before.revision == revision
             and before.view.suspendable == suspendable
             and before.closed == closed
         ):
             return before
-        with_backoffs = replace(workload, backoff=backoff, refusal=refusal) if backoff or refusal else workload
-        view = self._view(with_backoffs, suspendable, closed=closed)
+        inputs = _Shown(
+            workload=workload,
+            backoff=backoff,
+            suspension_refusal=refusal,
+            revision=revision,
+            closed=closed,
+            view=workload,
+        )
+        if backoff or refusal:
+            workload = replace(workload, backoff=backoff, suspension_refusal=refusal)
+        view = self._view(workload, suspendable, closed=closed)
         if before is not None and before.view == view:
             view = before.view
-        return _Shown(workload=workload, backoff=backoff, refusal=refusal, revision=revision, closed=closed, view=view)
+        return replace(inputs, view=view)
 
     def _view(self, workload: Workload, suspendable: bool, *, closed: bool) -> Workload:
         """Return the workload with the estimate of its duration and the abilities of its backend.

@@ -6,9 +6,10 @@ Rules
 - One fault: each class below the root derives from exactly one of `UserError`, `AdminError`, `MachineError`,
   `DefectError` and `HttpRefusal`. The last one is an answer over HTTP, whose status says whose fault it is.
 - One name: no two exception classes of the package share a name.
+- Clean texts: the root strips control characters from the text, whatever the class.
 - Facts as fields: an error has its facts as fields, and its text says what is wrong, what was expected and what to do.
 
-`tests/unit/test_errors.py` checks the first three rules. HTTP statuses are chosen at the edges (`api`, `lab`, `hub`).
+`tests/unit/test_errors.py` checks the first four rules. HTTP statuses are chosen at the edges (`api`, `lab`, `hub`).
 """
 
 from decimal import Decimal
@@ -37,7 +38,21 @@ class Resource(StrEnum):
 
 
 class JupyterGQError(Exception):
-    """The root of all errors that this package raises on purpose."""
+    """The root of all errors that this package raises on purpose.
+
+    Their texts may repeat names of files and words of other programs, so they are kept without control characters.
+    """
+
+    #: Whether the text keeps its line ends.
+    has_lines: ClassVar[bool] = False
+    #: Whether the text keeps the marks of `mentions`, which are rendered for its reader.
+    has_marks: ClassVar[bool] = False
+
+    def __init__(self, *texts: object) -> None:
+        super().__init__(*(self._clean(each) if isinstance(each, str) else each for each in texts))
+
+    def _clean(self, text: str) -> str:
+        return strip_controls(text, lines=self.has_lines, marks=self.has_marks)
 
 
 class UserError(JupyterGQError):
@@ -45,21 +60,11 @@ class UserError(JupyterGQError):
 
     #: A stable word for programs, such as "unknown_queue".
     code = "invalid_request"
+    has_marks = True
 
 
 class AdminError(JupyterGQError):
-    """A wrong configuration or command; an administrator can mend it.
-
-    The text may repeat names of files and words of other programs, so it is kept without control characters.
-    """
-
-    #: Whether the text keeps its line ends.
-    has_lines: ClassVar[bool] = False
-
-    def __init__(self, *texts: object) -> None:
-        super().__init__(
-            *(strip_controls(each, lines=self.has_lines) if isinstance(each, str) else each for each in texts)
-        )
+    """A wrong configuration or command; an administrator can mend it."""
 
 
 class MachineError(JupyterGQError):
@@ -78,6 +83,8 @@ class HttpRefusal(JupyterGQError):
 
     #: The HTTP status of the answer.
     status: int
+    has_lines = True
+    has_marks = True
 
 
 class IllegalTransition(DefectError):

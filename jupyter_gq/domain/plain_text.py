@@ -21,6 +21,7 @@ BLANKS = f"\t \u00a0\u1680{''.join(map(chr, range(0x2000, 0x200C)))}\u202f\u205f
 #: Terminal sequences such as colours; without their first character the rest of them would stay visible.
 _SEQUENCES = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b(?:\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\-_])")
 _UNSEEN = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufdd0-\ufdef\ud800-\udfff{BIDIRECTIONAL}]")
+_NONCHARACTERS = frozenset(map(chr, range(0xFDD0, 0xFDF0)))
 _SEPARATORS = frozenset("\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029")
 
 #: Most characters of a value that a sentence repeats.
@@ -59,14 +60,16 @@ def split_options(line: str) -> list[str]:
     return list(lexer)
 
 
-def strip_controls(text: str, *, lines: bool = False) -> str:
+def strip_controls(text: str, *, lines: bool = False, marks: bool = False) -> str:
     """Return the text without control and bidirectional characters, terminal sequences and lone surrogates.
 
-    Line ends and tabs become spaces; with `lines`, the text keeps `\\n` and `\\t`.
+    Line ends and tabs become spaces; with `lines`, the text keeps `\\n` and `\\t`. With `marks`, the text is one of
+    this program, and keeps its marks.
     """
     if text.isascii() and text.isprintable():
         return text
     text = _SEQUENCES.sub("", text)
+    kept = _NONCHARACTERS if marks else frozenset()
     if lines:
-        return _UNSEEN.sub(lambda found: found[0] if found[0] in "\n\t" else "", text)
-    return _UNSEEN.sub(lambda found: " " if found[0] in _SEPARATORS else "", text)
+        return _UNSEEN.sub(lambda found: found[0] if found[0] in "\n\t" or found[0] in kept else "", text)
+    return _UNSEEN.sub(lambda found: found[0] if found[0] in kept else " " if found[0] in _SEPARATORS else "", text)

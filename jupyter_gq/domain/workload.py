@@ -240,8 +240,8 @@ class Workload:
     activity: Activity | None = None
     #: True = the backend can suspend the workload without loss.
     suspendable: bool = False
-    #: The failure of the last attempts to suspend the workload; None = the last attempt did not fail.
-    refusal: SuspensionRefusal | None = None
+    #: The failure of the last attempts to suspend the share; None = the last attempt did not fail.
+    suspension_refusal: SuspensionRefusal | None = None
     #: True = the backend can add tasks to the run and take some away, between `min_members` and `tasks`.
     elastic: bool = False
     #: Groups of unequal tasks, or gangs inside the gang; empty = one group of `tasks` times `request`. With groups,

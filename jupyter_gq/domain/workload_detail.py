@@ -179,8 +179,8 @@ class WorkloadDetail:
     warning: str = ""
     #: The suspension of the share, from the decision until the share is back; None = the share is not suspended.
     suspension: Suspension | None = None
-    #: Why the last attempt to suspend the share failed; None = the last attempt did not fail.
-    unsuspendable: SuspensionRefusal | None = None
+    #: The failure of the last attempts to suspend the share; None = the last attempt did not fail.
+    suspension_refusal: SuspensionRefusal | None = None
 
     #: Stored keys that this release does not know, kept for the release that wrote them. Values are JSON.
     unknown: Mapping[str, object] = field(default_factory=dict)

@@ -63,6 +63,16 @@ class CopyConflict:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class AlreadySent:
+    """The answer, with status 409, of POST send and POST sweep for a cell that another page has sent since."""
+
+    code: str
+    message: str
+    #: Id of the job of that cell, or of one of them. A page whose user was told of it names it in `known_jobs`.
+    other_job: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CopiedFile:
     """A file of a job that is beside the notebook now."""
 

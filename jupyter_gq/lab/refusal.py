@@ -12,11 +12,16 @@ SERVICE_AWAY = (
 
 
 class RefusedRequest(HttpRefusal):
-    """A request that is answered with this problem and HTTP status; nothing was sent to the service."""
+    """A request that is answered with this problem and HTTP status; nothing was sent to the service.
 
-    def __init__(self, code: str, message: str, *, field: str | None = None, status: int = 422) -> None:
+    `other_job` is the id of a job of which the page does not know, and which is the reason; "" for other reasons.
+    """
+
+    def __init__(
+        self, code: str, message: str, *, field: str | None = None, status: int = 422, other_job: str = ""
+    ) -> None:
         super().__init__(message)
-        self.status = status
+        self.status, self.other_job = status, other_job
         self.problem = PlainProblem(code=code, message=message, field=field)
 
 

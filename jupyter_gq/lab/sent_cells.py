@@ -1,22 +1,24 @@
 """The cells that pages of this server have sent, so that two pages do not send one cell twice without a question.
 
 A page asks its user about a job of the same cell when the dialog opens. Another tab may send the cell after that. Such
-a send is refused. If its user wants both jobs, the page sends again without `known_jobs`, and is not asked any more.
-Kernels and commands do not give `known_jobs` either.
+a send is refused, and the page is told the job. If its user wants both jobs, the page sends again and names that job in
+`known_jobs`; it is asked again about any other job. Kernels and commands give no `known_jobs` and are not asked.
 
-Of a sweep only the first job counts. A new server remembers nothing.
+A page knows all jobs of a sweep or none. A new server remembers nothing.
 
 See docs/decisions/0477-ask-before-a-cell-is-sent-from-two-pages.md.
 """
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from jupyter_gq.client.models import JobView
+from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.job_pages import read_all_jobs
+from jupyter_gq.client.models import MOST_JOBS, JobSummary
 from jupyter_gq.client.problems import ServiceError
 
 from .refusal import RefusedRequest
@@ -29,28 +31,37 @@ _ENDED = frozenset({"done", "failed", "cancelled"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class SentJobs:
+    """The jobs of an accepted request."""
+
+    ids: Sequence[str]
+    #: Name of the group of a sweep; "" for a job that was sent alone, whatever group it is in.
+    sweep: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Sent:
-    """A request for one or more cells, and the ids of its jobs once they are there; none if it was not accepted."""
+    """A request for one or more cells, and its jobs once they are there; none if it was not accepted."""
 
     key: str
-    jobs: asyncio.Future[Sequence[str]] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    jobs: asyncio.Future[SentJobs] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 class SentCells:
     """The last request for each cell of a notebook, for the cells that were sent last."""
 
-    def __init__(self, find_job: Callable[[str], Awaitable[JobView]]) -> None:
-        self._find_job = find_job
+    def __init__(self, service: ServiceClient) -> None:
+        self._service = service
         #: By the path of the notebook and the id of the cell.
         self._last: OrderedDict[tuple[str, str], _Sent] = OrderedDict()
 
     @asynccontextmanager
-    async def sending(self, request: SendRequest) -> AsyncIterator[Callable[[Sequence[str]], None]]:
-        """Yield a function that takes the ids of the jobs of this request; call it once, or never if it is refused.
+    async def sending(self, request: SendRequest) -> AsyncIterator[Callable[[SentJobs], None]]:
+        """Yield a function that takes the jobs of this request; call it once, or never if it is refused.
 
         For a request with `known_jobs`, raises `RefusedRequest` if the last request for one of the cells had another
         key, and one of its jobs is not among `known_jobs` and has not ended. Raises `ServiceError` if the service
-        cannot be asked about that job. While the other request is being sent, this waits for the answer to it.
+        cannot be asked about these jobs. While the other request is being sent, this waits for the answer to it.
         """
         cells = [(request.notebook_path, cell) for cell in request.targets]
         while request.known_jobs is not None and (other := self._find_other(cells, request.key)) is not None:
@@ -64,32 +75,40 @@ class SentCells:
             yield sent.jobs.set_result
         finally:
             if not sent.jobs.done():
-                sent.jobs.set_result([])
+                sent.jobs.set_result(SentJobs([]))
 
     def _find_other(self, cells: list[tuple[str, str]], key: str) -> _Sent | None:
         """Return a request for one of these cells with another key; None if there is none."""
         found = (self._last.get(cell) for cell in cells)
         return next((sent for sent in found if sent is not None and sent.key != key), None)
 
-    async def _check(self, jobs: Sequence[str], known: Sequence[str]) -> None:
-        """Raise `RefusedRequest` if one of these jobs has not ended; the page knows all of a sweep or none."""
-        if not set(known).isdisjoint(jobs):
+    async def _check(self, jobs: SentJobs, known: Sequence[str]) -> None:
+        """Raise `RefusedRequest` if one of these jobs has not ended, unless the page knows them."""
+        if not set(known).isdisjoint(jobs.ids):
             return
-        for job_id in reversed(jobs):  # jobs of a sweep that were sent last end last
-            phase = await self._find_phase(job_id)
-            if phase not in _ENDED:
-                raise RefusedRequest(
-                    "already_sent",
-                    "This cell was sent from another tab or window since this dialog was opened, and its job is "
-                    f"{phase}. Send again to have both jobs, or cancel.",
-                    status=HTTPStatus.CONFLICT,
-                )
+        found = await (self._list_left_of_sweep(jobs) if jobs.sweep else self._list_left(jobs.ids))
+        if found:
+            raise RefusedRequest(
+                "already_sent",
+                "This cell was sent from another tab or window since this dialog was opened, and its job is "
+                f"{found[0].phase}. Send again to have both jobs, or cancel.",
+                status=HTTPStatus.CONFLICT,
+                other_job=found[0].id,
+            )
 
-    async def _find_phase(self, job_id: str) -> str:
-        """Return the phase of a job; "cancelled" for one that is deleted."""
-        try:
-            return (await self._find_job(job_id)).phase
-        except ServiceError as error:
-            if error.status == HTTPStatus.NOT_FOUND:
-                return "cancelled"
-            raise
+    async def _list_left(self, jobs: Sequence[str]) -> list[JobSummary]:
+        """Return the jobs that have not ended. There is no sweep, so these are few: one request asks for each."""
+        found: list[JobSummary] = []
+        for job in jobs:
+            try:
+                found.append(await self._service.job(job))
+            except ServiceError as error:
+                if error.status != HTTPStatus.NOT_FOUND:
+                    raise  # a job that is not found was deleted, so it has ended
+        return [job for job in found if job.phase not in _ENDED]
+
+    async def _list_left_of_sweep(self, jobs: SentJobs) -> list[JobSummary]:
+        """Return the jobs of a sweep that have not ended, newest first: one request asks for 500 jobs."""
+        found = await read_all_jobs(lambda before: self._service.jobs(group=jobs.sweep, limit=MOST_JOBS, before=before))
+        ids = set(jobs.ids)
+        return [job for job in found.jobs if job.id in ids and job.phase not in _ENDED]

@@ -69,7 +69,7 @@ from .requests import (
 from .results.copies import JobCopies
 from .results.executed_notebook import save_result
 from .results.same_file import FileComparer
-from .sent_cells import SentCells
+from .sent_cells import SentCells, SentJobs
 
 #: Submits the job of a point with an idempotency key; returns the job, and whether it is new.
 SendPoint = Callable[[Mapping[str, str], str], Awaitable[tuple[JobView, bool]]]
@@ -109,7 +109,7 @@ class ServiceConnection:
         self.service = ServiceClient(here.url, here.token)
         self.relay = EventRelay(self.service, app.event_logger, self, watch.log)
         self.reporter = ActivityReporter(self.service, here.server, watch, app.web_app.settings, share)
-        self._sent_cells = SentCells(self.service.job)
+        self._sent_cells = SentCells(self.service)
         #: Answers kernels, through the socket.
         self.kernels = KernelRequests(self, watch)
         #: Copies files of jobs beside their notebooks.
@@ -192,7 +192,7 @@ class ServiceConnection:
         request = parse(SendRequest, body)
         async with self._sent_cells.sending(request) as note_jobs:
             job, is_new = await self.submit(request)
-            note_jobs([job.id])
+            note_jobs(SentJobs([job.id]))
         return job, is_new
 
     async def submit(self, request: SendRequest) -> tuple[JobView, bool]:
@@ -210,7 +210,7 @@ class ServiceConnection:
         request = parse(SweepRequest, body)
         async with self._sent_cells.sending(request) as note_jobs:
             sweep = await self._submit_sweep(request)
-            note_jobs([each.job for each in sweep.jobs])
+            note_jobs(SentJobs([each.job for each in sweep.jobs], sweep.group))
         return sweep
 
     async def _submit_sweep(self, request: SweepRequest) -> SentSweep:

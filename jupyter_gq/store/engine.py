@@ -1,6 +1,7 @@
 """Engines of the database: a SQLite file, or PostgreSQL by its URL."""
 
 import os
+import re
 import stat
 import warnings
 from contextlib import suppress
@@ -11,7 +12,7 @@ import sqlalchemy as sa
 
 from jupyter_gq.client.service_address import VIRTUAL_FOLDERS
 from jupyter_gq.domain.errors import AdminError
-from jupyter_gq.domain.plain_text import quoted, shorten, strip_controls
+from jupyter_gq.domain.plain_text import quoted, shorten
 
 if TYPE_CHECKING:
     import sqlite3
@@ -35,6 +36,9 @@ _PLACES = frozenset({"host", "hostaddr", "port", "service"})
 _WHOLE_NUMBERS = frozenset(
     {"connect_timeout", "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout"}
 )
+#: A whole number as libpq reads it, with up to ten digits behind zeros, and the bounds of one.
+_WHOLE_NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)0*([0-9]{1,10})[ \t\n\v\f\r]*")
+_LEAST_INT, _MOST_INT = -(2**31), 2**31 - 1
 #: Bytes of a path that Linux does not take any more.
 _LONGEST_PATH = 4096
 #: Timeout of making a connection to PostgreSQL, in seconds.
@@ -176,7 +180,7 @@ def _check_sqlite_options(url: sa.URL) -> None:
             _, options = dialect.create_connect_args(url)
             dialect.import_dbapi().connect(":memory:", **options).close()
         except (sa.exc.ArgumentError, TypeError, ValueError, OverflowError) as error:
-            raise _refuse_option(strip_controls(shorten(str(error)))) from None
+            raise _refuse_option(shorten(str(error))) from None
 
 
 def _check_postgresql_options(url: sa.URL) -> None:
@@ -221,9 +225,7 @@ def _find_wrong_value(url: sa.URL) -> str:
 
     given = {name: text for name, text in url.query.items() if isinstance(text, str) and name not in _PLACES}
     for name in sorted(_WHOLE_NUMBERS & given.keys()):
-        try:
-            int(given[name])
-        except ValueError:
+        if not _is_whole_number(given[name]):
             return f"{name}={quoted(given[name])} is no whole number"
     nowhere = make_conninfo(**given, host="/dev/null")  # the folder of no socket
     connection = PGconn.connect_start(nowhere.encode())
@@ -231,7 +233,13 @@ def _find_wrong_value(url: sa.URL) -> str:
         told = connection.error_message.decode(errors="replace").strip() if connection.status == ConnStatus.BAD else ""
     finally:
         connection.finish()
-    return strip_controls(shorten(told)) if told.startswith("invalid ") else ""
+    return shorten(told) if told.startswith("invalid ") else ""
+
+
+def _is_whole_number(text: str) -> bool:
+    """Return whether libpq reads a text as a number of 32 bits; it tells so only once it connects to a server."""
+    found = _WHOLE_NUMBER.fullmatch(text)
+    return found is not None and _LEAST_INT <= int(found[1] + found[2]) <= _MOST_INT
 
 
 def check_url(url: str) -> None:

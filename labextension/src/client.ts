@@ -9,6 +9,7 @@ import { Signal } from '@lumino/signaling';
 
 import { isLost, LOGGED_OUT, readProblem, STOPPED_OR_LOGGED_OUT } from './hub';
 import type {
+  AlreadySent,
   Announcement,
   CancelledJobs,
   Captured,
@@ -60,7 +61,9 @@ export class RequestError extends Error {
     readonly status: number,
     readonly problem: Problem,
     /** The files beside the notebook that differ; null if the request was refused for another reason. */
-    readonly conflict: CopyConflict | null = null
+    readonly conflict: CopyConflict | null = null,
+    /** A job of the same cell that another page has sent; null if the request was refused for another reason. */
+    readonly otherJob: string | null = null
   ) {
     super(problem.message);
     this.name = 'RequestError';
@@ -443,12 +446,12 @@ async function readNews(response: Response, onNews: (news: CopyNews) => void): P
 /** Return the error for a response that is a refusal. */
 async function readError(response: Response): Promise<RequestError> {
   const text = await response.text();
-  let body: Partial<CopyConflict> | null = null;
+  let body: Partial<CopyConflict & AlreadySent> | null = null;
   try {
-    body = JSON.parse(text) as Partial<CopyConflict> | null;
+    body = JSON.parse(text) as Partial<CopyConflict & AlreadySent> | null;
   } catch {
     // The body is not from this extension; it may be a page of a proxy. The status says enough.
   }
   const conflict = Array.isArray(body?.files) ? (body as CopyConflict) : null;
-  return new RequestError(response.status, readProblem(response, body), conflict);
+  return new RequestError(response.status, readProblem(response, body), conflict, body?.other_job ?? null);
 }

@@ -27,6 +27,22 @@ export function foldEvents(events: Iterable<OutputEvent>, into: CellOutputs = ne
   return cells;
 }
 
+/**
+ * Return the ids of the cells that ran to their end in the last run of a job, after applying these pieces to `into`, which
+ * is not changed. A run that begins anew has ended no cell yet.
+ */
+export function findEnded(events: Iterable<OutputEvent>, into: ReadonlySet<string>): ReadonlySet<string> {
+  let ended = into;
+  for (const { op, state, cell, finished } of events) {
+    if (op === 'run' && state === 'start') {
+      ended = new Set();
+    } else if (op === 'cell' && state === 'end' && cell !== undefined && finished === true) {
+      ended = new Set(ended).add(cell);
+    }
+  }
+  return ended;
+}
+
 function applyEvent(event: OutputEvent, outputs: readonly IOutput[]): readonly IOutput[] {
   // The OpenAPI document says only that outputs are objects; nbformat defines their fields.
   const output = event.output as IOutput | undefined;

@@ -2,6 +2,12 @@
 
 export interface components {
     schemas: {
+        /** @description The answer, with status 409, of POST send and POST sweep for a cell that another page has sent since. */
+        AlreadySent: {
+            code: string;
+            message: string;
+            other_job: string;
+        };
         /** @description A change of a request with which the job would start at once or clearly earlier, or within its quota. */
         Alternative: {
             /** @description What differs from the request, such as "0.5 GPU" or "The queue nlp". */
@@ -820,7 +826,7 @@ export interface components {
             /** @description Present while the share is suspended or comes back (phases suspended, resuming). */
             suspension: components["schemas"]["SuspensionView"] | null;
             /** @description Why the share was not suspended at the last attempt, in one sentence; empty: no failure. */
-            unsuspendable: string;
+            suspension_refusal: string;
             /** @description A problem of the running notebook, in one sentence; empty: none. */
             trouble: string;
             eviction: components["schemas"]["Eviction"] | null;
@@ -1401,6 +1407,7 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type AlreadySent = components['schemas']['AlreadySent'];
 export type Alternative = components['schemas']['Alternative'];
 export type AnnouncedCell = components['schemas']['AnnouncedCell'];
 export type Announcement = components['schemas']['Announcement'];

@@ -11,6 +11,9 @@ import pytest
 import sqlalchemy
 
 import jupyter_gq
+from jupyter_gq.backends.local.user_access import NotAskedError
+from jupyter_gq.client.problems import PlainProblem, ServiceError
+from jupyter_gq.client.target_folder import CopyRefused
 from jupyter_gq.commands.refusal import CommandRefused
 from jupyter_gq.controller.settings.reading import Abandoned
 from jupyter_gq.controller.settings.traits import SettingsError
@@ -19,6 +22,7 @@ from jupyter_gq.devices.nvidia.nvml_library import NvmlError
 from jupyter_gq.devices.suspension.journal_lock import JournalLock
 from jupyter_gq.domain.errors import (
     AdminError,
+    BackendError,
     DamagedDatabase,
     DefectError,
     HttpRefusal,
@@ -26,6 +30,7 @@ from jupyter_gq.domain.errors import (
     MachineError,
     UserError,
 )
+from jupyter_gq.domain.mentions import mention
 from jupyter_gq.notebook.carrying.loading import Unloadable
 from jupyter_gq.notebook.carrying.pickler import OpenFile, SharedVariable
 from jupyter_gq.notebook.carrying.save import TooManyBytes
@@ -87,10 +92,23 @@ DIRTY = "a\x1b[31m\x07\u202eb\nc\ufdd0"
         CommandRefused(DIRTY),
         DamagedDatabase(DIRTY, DIRTY),
         SettingsError("A.b", DIRTY, DIRTY, DIRTY),
+        BackendError(DIRTY),
+        MachineError(DIRTY),
+        NotAskedError(DIRTY),
+        DefectError(DIRTY),
+        UserError(DIRTY.replace("\ufdd0", "")),
+        CopyRefused("not_found", DIRTY.replace("\ufdd0", "")),
+        ServiceError(404, PlainProblem(code="not_found", message="\x1b[2Jgone\x07\u202e")),
     ],
 )
-def test_what_an_administrator_is_told_moves_no_cursor_and_begins_no_line(error):
+def test_what_anybody_is_told_moves_no_cursor_and_begins_no_line(error):
     assert str(error).isprintable()
+
+
+def test_a_user_is_told_who_is_mentioned():
+    said = f"{mention('ann', 'ann', 'another user')} holds it.\x07"
+    assert str(UserError(said)) == said[:-1]
+    assert str(MachineError(said)).isprintable()
 
 
 def test_a_demo_shows_the_lines_of_a_log_without_their_colours():

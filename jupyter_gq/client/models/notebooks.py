@@ -93,7 +93,7 @@ class NotebookView(BaseModel):
     suspension: SuspensionView | None = Field(
         default=None, description="Present while the share is suspended or comes back (phases suspended, resuming)."
     )
-    unsuspendable: str = Field(
+    suspension_refusal: str = Field(
         default="",
         description="Why the share was not suspended at the last attempt, in one sentence; empty: no failure.",
     )

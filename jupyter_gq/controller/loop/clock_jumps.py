@@ -108,8 +108,8 @@ def _move_times(record: Record, shift: _Shift) -> Change | None:
         fields["activity"] = _move_activity(workload.activity, shift)
     if (backoff := record.detail.backoff) is not None:
         detail["backoff"] = replace(backoff, until=shift.move(backoff.until))
-    if (refusal := record.detail.unsuspendable) is not None:
-        detail["unsuspendable"] = replace(refusal, until=shift.move(refusal.until))
+    if (refusal := record.detail.suspension_refusal) is not None:
+        detail["suspension_refusal"] = replace(refusal, until=shift.move(refusal.until))
     if (intent := record.detail.suspension) is not None and intent.since is None:
         # A failure counts if it came after the decision: with a clock that was set back, none would count.
         detail["suspension"] = replace(intent, decided_at=shift.move(intent.decided_at))

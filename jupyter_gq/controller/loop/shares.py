@@ -171,14 +171,14 @@ def _suspended(record: Record, intent: Suspension, share: ShareState, now: Insta
         workload=workload.id,
         event=Event.SUSPENDED,
         fields=WorkloadChange(activity=None if activity is None else replace(activity, expire_at=None)),
-        detail=DetailChange(suspension=suspension, unsuspendable=None, warning=""),
+        detail=DetailChange(suspension=suspension, suspension_refusal=None, warning=""),
         audit=act_of_suspension(Action.NOTEBOOK_SUSPEND, workload, suspension, now),
     )
 
 
 def _refused(record: Record, share: ShareState, now: Instant) -> Change:
     """Return the change that withdraws an intent after a failed attempt, and keeps the reason with a backoff."""
-    before, activity = record.detail.unsuspendable, record.workload.activity
+    before, activity = record.detail.suspension_refusal, record.workload.activity
     times = 1 if before is None else before.times + 1
     pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(times - 1, 10))
     refusal = SuspensionRefusal(sentence=share.failure, times=times, until=Instant(now + pause))
@@ -186,7 +186,7 @@ def _refused(record: Record, share: ShareState, now: Instant) -> Change:
     return Change(
         workload=record.workload.id,
         fields=WorkloadChange(activity=kept),
-        detail=DetailChange(suspension=None, unsuspendable=refusal, warning=""),
+        detail=DetailChange(suspension=None, suspension_refusal=refusal, warning=""),
     )
 
 

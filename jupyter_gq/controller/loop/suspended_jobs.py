@@ -140,7 +140,7 @@ def suspend_instead(
 
 def was_to_be_suspended(record: Record) -> bool:
     """Return whether a job that is told to end was to be suspended first, which took some of its grace."""
-    tried = record.detail.suspension is not None or record.detail.unsuspendable is not None
+    tried = record.detail.suspension is not None or record.detail.suspension_refusal is not None
     return tried and record.workload.kind is Kind.TRAINING
 
 
@@ -162,16 +162,16 @@ def _suspended(record: Record, intent: Suspension, share: ShareState, now: Insta
             nominated=False,
             **count_running_time(workload, now),
         ),
-        detail=DetailChange(suspension=suspension, unsuspendable=None),
+        detail=DetailChange(suspension=suspension, suspension_refusal=None),
         audit=act_of_suspension(Action.JOB_SUSPEND, workload, suspension, now),
     )
 
 
 def _refused(record: Record, share: ShareState, now: Instant) -> Change:
     """Return the change that withdraws the intent after a failed attempt, so that the run is told to end."""
-    before = record.detail.unsuspendable
+    before = record.detail.suspension_refusal
     refusal = SuspensionRefusal(sentence=share.failure, times=1 if before is None else before.times + 1, until=now)
-    return Change(workload=record.workload.id, detail=DetailChange(suspension=None, unsuspendable=refusal))
+    return Change(workload=record.workload.id, detail=DetailChange(suspension=None, suspension_refusal=refusal))
 
 
 def _forget_run(record: Record, now: Instant) -> Change:

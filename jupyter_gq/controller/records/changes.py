@@ -73,7 +73,7 @@ class DetailChange(TypedDict, total=False):
     named_devices: Mapping[str, str]
     warning: str
     suspension: Suspension | None
-    unsuspendable: SuspensionRefusal | None
+    suspension_refusal: SuspensionRefusal | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

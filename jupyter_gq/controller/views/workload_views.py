@@ -297,7 +297,7 @@ def notebook_view(record: Record, context: ViewContext) -> NotebookView:
         kept_until=_kept_until(workload),
         over_limit=context.over_limit,
         suspension=suspension_view(record, context.promise),
-        unsuspendable=record.detail.unsuspendable.sentence if record.detail.unsuspendable else "",
+        suspension_refusal=record.detail.suspension_refusal.sentence if record.detail.suspension_refusal else "",
         trouble=context.trouble,
         eviction=eviction_view(record.detail.eviction),
     )

@@ -7,6 +7,9 @@ Rules
   called on, or the first argument of a function; see `changing_calls` for what only shows or saves.
 - Shown: the last expression of a cell may be there to be shown, so it counts only if its name says that it changes
   something. So does a call whose result is kept.
+- Kept in vain: the methods of lists, sets and dicts count also if their result is kept, and so do calls that are only
+  tested, as in `x in seen or seen.add(x)`; see `changing_calls`.
+- Given: a function that a call is given is called by it; see `given_functions`.
 - Models: what a changing call is given and is a model by its name or class, such as `trainer.fit(net)`, is changed too.
 - Parts: what changes an object also changes the model in it, as `opt.step()` does after `opt = SGD(net.parameters())`.
 - Loops: what is certainly changed in a loop may be a part of what the loop goes through.
@@ -19,7 +22,7 @@ See docs/decisions/0482-propose-what-a-call-is-made-for.md.
 import ast
 import builtins
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from jupyter_gq.lab.reading.bindings import Function, find_bindings, list_arguments, list_statements
@@ -31,18 +34,22 @@ from jupyter_gq.lab.reading.full_names import MODULES_BY_USUAL_NAMES, Names
 from jupyter_gq.lab.reading.magics import list_trees
 from jupyter_gq.lab.reading.parsing import list_children, list_nodes
 
-from .changes import find_root, find_stored, list_running, list_thrown_away
+from .changes import find_rebound_globals, find_root, find_stored, list_running, list_tested, list_thrown_away
 from .changing_calls import (
+    changes_container,
     is_changing,
     is_class_of_model,
     is_name_of_model,
     is_showing,
     is_training,
     is_without_changes,
+    makes_container,
+    returns_none,
 )
+from .given_functions import GivenCall, list_given_calls
 
-#: What becomes of the result of a call.
-_Result = Literal["kept", "shown", "thrown away"]
+#: What becomes of the result of a call. A lambda returns it.
+_Result = Literal["kept", "returned", "tested", "shown", "thrown away"]
 #: Attributes and methods that hand out the parts of a model that are trained.
 _PARAMETERS = frozenset({"parameters", "named_parameters", "trainable_variables", "trainable_weights"})
 #: Methods that return a part of the object.
@@ -52,6 +59,8 @@ _COPIES = frozenset({"copy", "deepcopy", "clone"})
 _CHANGING_BUILTINS = frozenset({"setattr", "delattr", "next"})
 #: Most functions that are followed, each called by the one before.
 _DEEPEST = 20
+#: Most bodies that are read anew for the functions that they are given.
+_MOST_BODIES = 1000
 #: Bounds of the work: the last values of a name count, and the first parts of an argument. Calls stand in each other.
 _MOST_VALUES = 50
 _MOST_PARTS = 2000
@@ -98,6 +107,19 @@ def _close(names: Iterable[str], *links: dict[str, set[str]]) -> set[str]:
     return found
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Reading:
+    """A function with what decides what its body changes."""
+
+    function: Function | ast.Lambda
+    #: Name of the class of a method, "" for a function.
+    of: str
+    #: The functions that it is given, by the names of its arguments.
+    given: frozenset[tuple[str, Function | ast.Lambda]]
+    #: Whether the result is thrown away; False if the function is no lambda, since its statements say more.
+    is_thrown_away: bool
+
+
 class _Reader:
     """A reader of cells, in their order, with what it knows of their names."""
 
@@ -106,8 +128,8 @@ class _Reader:
         #: The values that were assigned to each name.
         self._values: dict[str, list[ast.expr]] = {}
         self._stored: set[str] = set()
-        #: Changed names of functions that were read, by the function and the name of its class.
-        self._bodies: dict[tuple[int, str], set[str]] = {}
+        #: Changed names of functions that were read, by what they were read as.
+        self._bodies: dict[_Reading, set[str]] = {}
         self._depth = 0
         #: Whether names hold models, as far as that was asked since the last cell.
         self._models: dict[str, bool] = {}
@@ -128,6 +150,8 @@ class _Reader:
                 self._learn_value(target, node.value)
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
             self._learn_value(node.target, node.value)
+        elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+            self._learn_value(node.optional_vars, node.context_expr)
 
     def _learn_value(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Name):
@@ -150,14 +174,19 @@ class _Reader:
         shown = {id(each.body[-1]) for each in list_trees(tree) if each.body and not source.rstrip().endswith(";")}
         nodes = list(list_running(tree.body))
         self._stored |= {name for node in nodes for name in find_stored(node)}
-        return self._read_scope(nodes, shown, "").list_all()
+        return self._read_scope(nodes, shown, "", {}).list_all()
 
-    def _read_scope(self, nodes: Iterable[ast.AST], shown: set[int], own: str) -> _Changes:
-        """Return what the nodes of one scope do; `own` is the class of the method whose body they are."""
+    def _read_scope(self, nodes: Iterable[ast.AST], shown: set[int], own: str, results: dict[int, _Result]) -> _Changes:
+        """Return what the nodes of one scope do; `own` is the class of the method whose body they are.
+
+        `results` tells of some calls what becomes of their results; those of others are added.
+        """
         found = _Changes()
-        results: dict[int, _Result] = {}
         for node in nodes:
             found.certain.update(find_stored(node))
+            self._stored.update(find_rebound_globals(node))
+            for call in list_tested(node):
+                results.setdefault(id(call), "tested")
             match node:
                 case ast.Expr(value=value):
                     result: _Result = "shown" if id(node) in shown else "thrown away"
@@ -196,11 +225,18 @@ class _Reader:
         """Add what a call changes."""
         called = self._known.find_called(call.func, own)
         for function, of in called:
-            found.certain.update(self._follow(call, function, of))
-        last = get_last_name(call)
-        if called or last[:1].isupper():
+            found.certain.update(
+                self._follow(GivenCall(call=call, is_thrown_away=result in ("thrown away", "shown")), function, of)
+            )
+        if called:
             return
-        changes = is_changing(last, is_kept=result == "kept") or self._applies(call, last)
+        last = get_last_name(call)
+        for given in list_given_calls(call, self._name_maker(call)):
+            self._read_given(given, own, found)
+        if last[:1].isupper():
+            return
+        is_kept = result not in ("shown", "thrown away")
+        changes = is_changing(last, is_kept=is_kept) or self._changes_receiver(call, last, result)
         likely = result == "thrown away" and not is_showing(last)
         kind = found.certain if changes else found.likely
         receiver = get_receiver(call)
@@ -214,6 +250,46 @@ class _Reader:
             if isinstance(receiver, ast.Call):
                 kind.update(self._list_models(receiver))
                 kind.update(map(find_root, [receiver.func] if get_last_name(receiver) in _GIVING_PARTS else []))
+
+    def _read_given(self, given: GivenCall, own: str, found: _Changes) -> None:
+        """Add what a function changes that a call was given."""
+        functions = self._known.find_called(given.call.func, own)
+        for function, of in functions:
+            found.certain.update(self._follow(given, function, of))
+        if not functions and isinstance(given.call.func, ast.Attribute):
+            self._read_call(given.call, "thrown away" if given.is_thrown_away else "kept", own, found)
+
+    def _name_maker(self, call: ast.Call) -> str:
+        """Return the name of the class of what a method is called on, or of that; the full name of a function."""
+        receiver = get_receiver(call)
+        if receiver is None or self._is_module(receiver):
+            return self._names.spell(call.func)
+        if isinstance(receiver, ast.Call):
+            return get_last_name(receiver)
+        root = find_root(receiver)
+        made = self._values.get(root, [])[-1:]
+        return get_last_name(made[0]) if made and isinstance(made[0], ast.Call) else root
+
+    def _changes_receiver(self, call: ast.Call, last: str, result: _Result) -> bool:
+        """Return whether a call changes what its method is called on, although its result is kept."""
+        receiver = get_receiver(call)
+        if receiver is None or self._is_module(receiver):
+            return False
+        if result in ("tested", "returned") and returns_none(last, for_certain=result == "returned"):
+            return True
+        return self._applies(call, last) or (changes_container(last) and self._is_container(receiver))
+
+    def _is_container(self, node: ast.expr) -> bool:
+        """Return whether an expression is a name that holds a list, set or dict, as far as the cells tell."""
+        seen: set[str] = set()
+        while isinstance(node, ast.Name) and node.id not in seen:
+            seen.add(node.id)
+            node = (self._values.get(node.id) or [node])[-1]
+        if isinstance(node, ast.Call):
+            return makes_container(get_last_name(node)) and not isinstance(get_receiver(node), ast.Call)
+        return bool(seen) and isinstance(
+            node, ast.List | ast.Set | ast.Dict | ast.ListComp | ast.SetComp | ast.DictComp
+        )
 
     def _applies(self, call: ast.Call, last: str) -> bool:
         """Return whether a call has a function change each part of a model; a table would return a new one."""
@@ -252,41 +328,60 @@ class _Reader:
             elif isinstance(node, ast.Name) and self._is_model(node.id):
                 yield node.id
 
-    def _follow(self, call: ast.Call, function: Function | ast.Lambda, of: str) -> Iterator[str]:
+    def _follow(self, given: GivenCall, function: Function | ast.Lambda, of: str) -> Iterator[str]:
         """Yield the names that a call of a function of the cells changes, of globals and of what it is given."""
-        changed = self._read_function(function, of)
-        arguments = function.args
+        call, arguments = given.call, function.args
         places = [each.arg for each in [*arguments.posonlyargs, *arguments.args]]
+        values = list(call.args)
         if of:
             receiver = get_receiver(call)
-            given = [receiver if receiver is not None else call.func, *call.args]
-        else:
-            given = list(call.args)
-        known = {each.arg for each in list_arguments(arguments)}
-        yield from changed - known
-        pairs = [*zip(places, given, strict=False), *((each.arg, each.value) for each in call.keywords)]
-        yield from (find_root(value) for name, value in pairs if name in changed)
+            values.insert(0, receiver if receiver is not None else call.func)
+        pairs = [*zip(places, values, strict=False), *((each.arg, each.value) for each in call.keywords if each.arg)]
+        functions = [(name, self._find_function(value)) for name, value in pairs]
+        reading = _Reading(
+            function=function,
+            of=of,
+            given=frozenset((name, each) for name, each in functions if each is not None),
+            is_thrown_away=given.is_thrown_away and isinstance(function, ast.Lambda),
+        )
+        changed = self._read_function(reading)
+        yield from changed - {each.arg for each in list_arguments(arguments)}
+        for name, value in pairs:
+            if name in changed:
+                yield from self._list_gone_through(value) if given.takes_elements else [find_root(value)]
 
-    def _read_function(self, function: Function | ast.Lambda, of: str) -> set[str]:
+    def _find_function(self, value: ast.expr) -> Function | ast.Lambda | None:
+        """Return the function that an expression is, without a call; None if it is none that the cells define."""
+        if isinstance(value, ast.Lambda):
+            return value
+        return self._known.functions.get(value.id) if isinstance(value, ast.Name) else None
+
+    def _read_function(self, reading: _Reading) -> set[str]:
         """Return the globals and arguments that a function changes; none for a function that is called too deep."""
-        key = (id(function), of)
-        if key not in self._bodies and self._depth < _DEEPEST:
-            self._bodies[key] = set()  # a function that calls itself
+        if len(self._bodies) >= _MOST_BODIES:
+            reading = replace(reading, given=frozenset())
+        if reading not in self._bodies and self._depth < _DEEPEST:
+            self._bodies[reading] = set()  # a function that calls itself
             self._depth += 1
-            self._bodies[key] = self._read_body(function, of)
+            self._bodies[reading] = self._read_body(reading)
             self._depth -= 1
-        return self._bodies.get(key, set())
+        return self._bodies.get(reading, set())
 
-    def _read_body(self, function: Function | ast.Lambda, of: str) -> set[str]:
-        known = self._known
-        if read_body(function).functions:  # known while this one runs
+    def _read_body(self, reading: _Reading) -> set[str]:
+        known, function = self._known, reading.function
+        hidden = known.functions.keys() & {each.arg for each in list_arguments(function.args)}
+        if hidden or reading.given or read_body(function).functions:  # known while this one runs
             self._known = known.copy()
+            for name in hidden:
+                del self._known.functions[name]
+            self._known.functions.update(reading.given)
             self._known.add(function)
-        changed = self._find_changed_by(function, of)
+        changed = self._find_changed_by(reading)
         self._known = known
         return changed
 
-    def _find_changed_by(self, function: Function | ast.Lambda, of: str) -> set[str]:
+    def _find_changed_by(self, reading: _Reading) -> set[str]:
+        function = reading.function
         body: Sequence[ast.AST] = function.body if isinstance(function, Function) else [function.body]
         nodes = list(list_running(body))
         bindings = find_bindings(body)
@@ -294,7 +389,11 @@ class _Reader:
         assigned = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
         rebound = bindings.of_module & assigned
         self._stored |= rebound
-        return (self._read_scope(nodes, set(), of).list_all() - own) | rebound
+        results: dict[int, _Result] = {}
+        if isinstance(function, ast.Lambda):
+            result: _Result = "shown" if reading.is_thrown_away else "returned"
+            results = {id(call): result for call in list_thrown_away(function.body)}
+        return (self._read_scope(nodes, set(), reading.of, results).list_all() - own) | rebound
 
     def add_parts(self, changed: set[str]) -> set[str]:
         """Return changed names with those of the models in their objects, and other names of the same objects."""

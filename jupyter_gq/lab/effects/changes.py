@@ -7,6 +7,7 @@ Rules
   return a new value.
 - Handed on: a call of it or of its methods, an argument of a call, what a loop goes through, and a decorator. What only
   shows a value, such as `print`, changes nothing, nor does `with`.
+- `globals()["x"]` is the name `x`, and `globals().update(x=1)` assigns it.
 - What the body of a function does counts where the function is called, which is not seen here.
 """
 
@@ -71,6 +72,46 @@ def find_stored(node: ast.AST) -> Iterator[str]:
     elif isinstance(node, ast.Expr):
         methods = [call.func for call in list_thrown_away(node.value) if isinstance(call.func, ast.Attribute)]
         yield from (find_root(method) for method in methods if method.attr in _CHANGING_ONLY)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_globals(node.func.value):
+        yield from _find_set_globals(node, node.func.attr)
+
+
+def find_rebound_globals(node: ast.AST) -> Iterator[str]:
+    """Yield the global names that a node assigns or deletes through `globals()`, wherever it stands."""
+    if isinstance(node, ast.Subscript) and _is_globals(node.value):
+        yield from find_stored(node)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_globals(node.func.value):
+        yield from _find_set_globals(node, node.func.attr)
+
+
+def _find_set_globals(call: ast.Call, method: str) -> Iterator[str]:
+    """Yield the names that a call of this method of `globals()` assigns or deletes, as far as they are written out."""
+    given = call.args[:1]
+    if method in {"update", "__ior__"}:
+        yield from (each.arg for each in call.keywords if each.arg)
+        given = [key for each in given if isinstance(each, ast.Dict) for key in each.keys if key is not None]
+    elif method not in {"setdefault", "pop", "__setitem__", "__delitem__"}:
+        return
+    yield from (str(each.value) for each in given if isinstance(each, ast.Constant))
+
+
+def _is_globals(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "globals"
+
+
+def list_tested(node: ast.AST) -> list[ast.Call]:
+    """Return the calls whose results a node tests, such as that of `add` in `x in seen or seen.add(x)`."""
+    parts: Sequence[ast.expr] = []
+    match node:
+        case ast.BoolOp(values=values):
+            parts = values
+        case ast.UnaryOp(op=ast.Not(), operand=inner) | ast.Compare(left=inner, comparators=[ast.Constant(value=None)]):
+            parts = [inner]
+        case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test) | ast.Assert(test=test):
+            parts = [test]
+        case ast.comprehension(ifs=conditions):
+            parts = conditions
+    return [each for each in parts if isinstance(each, ast.Call)]
 
 
 def list_thrown_away(value: ast.expr) -> list[ast.Call]:
@@ -114,5 +155,7 @@ def _find_handed(node: ast.AST) -> Iterator[str]:
 def find_root(node: ast.expr) -> str:
     """Return the name in front of all attributes, items and stars of an expression; "" if there is none."""
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
+        if isinstance(node, ast.Subscript) and _is_globals(node.value) and isinstance(node.slice, ast.Constant):
+            return str(node.slice.value)
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""

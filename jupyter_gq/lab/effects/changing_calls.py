@@ -5,6 +5,8 @@ Rules
 - A name counts by its first word: `fit_transform` and `fitAll` begin with `fit`. A name with `_` at its end, such as
   `zero_`, changes what it is called with, by the convention of PyTorch.
 - Kept results: what is assigned or used is what most calls are for, so only a few words change something as well.
+- Kept in vain: methods of lists, sets and dicts change them whatever becomes of the result. Of other objects only those
+  methods do whose results can only be tested, or are what a lambda returns, and are None for all that is known.
 - Shown and saved: words such as `plot`, `print`, `save` and `evaluate` change nothing.
 
 See docs/decisions/0482-propose-what-a-call-is-made-for.md.
@@ -29,6 +31,36 @@ _CHANGING: Final = _ALSO_KEPT | {
 }
 #: Names that change something although their first words do not say so; `functools.partial` changes nothing.
 _WHOLE_NAMES: Final = frozenset({"partial_fit", "load_state_dict"})
+#: Methods of lists, sets, dicts and the classes of `collections` that change them.
+_OF_CONTAINERS: Final = frozenset(
+    {
+        *(
+            "append",
+            "appendleft",
+            "extend",
+            "extendleft",
+            "insert",
+            "add",
+            "update",
+            "remove",
+            "discard",
+            "clear",
+            "sort",
+        ),
+        *("reverse", "rotate", "subtract", "move_to_end", "difference_update", "intersection_update"),
+        *("symmetric_difference_update", "__setitem__", "__delitem__"),
+    }
+)
+#: Methods whose result is None, so that nobody tests it for its own sake.
+_RETURNING_NONE: Final = _OF_CONTAINERS | {"put", "put_nowait", "push"}
+#: Methods that are in place for all that is known, unlike `add` of a tensor and `sort_values` of a table.
+_IN_PLACE: Final = frozenset(
+    {*("append", "appendleft", "extend", "extendleft", "insert", "remove", "discard", "clear", "put", "put_nowait")}
+)
+#: Functions and classes that make a list, set or dict, or what has the same methods.
+_CONTAINERS: Final = frozenset(
+    {"list", "set", "dict", "bytearray", "deque", "defaultdict", "OrderedDict", "Counter", "ChainMap"}
+)
 #: First words of what only shows, tests, saves or sends a value.
 _SHOWING: Final = frozenset(
     {
@@ -98,6 +130,24 @@ def is_changing(name: str, *, is_kept: bool) -> bool:
     if name in _SHOWING or name in _COPYING:
         return False
     return name in _WHOLE_NAMES or _get_first_word(name) in (_ALSO_KEPT if is_kept else _CHANGING)
+
+
+def changes_container(name: str) -> bool:
+    """Return whether a method of this name changes a list, set or dict whatever becomes of its result."""
+    return name in _OF_CONTAINERS
+
+
+def returns_none(name: str, *, for_certain: bool) -> bool:
+    """Return whether a method of this name changes an object and returns None.
+
+    `for_certain` leaves out methods such as `add` and `sort`, which return a new object for tensors and tables.
+    """
+    return name in (_IN_PLACE if for_certain else _RETURNING_NONE)
+
+
+def makes_container(name: str) -> bool:
+    """Return whether a function or class of this name makes a list, set, dict or one of their kind."""
+    return name in _CONTAINERS
 
 
 def is_training(name: str) -> bool:

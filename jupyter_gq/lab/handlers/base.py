@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -13,6 +14,7 @@ from tornado.web import HTTPError
 
 from jupyter_gq.client.problems import ServiceError
 from jupyter_gq.domain.plain_text import quoted
+from jupyter_gq.lab.answers import AlreadySent
 from jupyter_gq.lab.hub_environment import HubEnvironment
 from jupyter_gq.lab.refusal import RefusedRequest, find_problem
 
@@ -62,8 +64,13 @@ class GQHandler(ExtensionHandlerMixin, APIHandler):
             self.finish(_make_text(found), set_content_type=content_type)
 
     def respond_with_refusal(self, error: RefusedRequest | ServiceError) -> None:
-        """Answer with the status and the problem of a refusal."""
+        """Answer with the status and the problem of a refusal, and with the job that is the reason, if one is."""
         problem = find_problem(error)
+        if isinstance(error, RefusedRequest) and error.other_job:
+            said = AlreadySent(code=problem.code, message=problem.message, other_job=error.other_job)
+            self.set_status(error.status)
+            self.finish(json.dumps(asdict(said)))
+            return
         self.respond_with_problem(error.status, problem.code, problem.message, problem.field)
 
     def respond_with_problem(self, status: int, code: str, message: str, field: str | None = None) -> None:

@@ -33,7 +33,9 @@ _WIDTH = 90
 
 
 class KernelRefused(MachineError):
-    """A refusal to start a kernel on this server; the text is a sentence for its user."""
+    """A refusal to start a kernel on this server; the text is a sentence for its user, in lines for JupyterLab."""
+
+    has_lines = True
 
     def __init__(self, sentence: str) -> None:
         super().__init__(fill(sentence, _WIDTH))

@@ -16,24 +16,16 @@ from .bindings import Function, find_bindings, list_statements
 from .call_parts import get_last_name
 from .parsing import list_children
 
-#: Functions and methods that call their first argument, or their `target`.
+#: Functions and methods that call their first argument: of Python, of tables, of pools and threads, and of tqdm.
 _CALLERS = frozenset(
     {
-        *(
-            "map",
-            "filter",
-            "reduce",
-            "apply",
-            "applymap",
-            "map_async",
-            "apply_async",
-            "imap",
-            "imap_unordered",
-            "starmap",
-        ),
-        *("submit", "to_thread", "delayed", "thread_map", "process_map", "pipe"),
+        *("map", "filter", "reduce", "starmap"),
+        *("apply", "applymap", "pipe"),
+        *("submit", "map_async", "apply_async", "imap", "imap_unordered", "to_thread", "delayed"),
+        *("thread_map", "process_map"),
     }
 )
+#: Classes whose instances call their `target`.
 _TARGET_CALLERS = frozenset({"Thread", "Process"})
 #: The bodies that were read: of modules, functions and classes.
 _BODIES: "WeakKeyDictionary[ast.AST, Body]" = WeakKeyDictionary()

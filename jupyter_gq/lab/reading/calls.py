@@ -85,6 +85,8 @@ class Definitions:
 
         `own` is the class of the method in which the call stands; "" outside of classes.
         """
+        if isinstance(func, ast.Lambda):
+            return [(func, "")]
         if isinstance(func, ast.Name):
             if func.id in self.functions:
                 return [(self.functions[func.id], "")]

@@ -108,6 +108,7 @@ class CapturedOutputs:
                 view.cell.update(place, each.display)
             self._free[view] = places[len(moving) :] + self._free.get(view, [])
         self._captured = kept
+        self.remove_free()
         self._note_gone([each.widget for each in gone])
 
     def clear(self, *, wait: bool) -> None:
@@ -117,6 +118,17 @@ class CapturedOutputs:
             return
         self._discard()
         self._hide_free()
+
+    def remove_free(self) -> None:
+        """Remove the places that are free from the cells, so that they show no more than the widget does.
+
+        A view that shows no output keeps one place, in which the next output is shown.
+        """
+        shown = _list_places(self._captured)
+        for view, places in self._free.items():
+            kept = places[: 0 if view in shown else 1]
+            view.cell.remove(places[len(kept) :])
+            self._free[view] = kept
 
     def replace(self, outputs: Iterable[Output], views: Iterable[WidgetView]) -> None:
         """Replace all outputs by these."""

@@ -150,6 +150,13 @@ class CellOutput:
             self._add_piece(piece, entry)
         self._apply_bounds()
 
+    def remove(self, entries: Iterable[Entry]) -> None:
+        """Remove these outputs, as if they had never been there; the next pieces send all others again."""
+        gone = [entry for entry in entries if entry.is_kept]
+        if gone:
+            self._close_stream()
+            self._remove(gone)
+
     def clear(self) -> None:
         """Remove all outputs, and replace the pending pieces by one that clears the cell."""
         self._stream = None
@@ -295,6 +302,9 @@ class CellOutput:
                 self._left_out_text += entry.size
             else:
                 self._left_out_displays += 1
+        self._remove(gone)
+
+    def _remove(self, gone: list[Entry]) -> None:
         self._forget(gone)
         self.entries = [entry for entry in self.entries if entry.is_kept]
         self._resend_all = True

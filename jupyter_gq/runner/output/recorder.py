@@ -289,11 +289,14 @@ class Recorder:
     def flush(self, now: float, *, everything: bool = False) -> None:
         """Emit the pending changes if the budget allows it, or in any case if `everything` is set.
 
-        Does nothing if nothing changed. Afterwards each cell knows whether the outputs of the job have reached their
-        limit.
+        With `everything`, the empty places of Output widgets are removed before: a cell that has ended shows what the
+        widgets show. Does nothing if nothing changed. Afterwards each cell knows whether the outputs of the job have
+        reached their limit.
         """
         if everything:
             self._release_text()
+            for captured in self._captured.values():
+                captured.remove_free()
         size = self._pending_size()
         if size == 0 or not (everything or self._budget.allows(size, now)):
             return

@@ -336,10 +336,10 @@ def _describe_refusal(notebook: Workload) -> str:
 
     The reason may name processes and folders, so readers who may not see the owner's name do not see the reason.
     """
-    if notebook.refusal is None:
+    if notebook.suspension_refusal is None:
         return ""
-    at = datetime.fromtimestamp(notebook.refusal.until, tz=UTC).strftime("%H:%M:%S UTC")
-    reason = mention(notebook.owner, f": {strip_controls(notebook.refusal.sentence).rstrip('.')}", "")
+    at = datetime.fromtimestamp(notebook.suspension_refusal.until, tz=UTC).strftime("%H:%M:%S UTC")
+    reason = mention(notebook.owner, f": {strip_controls(notebook.suspension_refusal.sentence).rstrip('.')}", "")
     return f"{describe_workload(notebook)} is idle but could not be suspended{reason}. The next attempt is at {at}."
 
 

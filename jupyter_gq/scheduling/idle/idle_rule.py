@@ -70,7 +70,7 @@ def is_refused(workload: Workload, rule: IdleRule, now: Instant) -> bool:
 
     During that backoff the share is kept as if the owner had asked for it.
     """
-    refusal = workload.refusal
+    refusal = workload.suspension_refusal
     if refusal is None or now >= refusal.until or _kept_until(workload) > refusal.until:
         return False
     return _is_idle_for_long(workload, rule, now)

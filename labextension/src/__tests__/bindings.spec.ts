@@ -1,6 +1,6 @@
 import type { Contents } from '@jupyterlab/services';
 
-import { METADATA_KEY } from '../attach/metadata';
+import { METADATA_KEY, readBinding } from '../attach/metadata';
 import { Originals } from '../attach/original';
 import { Client } from '../client';
 import type { JobView } from '../wire';
@@ -39,6 +39,17 @@ describe('a cell that was sent', () => {
     desk.training.recordJob({ ...job, phase: 'done', finished_at: 2000, last_seq: 2 });
     await jest.advanceTimersByTimeAsync(SECOND);
     expect([desk.phase(), desk.text()]).toEqual(['done', 'epoch 1\nepoch 2\n']);
+  });
+
+  it('knows in its file whether it ran to its end', async () => {
+    const [desk, job] = await bound();
+    const ended = (): unknown => readBinding(desk.notebook.cells[0].getMetadata(METADATA_KEY))?.ended;
+    await desk.print(job, 'epoch 1\n');
+    expect(ended()).toBe(false);
+    desk.hasEnded = true;
+    desk.training.recordJob({ ...job, last_seq: 2 });
+    await jest.advanceTimersByTimeAsync(SECOND);
+    expect(ended()).toBe(true);
   });
 
   it.each([

@@ -185,7 +185,7 @@ export function aNotebook(given: Partial<NotebookView> = {}): NotebookView {
     kept_until: null,
     over_limit: null,
     suspension: null,
-    unsuspendable: '',
+    suspension_refusal: '',
     trouble: '',
     eviction: null,
     ...given

@@ -4,7 +4,7 @@ import type { YCodeCell } from '@jupyter/ydoc';
 import { YNotebook } from '@jupyter/ydoc';
 
 import { BoundCell, PORTION } from '../attach/cell';
-import { JOB_MIME, METADATA_KEY, makePlaceholder } from '../attach/metadata';
+import { JOB_MIME, METADATA_KEY, makePlaceholder, readBinding } from '../attach/metadata';
 import { hashSource } from '../bundle/hash';
 import type { JobView } from '../wire';
 import { aJob } from './builders';
@@ -58,8 +58,27 @@ describe.each([
       job: job.id,
       source_hash: hashSource(SOURCE),
       seq: 0,
-      path: 'digits.ipynb'
+      path: 'digits.ipynb',
+      ended: false
     });
+  });
+
+  it('says that it ran to its end once it shows all that tells so', () => {
+    const model = aCell();
+    const job = aJobOf(model);
+    const cell = BoundCell.bind(model, job);
+    const ended = (): unknown => readBinding(model.getMetadata(METADATA_KEY))?.ended;
+    cell.write(job, null, 2, true);
+    expect(ended()).toBe(false);
+    const long = Array.from({ length: 8 }, () => display('x'.repeat(PORTION / 4)));
+    cell.write(job, long, 2, true);
+    expect([cell.isBehind, ended()]).toEqual([true, false]);
+    while (cell.isBehind) {
+      cell.write(job, long, 2, true);
+    }
+    expect(ended()).toBe(true);
+    cell.write(job, [], 3, false);
+    expect(ended()).toBe(false);
   });
 
   it('writes long outputs in portions, each of which the lab can draw', () => {

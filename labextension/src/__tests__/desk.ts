@@ -49,6 +49,8 @@ export class Desk {
   readonly streamConnections: ConnectionCount[] = [];
   readonly detached: [string, Loss][] = [];
   isOver = false;
+  /** Whether the cell that prints has run to its end, as the last piece says. */
+  hasEnded = false;
   /** Whether no output can be fetched. */
   isAway = false;
   readonly bindings: NotebookBindings;
@@ -104,6 +106,10 @@ export class Desk {
       cell: (this._target ??= this.notebook.cells[0]?.id),
       output: { output_type: 'stream', name: 'stdout', text }
     }));
+    if (this.hasEnded) {
+      const [seq, cell] = [events.length + 1, this._target];
+      events.push({ seq, run: 1, at: 0, op: 'cell', role: 'target', cell, state: 'end', finished: true });
+    }
     return { events: events.slice(after), last_seq: events.length, finished: this.isOver };
   }
 

@@ -1,6 +1,6 @@
 import type { IOutput } from '@jupyterlab/nbformat';
 
-import { makePlaceholder } from '../attach/metadata';
+import { METADATA_KEY, makePlaceholder } from '../attach/metadata';
 import type { JobPhase } from '../jobs';
 import { findFailures } from '../send/failures';
 import { aJob } from './builders';
@@ -40,6 +40,38 @@ it('a cell with an error failed, wherever it ran; cells of the same job before i
   showJob(1, 'failed', ERROR);
   showJob(2, 'failed');
   expect(await failures()).toEqual([null, 'failed-before', 'job-failed']);
+});
+
+/** Let the metadata of a cell say that it ran to its end in a job. */
+function markEnded(index: number, job = 'job-1'): void {
+  const binding = { job, source_hash: '', seq: 1, path: '', ended: true };
+  notebook.cells[index].setMetadata(METADATA_KEY, binding);
+}
+
+it('a cell that ran to its end did not fail, whatever it shows: its tag may say that its error stops nothing', async () => {
+  showJob(0, 'failed', ERROR);
+  showJob(1, 'failed');
+  showJob(2, 'failed');
+  markEnded(0);
+  markEnded(1);
+  expect(await failures()).toEqual([null, null, 'job-failed']);
+  showJob(2, 'failed', ERROR);
+  expect(await failures()).toEqual([null, null, 'failed-before']);
+});
+
+it('a cell between two that show errors ran to its end, also if the file does not say it', async () => {
+  showJob(0, 'failed', ERROR);
+  showJob(1, 'failed');
+  showJob(2, 'failed', ERROR);
+  expect(await failures()).toEqual([null, null, 'failed-before']);
+});
+
+it('what ended in another job than the cell shows says nothing', async () => {
+  showJob(1, 'cancelled');
+  markEnded(1, 'job-0');
+  expect(await failures()).toEqual([null, 'job-cancelled', null]);
+  markEnded(1);
+  expect(await failures()).toEqual([null, null, null]);
 });
 
 it('every cell of a failed job may be the one, if none shows an error', async () => {

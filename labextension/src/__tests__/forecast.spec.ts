@@ -164,17 +164,23 @@ describe('a forecast beside a refusal', () => {
   });
 });
 
-it('a cell that another page has sent meanwhile is sent once more only if the user presses again', async () => {
+it('the user is asked about each job that another page has sent meanwhile, and about each once', async () => {
   const said = 'This cell was sent from another tab or window.';
-  training.server.answer('POST send', { code: 'already_sent', message: said, field: null }, 409);
   const known = (): unknown =>
     (training.server.bodies.at(-1) as { known_jobs: readonly string[] | null }).known_jobs;
+  const refuse = (other_job: string): void =>
+    training.server.answer('POST send', { code: 'already_sent', message: said, other_job }, 409);
+  refuse('theirs');
   await submit();
   expect(known()).toEqual([]);
   expect(all('[role=alert]').map(words)).toEqual([said]);
+  refuse('newer');
+  await submit();
+  expect(known()).toEqual(['theirs']);
+  expect(all('[role=alert]').map(words)).toEqual([said]);
   training.server.answer('POST send', aJob({ id: 'new', phase: 'waiting' }));
   await submit();
-  expect(known()).toBeNull();
+  expect(known()).toEqual(['theirs', 'newer']);
   expect(all('.jp-Dialog')).toEqual([]);
 });
 

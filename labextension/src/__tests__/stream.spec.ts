@@ -43,6 +43,28 @@ describe('the stream of a job', () => {
   beforeEach(() => jest.useFakeTimers());
   afterEach(() => jest.useRealTimers());
 
+  it('tells which cells ran to their end in the last run', async () => {
+    const service = new FakeService();
+    const end = (seq: number, cell: string, finished: boolean): OutputEvent => ({
+      seq,
+      run: 1,
+      at: 0,
+      op: 'cell',
+      cell,
+      role: 'target',
+      state: 'end',
+      finished
+    });
+    const start = (seq: number): OutputEvent => ({ seq, run: 1, at: 0, op: 'run', state: 'start' });
+    service.events = [start(1), end(2, 'a', true), end(3, 'b', true), end(4, 'c', false)];
+    const stream = new JobStream(service.fetch);
+    await settled(stream);
+    expect([...stream.ended]).toEqual(['a', 'b']);
+    service.events.push(start(5), end(6, 'a', true));
+    await settled(stream);
+    expect([...stream.ended]).toEqual(['a']);
+  });
+
   it('fetches page by page, once, and tells when it caught up', async () => {
     const service = new FakeService();
     service.events = [text(1), text(2), text(3), text(4), text(5)];

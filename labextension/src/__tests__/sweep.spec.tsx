@@ -58,6 +58,22 @@ describe('the values of a sweep', () => {
     expect(makeSweep(NO_SWEEP, trans)).toBeNull();
   });
 
+  it('make a job for each combination of more than four names, as long as there are not too many', () => {
+    const names = ['lr', 'depth', 'width', 'seed', 'decay', 'momentum', 'name'];
+    const choice = (values: string): typeof NO_SWEEP =>
+      choose(Object.fromEntries(names.map(name => [name, values])));
+    expect(countJobs(choice('1, 2'))).toBe(128);
+    expect(describeSweep(choice('1, 2'), trans)).toMatch(/^Sends 128 jobs as one group\./);
+    const made = makeSweep(choice('1, 2'), trans);
+    expect(made).toMatchObject({ grid: Object.fromEntries(names.map(name => [name, ['1', '2']])) });
+    expect(makeSweep(choice('1, 2, 3'), trans)).toEqual({
+      code: 'invalid_grid',
+      field: 'grid',
+      message: 'These values make 2187 jobs; a sweep has at most 200.'
+    });
+    expect(describeSweep(choice('1, 2, 3'), trans)).toBe('');
+  });
+
   it.each([
     [
       choose({ n: Array.from(Array(201).keys()).join(',') }),
@@ -310,6 +326,26 @@ describe('the section of the dialog', () => {
     await press('Show all 297 variables');
     expect(fields()).toBe(297);
     expect(words(section)).not.toContain('Show all');
+  });
+
+  it('names the first four of the names that can vary, and counts the others', async () => {
+    const names = ['lr', 'depth', 'width', 'seed', 'decay', 'momentum'];
+    const hint = async (count: number): Promise<string> => {
+      const { section } = await open(names.slice(0, count).map(assigned));
+      const said = words(section);
+      await press('Cancel');
+      return said;
+    };
+    expect(await hint(4)).toMatch(/other values of lr, depth, width, seed(?! and)/);
+    expect(await hint(5)).toContain('other values of lr, depth, width, seed and 1 more variable');
+    expect(await hint(6)).toContain('other values of lr, depth, width, seed and 2 more variables');
+  });
+
+  it('counts the values of a name whose field is shown only on demand', async () => {
+    const { section } = await open([...Array(20).keys()].map(at => assigned(`x${at}`)));
+    await press('Show all 20 variables');
+    await enter(all('#jp-gq-send-sweep-x19')[0], '1, 2');
+    expect(words(section)).toContain('Sends 2 jobs as one group.');
   });
 
   it('says how many jobs are sent, and sends them with the number that is compared', async () => {

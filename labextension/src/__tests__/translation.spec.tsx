@@ -97,7 +97,7 @@ const NOTEBOOKS: readonly NotebookView[] = (
     enforcement_sentence: SAID,
     utilisation: 4,
     kept_until: NOW + 60,
-    unsuspendable: SAID,
+    suspension_refusal: SAID,
     warning: index === 2 ? WARNING : null
   })
 );

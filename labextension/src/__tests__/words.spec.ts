@@ -109,7 +109,7 @@ describe('the share of this server', () => {
     const suspended = aNotebook({ phase: 'suspended', sentence: 'Lent to bob.', memory_used_mib: 1 });
     expect(formatShare(suspended, 0, ENGLISH)).toBe('GPU 0.5 · lent, comes back with the next cell');
     expect(formatShare({ ...suspended, phase: 'resuming' }, 0, ENGLISH)).toBe('GPU 0.5 · coming back');
-    expect(describeShare(aNotebook({ unsuspendable: 'No host memory.' }), ENGLISH)).toContain(
+    expect(describeShare(aNotebook({ suspension_refusal: 'No host memory.' }), ENGLISH)).toContain(
       'idle: No host memory. Click'
     );
     expect(describeShare(suspended, ENGLISH)).toMatch(/^Lent to bob\. Click/);

@@ -51,7 +51,7 @@ export class BoundCell {
    */
   static bind(model: ICodeCellModel, job: JobView, path = job.notebook_path, isShared = false): BoundCell {
     const source_hash = hashSource(model.sharedModel.getSource());
-    const binding = { job: job.id, source_hash, seq: 0, path };
+    const binding = { job: job.id, source_hash, seq: 0, path, ended: false };
     const first = makePlaceholder(job);
     trustOnly(model, [first]);
     model.executionCount = null;
@@ -98,12 +98,13 @@ export class BoundCell {
   }
 
   /**
-   * Show the job's state and outputs up to piece `seq`; return whether something changed.
+   * Show the job's state and outputs up to piece `seq`; return whether something changed. `hasEnded` tells whether these
+   * pieces say that the cell ran to its end.
    *
    * With `outputs` null, which means not known yet, the outputs stay as they are. In a shared notebook, call `showShared`
    * before. If `isBehind` is true afterwards, another call writes the next outputs.
    */
-  write(job: JobView, outputs: readonly IOutput[] | null, seq: number): boolean {
+  write(job: JobView, outputs: readonly IOutput[] | null, seq: number, hasEnded = false): boolean {
     const present = this._readOutputs();
     const wanted = [makePlaceholder(job), ...(outputs === null ? present.slice(1) : toModelOutputs(outputs))];
     const plan = this._isShared ? planSharedSteps(present, wanted) : planSteps(present, wanted);
@@ -120,7 +121,8 @@ export class BoundCell {
       this._isBehind = false;
       this._written = wanted;
     }
-    return this._writeSeq(outputs === null || this._isBehind ? this._seq : seq) || plan.length > 0;
+    const isShown = outputs !== null && !this._isBehind;
+    return (isShown && this._writeProgress(seq, hasEnded)) || plan.length > 0;
   }
 
   /** Whether the last call of `write` left outputs for the next one. */
@@ -163,19 +165,26 @@ export class BoundCell {
 
   /** The binding as the metadata have it now. */
   private get _present(): IBinding {
-    return readBinding(this.model.getMetadata(METADATA_KEY) as unknown) ?? { ...this.binding, seq: 0 };
+    return (
+      readBinding(this.model.getMetadata(METADATA_KEY) as unknown) ?? {
+        ...this.binding,
+        seq: 0,
+        ended: false
+      }
+    );
   }
 
   private get _seq(): number {
     return this._present.seq;
   }
 
-  /** Write the number of the last piece into the metadata; return whether it changed. */
-  private _writeSeq(seq: number): boolean {
-    if (seq === this._seq) {
+  /** Write the number of the last piece, and whether the cell has ended, into the metadata; return whether they changed. */
+  private _writeProgress(seq: number, ended: boolean): boolean {
+    const present = this._present;
+    if (seq === present.seq && ended === present.ended) {
       return false;
     }
-    this.model.setMetadata(METADATA_KEY, { ...this._present, seq });
+    this.model.setMetadata(METADATA_KEY, { ...present, seq, ended });
     return true;
   }
 

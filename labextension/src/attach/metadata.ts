@@ -26,6 +26,8 @@ export interface IBinding {
   readonly seq: number;
   /** Path of the notebook that shows the job, which a copy of the file keeps; "" if an earlier version wrote the binding. */
   readonly path: string;
+  /** Whether the cell ran to its end in the last run of the job, as far as the file shows it. */
+  readonly ended: boolean;
 }
 
 /** Return the binding in a cell's metadata; null if there is none, or none that this version can read. */
@@ -33,7 +35,7 @@ export function readBinding(value: unknown): IBinding | null {
   if (typeof value !== 'object' || value === null) {
     return null;
   }
-  const { job, source_hash, seq, path } = value as Partial<IBinding>;
+  const { job, source_hash, seq, path, ended } = value as Partial<IBinding>;
   if (typeof job !== 'string' || typeof source_hash !== 'string') {
     return null;
   }
@@ -41,7 +43,8 @@ export function readBinding(value: unknown): IBinding | null {
     job,
     source_hash,
     seq: typeof seq === 'number' ? seq : 0,
-    path: typeof path === 'string' ? path : ''
+    path: typeof path === 'string' ? path : '',
+    ended: ended === true
   };
 }
 

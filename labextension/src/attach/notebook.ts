@@ -437,7 +437,8 @@ export class NotebookBindings implements IDisposable {
       this._report(cell, refusal);
     } else if (refusal === null) {
       const outputs = stream.isCaughtUp ? (stream.cells.get(cell.model.id) ?? []) : null;
-      this._saver.runOwnChange(() => cell.write(job, outputs, stream.seq));
+      const hasEnded = stream.ended.has(cell.model.id);
+      this._saver.runOwnChange(() => cell.write(job, outputs, stream.seq, hasEnded));
     }
   }
 

@@ -3,7 +3,7 @@ import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
 import type { CellOutputs } from '../outputs';
-import { foldEvents } from '../outputs';
+import { findEnded, foldEvents } from '../outputs';
 import type { OutputPage } from '../wire';
 
 /** Least milliseconds between two fetches of one job. Pieces that arrive meanwhile are fetched together. */
@@ -23,6 +23,11 @@ export class JobStream implements IDisposable {
   /** The outputs of the target cells, folded up to piece `seq`. */
   get cells(): CellOutputs {
     return this._cells;
+  }
+
+  /** Ids of the target cells that ran to their end in the last run, as told up to piece `seq`. */
+  get ended(): ReadonlySet<string> {
+    return this._ended;
   }
 
   /** Number of the last piece that was fetched; 0 before the first. */
@@ -104,10 +109,9 @@ export class JobStream implements IDisposable {
       return false;
     }
     const fresh = page.events.filter(event => event.seq > this._seq);
-    this._cells = foldEvents(
-      fresh.filter(event => event.role !== 'prefix'),
-      this._cells
-    );
+    const shown = fresh.filter(event => event.role !== 'prefix');
+    this._cells = foldEvents(shown, this._cells);
+    this._ended = findEnded(shown, this._ended);
     this._seq = fresh.reduce((seq, event) => Math.max(seq, event.seq), this._seq);
     const more = fresh.length > 0 && this._seq < page.last_seq;
     if (!more) {
@@ -135,6 +139,7 @@ export class JobStream implements IDisposable {
   }
 
   private _cells: CellOutputs = new Map();
+  private _ended: ReadonlySet<string> = new Set();
   private _seq = 0;
   private _finished = false;
   private _caughtUp = false;

@@ -50,8 +50,8 @@ export function describeShare(notebook: NotebookView, trans: TranslationBundle):
     notebook.over_limit ? notebook.over_limit.sentence : '',
     notebook.utilisation === null ? '' : trans.__('In use: %1.', `${notebook.utilisation} %`),
     // An earlier release of the service does not send the field.
-    notebook.unsuspendable
-      ? trans.__('It was not suspended while it was idle: %1', notebook.unsuspendable)
+    notebook.suspension_refusal
+      ? trans.__('It was not suspended while it was idle: %1', notebook.suspension_refusal)
       : '',
     hint
   ];

@@ -342,12 +342,9 @@ function listIds(sent: JobView | SentSweep): string[] {
 /** The part of a request beside the cells and the resources. */
 type RestOfRequest = Omit<SendRequest, keyof JobRequest | keyof CellsRequest> & Partial<CellsRequest>;
 
-/** Code of the refusal of a cell that another page has sent since the dialog opened. */
-const ALREADY_SENT = 'already_sent';
-
 /**
  * Return functions for the parts of the requests of one dialog, which all have the same key. The user knows of the
- * `active` jobs; `asking` takes note if a refusal tells the user of another job of these cells.
+ * `active` jobs; `asking` takes note of each further job of these cells of which a refusal tells the user.
  *
  * See docs/decisions/0477-ask-before-a-cell-is-sent-from-two-pages.md.
  */
@@ -363,13 +360,13 @@ function prepareRequest(
   rest: (files: IFileChoice, environment: IEnvironmentNames, returns: string[]) => RestOfRequest;
 } {
   const key = UUID.uuid4();
-  let known: string[] | null = active.map(({ id }) => id);
+  const known = active.map(({ id }) => id);
   return {
     key,
     asking: answer =>
       answer.catch((reason: unknown) => {
-        if (reason instanceof RequestError && reason.problem.code === ALREADY_SENT) {
-          known = null;
+        if (reason instanceof RequestError && reason.otherJob !== null) {
+          known.push(reason.otherJob);
         }
         throw reason;
       }),
@@ -389,7 +386,7 @@ function prepareRequest(
       ...describeEnvironment(environment),
       returns,
       key,
-      known_jobs: known
+      known_jobs: [...known]
     })
   };
 }

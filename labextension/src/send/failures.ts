@@ -4,7 +4,7 @@ import type { ICodeCellModel } from '@jupyterlab/cells';
 
 import { showsError } from '../attach/locate';
 import type { IPlaceholder } from '../attach/metadata';
-import { findPlaceholder } from '../attach/metadata';
+import { METADATA_KEY, findPlaceholder, readBinding } from '../attach/metadata';
 import type { Failure } from '../bundle/prefix';
 import { isFinal, type JobPhase } from '../jobs';
 import { forEachPaced } from '../paced';
@@ -15,14 +15,18 @@ export type FindJob = (id: string) => Promise<{ readonly phase: JobPhase } | nul
 /**
  * Return why cells did not succeed, by their id. The cells are in document order.
  *
- * A job may fail without an error under its cells, as by `exit(1)`. If one of its cells shows an error, the cells before
- * that one succeeded; otherwise nobody can tell which of its cells did.
+ * A cell that ran to its end in its job has not failed, whatever it shows and however the job ended: the error of a cell
+ * with the tag `raises-exception` stops nothing. The metadata of the cell say so, unless the file was closed when the cell
+ * ended. Of the other cells of a job, those before the last one that shows an error have ended too.
+ *
+ * See docs/decisions/0497-note-in-the-file-which-cells-ran-to-their-end.md.
  */
 export async function findFailures(
   cells: readonly ICodeCellModel[],
   findJob: FindJob
 ): Promise<ReadonlyMap<string, Failure>> {
   const failures = new Map<string, Failure>();
+  const ended = new Set<string>();
   const groups = groupByJob(cells);
   const phases = await findPhases(
     groups.map(([placeholder]) => placeholder),
@@ -30,11 +34,25 @@ export async function findFailures(
   );
   for (const [{ job, phase }, shown] of groups) {
     const failure = FAILURES[phases.get(job) ?? phase];
-    const first = shown.findIndex(showsError);
-    shown.slice(Math.max(0, first)).forEach(cell => failure && failures.set(cell.id, failure));
+    const last = shown.map(showsError).lastIndexOf(true);
+    for (const [index, cell] of shown.entries()) {
+      if (index < last || hasEnded(cell, job)) {
+        ended.add(cell.id);
+      } else if (failure !== undefined) {
+        failures.set(cell.id, failure);
+      }
+    }
   }
-  cells.filter(showsError).forEach(cell => failures.set(cell.id, 'failed-before'));
+  cells
+    .filter(cell => showsError(cell) && !ended.has(cell.id))
+    .forEach(cell => failures.set(cell.id, 'failed-before'));
   return failures;
+}
+
+/** Return whether the metadata of a cell say that it ran to its end in this job. */
+function hasEnded(cell: ICodeCellModel, job: string): boolean {
+  const binding = readBinding(cell.getMetadata(METADATA_KEY) as unknown);
+  return binding?.job === job && binding.ended;
 }
 
 const FAILURES: Partial<Record<JobPhase, Failure>> = { failed: 'job-failed', cancelled: 'job-cancelled' };

@@ -75,6 +75,43 @@ def test_a_file_that_appears_meanwhile_is_kept(tmp_path):
     assert names(tmp_path) == ["a.txt"]
 
 
+def keep_others(folder: Path, count: int) -> None:
+    """Put files that differ in the place of `a.txt`, and of the first names under which it is kept beside that one."""
+    (folder / "a.txt").write_text("mine")
+    for number in range(1, count + 1):
+        mark = "job 4f1c" if number == 1 else f"job 4f1c, {number}"
+        (folder / f"a ({mark}).txt").write_text(f"{number:10}")
+
+
+@pytest.mark.parametrize("count", [99, 100, 101, 250])
+def test_a_file_is_kept_beside_however_many_others(tmp_path, count):
+    keep_others(tmp_path, count)
+    with pytest.raises(FilesExist, match=r"'a.txt' is there already and differs"):
+        copy(tmp_path, "a.txt")
+    for unchanged in (False, True):
+        kept, refused = copy(tmp_path, "a.txt", existing=Existing.KEEP_BOTH)
+        assert [(each.target, each.unchanged) for each in kept] == [(f"a (job 4f1c, {count + 1}).txt", unchanged)]
+        assert refused == []
+    assert copy(tmp_path, "a.txt").copies[0].unchanged, "the same content was kept before, so nothing is asked"
+    assert copy(tmp_path, "a.txt", existing=Existing.REPLACE).copies[0].target == "a.txt"
+
+
+def test_a_free_name_among_thousands_is_found_by_few_looks(tmp_path, monkeypatch):
+    keep_others(tmp_path, 3000)
+    looks: list[str] = []
+    look = TargetFolder.look
+
+    def look_and_count(folder, path):
+        looks.append(path)
+        return look(folder, path)
+
+    monkeypatch.setattr(TargetFolder, "look", look_and_count)
+    (tmp_path / "a (job 4f1c, 150).txt").unlink()
+    (kept,), _ = copy(tmp_path, "a.txt", existing=Existing.KEEP_BOTH)
+    assert kept.target == "a (job 4f1c, 3001).txt"
+    assert len(looks) < 150
+
+
 def test_no_two_files_of_a_job_are_kept_under_one_name(tmp_path):
     (tmp_path / "a.txt").write_text("mine")
     written = ["a.txt", "a (job 4f1c).txt", "b.txt"]

@@ -255,20 +255,20 @@ async def test_a_refusal_is_shown_and_backs_off(lab):
     lab.send(ANN, "vision", "1")
     await spend(lab, 100)
     view = lab.notebook(ANN)
-    assert (view.phase, view.unsuspendable) == ("running", "The kernel uses managed memory.")
+    assert (view.phase, view.suspension_refusal) == ("running", "The kernel uses managed memory.")
     assert lab.servers.calls == [("suspend", view.id)]
     await spend(lab, 300)
     tries = lab.servers.calls.count(("suspend", view.id))
     assert 2 <= tries <= 4  # after 60 s, then 120 s, and so on
     lab.servers.refuses = ""
     await spend(lab, 600)
-    assert (lab.notebook(ANN).phase, lab.notebook(ANN).unsuspendable) == ("suspended", "")
+    assert (lab.notebook(ANN).phase, lab.notebook(ANN).suspension_refusal) == ("suspended", "")
 
 
 async def test_the_owner_of_the_waiting_job_reads_why_the_share_was_not_taken_and_when_that_is_tried_again(lab):
     lab.servers.refuses = "The kernel does not leave the GPU."
     job = lab.send(BOB, "vision", "1", name="large")
-    while not lab.notebook(ANN).unsuspendable:
+    while not lab.notebook(ANN).suspension_refusal:
         await spend(lab, 1)
     await spend(lab, 10)
     until = lab.notebook(ANN).kept_until  # the share is kept during the backoff
@@ -284,7 +284,7 @@ async def test_the_owner_of_the_waiting_job_reads_why_the_share_was_not_taken_an
 async def test_others_read_of_the_reason_only_if_they_may_know_whose_notebook_is_in_the_way(lab):
     lab.servers.refuses = "Process 4711 uses managed memory, which the driver does not suspend."
     job = lab.send(BOB, "vision", "1", name="large")
-    while not lab.notebook(ANN).unsuspendable:
+    while not lab.notebook(ANN).suspension_refusal:
         await spend(lab, 1)
     await spend(lab, 10)
     sentence = render(lab.job(job).sentence, lambda owner: False)
@@ -300,7 +300,7 @@ async def test_a_refusal_after_the_clock_was_set_back_is_not_tried_again_at_once
     lab.clock.set(-3600.0)
     await spend(lab, 30)
     assert lab.servers.calls == [("suspend", lab.notebook(ANN).id)]
-    assert lab.notebook(ANN).unsuspendable == "The kernel uses managed memory."
+    assert lab.notebook(ANN).suspension_refusal == "The kernel uses managed memory."
 
 
 async def test_a_cell_that_waits_for_a_lost_gpu_is_told_so_and_is_promised_nothing_until_the_gpu_is_found(lab):

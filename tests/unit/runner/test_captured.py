@@ -2,7 +2,9 @@
 
 import pytest
 
+from jupyter_gq.client.outputs import fold
 from jupyter_gq.runner.output.captured import MOST_OUTPUTS
+from jupyter_gq.runner.output.cell_output import Piece
 from jupyter_gq.runner.output.messages import VIEW
 from jupyter_gq.runner.output.recorder import Recorder
 
@@ -108,3 +110,58 @@ def test_a_display_of_a_widget_that_is_updated_shows_what_it_is_updated_with(
     open_widget(recorder, "inner", layout="other")
     print_in(recorder, "inner", "more")
     assert shown(recorder) == wanted
+
+
+def add_in(recorder: Recorder, widget: str, text: str) -> None:
+    """Let the widget capture an output of its own."""
+    recorder.capture(widget, {"data": {"text/plain": text}, "metadata": {}}, "display_data", None)
+
+
+def fold_shown(pieces: list[Piece]) -> list[str]:
+    """Return the texts of the outputs to which the pieces fold, with those that show nothing."""
+    return [each["data"]["text/plain"] for each in fold(pieces).get("c", [])]
+
+
+@pytest.fixture
+def sent() -> list[Piece]:
+    """Return the pieces that `sending` has emitted."""
+    return []
+
+
+@pytest.fixture
+def sending(sent: list[Piece]) -> Recorder:
+    """Return a recorder in whose cell a widget is shown."""
+    made = Recorder(sent.extend, now=0.0)
+    open_widget(made, "outer", _model_name="OutputModel")
+    show(made, "outer")
+    return made
+
+
+def test_a_cell_has_no_places_for_outputs_that_a_widget_has_dropped(sending: Recorder, sent: list[Piece]) -> None:
+    count = 5 * MOST_OUTPUTS + 3
+    for number in range(count):
+        add_in(sending, "outer", str(number))
+        if number % 100 == 0:
+            sending.flush(number)
+    _, *texts = [output["data"]["text/plain"] for output in sending.outputs("c")]
+    assert texts == [str(number) for number in range(count - len(texts), count)]
+    sending.flush(count, everything=True)
+    assert fold_shown(sent)[1:] == texts
+
+
+def test_a_cell_that_has_ended_has_no_places_for_outputs_that_a_widget_has_cleared(
+    sending: Recorder, sent: list[Piece]
+) -> None:
+    for number in range(30):
+        add_in(sending, "outer", str(number))
+    sending.flush(1.0)
+    sending.clear_captured("outer", wait=True)
+    add_in(sending, "outer", "last")
+    sending.flush(2.0, everything=True)
+    assert fold_shown(sent)[1:] == ["last"]
+    sending.clear_captured("outer", wait=False)
+    sending.flush(3.0, everything=True)
+    sending.append(sending.cell_output("c", "target"), {"data": {"text/plain": "below"}}, "display_data", None)
+    add_in(sending, "outer", "in the place of the widget")
+    sending.flush(4.0, everything=True)
+    assert fold_shown(sent)[1:] == ["in the place of the widget", "below"]

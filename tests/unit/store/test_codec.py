@@ -40,7 +40,7 @@ def test_what_is_written_is_read(workload):
 def test_a_suspension_and_its_refusal_are_read_as_they_were_written():
     suspension = Suspension(sentence="Lent.", by=None, decided_at=Instant(5.0), seconds=Seconds(2))
     refusal = SuspensionRefusal(sentence="No room.", times=2, until=Instant(9.0))
-    detail = WorkloadDetail(suspension=suspension, unsuspendable=refusal)
+    detail = WorkloadDetail(suspension=suspension, suspension_refusal=refusal)
     assert decode_detail(encode_detail(detail)) == detail
 
 
@@ -101,8 +101,8 @@ def test_rows_from_before_details_were_typed_are_read():
     assert decode_detail(job["detail"]) == JOB
     assert decode_detail(notebook["detail"]) == NOTEBOOK
     covered = {each.name for each in fields(WorkloadDetail) if getattr(JOB, each.name) or getattr(NOTEBOOK, each.name)}
-    later = {"returns", "suspension", "unsuspendable", "secrets", "group", "group_parallel", "group_metric", "software"}
-    later |= {"task_pods", "request_hash", "left_out_cells", "carries_variables"}
+    later = {"returns", "suspension", "secrets", "group", "group_parallel", "group_metric", "software"}
+    later |= {"suspension_refusal", "task_pods", "request_hash", "left_out_cells", "carries_variables"}
     assert covered == {each.name for each in fields(WorkloadDetail)} - {"unknown"} - later
 
 
