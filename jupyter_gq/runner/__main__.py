@@ -15,7 +15,9 @@ def main() -> int:
     of a child that does so, and ends with its exit status.
     """
     _remove_working_folder_from_path()
-    if "--pod" in sys.argv[1:]:
+    # The second form is for a job that continues from another one: a runner of an older release does not know it, and
+    # ends, in place of beginning from nothing.
+    if not {"--pod", "--pod-continuing"}.isdisjoint(sys.argv[1:]):
         from .pod.main import run_pod
 
         return run_pod()
