@@ -41,7 +41,7 @@ class EarlierJob:
     """A job whose checkpoints are copied."""
 
     id: str
-    #: Its folder of checkpoints.
+    #: The folder of its checkpoints.
     checkpoint: Path
 
 
