@@ -38,7 +38,8 @@ def test_a_job_continues_from_the_checkpoints_of_a_failed_one_at_the_url(cluster
     first, _, result = run_to_its_end(cluster, GOES_ON + "raise RuntimeError", GQ_CHECKPOINT_URL=url)
     assert result["outcome"] == "FAILED"
     told = {"GQ_CHECKPOINT_URL": url, "GQ_CONTINUE_FROM": first}
-    second, _, result = run_to_its_end(cluster, GOES_ON, first, **told)
+    second, pod, result = run_to_its_end(cluster, GOES_ON, first, **told)
+    assert f"Continues from the checkpoints of {first}: 1 file, 2 bytes, copied." in pod.log()
     assert (result["outcome"], cluster.text(second)) == ("SUCCEEDED", "from 17\n")
     assert cluster.get(f"jobs/{second}")["continue_from"] == first
     # The states of the first job are as they were, and the second one's are its own.

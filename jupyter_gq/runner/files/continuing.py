@@ -102,8 +102,13 @@ def _copy(earlier: EarlierJob, folder: Path, look: Callable[[], None]) -> str:
             _clear(folder)
             (folder / COPYING).unlink(missing_ok=True)
         raise RunError(_describe_failure(earlier, error, copied)) from error
-    files = "1 file" if copied.files == 1 else f"{copied.files} files"
-    return f"Continues from the checkpoints of {earlier.id}: {files}, {format_bytes(copied.bytes)}, copied."
+    return describe_copy(earlier.id, copied.files, copied.bytes)
+
+
+def describe_copy(job: str, files: int, size: int) -> str:
+    """Return the sentence of the log about the copied checkpoints of a job; `size` in bytes."""
+    counted = "1 file" if files == 1 else f"{files} files"
+    return f"Continues from the checkpoints of {job}: {counted}, {format_bytes(size)}, copied."
 
 
 def _describe_failure(earlier: EarlierJob, error: OSError, copied: _Copied) -> str:

@@ -34,6 +34,7 @@ from typing import BinaryIO, Protocol
 
 from jupyter_gq.domain.errors import AdminError, MachineError, UserError
 from jupyter_gq.domain.plain_text import hide_urls
+from jupyter_gq.runner.files.continuing import describe_copy
 from jupyter_gq.runner.processes import protect_memory
 
 URL_VARIABLE = "GQ_CHECKPOINT_URL"
@@ -153,14 +154,15 @@ class CheckpointStore:
         """Return the numbers of the tasks of the job that have a folder at the URL."""
         return [int(name) for name in map(_base_name, self._list_names(self._job)) if name.isdecimal()]
 
-    def adopt(self, earlier: "CheckpointStore", run: int) -> None:
-        """Copy the newest state of a task of another job as the first state of this one.
+    def adopt(self, earlier: "CheckpointStore", run: int) -> SavedState | None:
+        """Copy the newest state of a task of another job as the first state of this one; return the copy.
 
-        Does nothing if this task has a state, or if that one has none. Raises `TransientError` if a file is gone.
+        Returns None without a copy if this task has a state, or if that one has none. Raises `TransientError` if a file
+        is gone.
         """
         state = earlier.find_newest()
         if not state.number or self.find_newest().number:
-            return
+            return None
         self._make_folder()
         files = {}
         for index, (name, copy) in enumerate(sorted(state.files.items())):
@@ -170,7 +172,9 @@ class CheckpointStore:
             except FileNotFoundError as error:
                 raise TransientError(f"{copy.name} of the job to continue from is gone") from error
             files[name] = CopiedFile(name=own, size=copy.size, mtime=copy.mtime)
-        self._commit(SavedState(run=run, number=1, files=files))
+        copied = SavedState(run=run, number=1, files=files)
+        self._commit(copied)
+        return copied
 
     def _copy_at_store(self, source: str, target: str) -> None:
         """Copy a file, by way of this machine if the store cannot do it alone."""
@@ -324,7 +328,7 @@ def run_program(arguments: list[str], url_input: BinaryIO) -> int:
 def main(arguments: list[str], url: str) -> int:
     """Upload or download as the arguments say; return 0, `WRONG_ADDRESS`, `FAILED` or `NOTHING_KEPT`.
 
-    The last line of standard error says what went wrong, without secrets of the URL.
+    The last line of standard error says what went wrong, without secrets of the URL, or what was copied of another job.
     """
     direction, folder, job, run, task, *earlier = arguments
     try:
@@ -353,7 +357,10 @@ def _continue_from(url: str, earlier: str, job: str, run: int, task: int) -> Non
     """
     own = [CheckpointStore(url, job, each) for each in sorted({0, task})]
     source = CheckpointStore(url, earlier, task)
-    own[-1].adopt(source, run)
+    copied = own[-1].adopt(source, run)
+    if copied is not None:
+        size = sum(file.size for file in copied.files.values())
+        sys.stderr.write(f"{describe_copy(earlier, len(copied.files), size)}\n")
     if any(store.find_newest().number for store in own):
         return
     if not any(CheckpointStore(url, earlier, each).find_newest().number for each in source.find_tasks()):

@@ -66,6 +66,8 @@ class Checkpoints:
                 self._kill_child()  # also if a stop of the pod raises here
             if code == 0:
                 self._copied = self._fingerprint()
+                if self._earlier and (told := self._last_message()):
+                    log.info(told)
                 return
             if code == WRONG_ADDRESS:
                 raise RunError(self._last_message())
