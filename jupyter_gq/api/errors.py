@@ -20,6 +20,7 @@ STATUS: tuple[tuple[type[errors.JupyterGQError], int, str | None], ...] = (
     (errors.UnknownQueue, 422, "queue"),
     (errors.UnknownSoftware, 422, "software"),
     (errors.UnusableFolder, 422, "bundle.manifest.cwd"),
+    (errors.CannotContinue, 422, "continue_from"),
     (errors.NeverFits, 422, None),
     (errors.NotAMember, 403, "queue"),
     (errors.PriorityTooHigh, 403, "priority"),

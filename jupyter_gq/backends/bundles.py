@@ -133,6 +133,14 @@ class BundleStore(Protocol):
         """
         ...
 
+    def has_checkpoints(self, job: str, owner: str) -> bool | None:
+        """Return whether there is anything in the folder of checkpoints of a job; None if that is not known here.
+
+        Not known is what the pods of a job keep elsewhere, and a file system that gives no answer in time. Several
+        threads may call this.
+        """
+        ...
+
     def jobs(self) -> Collection[str]:
         """Return the ids of all jobs with files on a disk of this machine; none if the files are in the database.
 

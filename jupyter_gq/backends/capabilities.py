@@ -155,6 +155,15 @@ class AgentReports(Protocol):
         ...
 
 
+class CheckpointFolders(StrEnum):
+    """The ways in which a backend keeps the checkpoints of a job for its later runs, and for jobs that continue it."""
+
+    #: All tasks of a job have the same folder.
+    SHARED = "SHARED"
+    #: Each task has a folder of its own.
+    EACH_TASK = "EACH_TASK"
+
+
 class ProcessAttachment(Protocol):
     """The attachment of processes that were started elsewhere to the shares that they hold."""
 
@@ -410,6 +419,8 @@ class Capabilities:
     cordon: NodeCordon | None = None
     #: Gives secrets to jobs by their names; None: jobs cannot have secrets.
     secrets: UserSecrets | None = None
+    #: Keeps checkpoints, so that a job can begin with those of an earlier one; None: they are lost with each run.
+    checkpoints: CheckpointFolders | None = None
     #: Runs each job in the container image that its record names.
     images: bool = False
     #: Requests new nodes for pools that can grow.

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from jupyter_gq.domain.json_types import JsonObject
 
 from . import models
-from .older_service import write_submission
+from .older_service import write_preview, write_submission
 from .problems import PlainProblem, ServiceError, ServiceUnavailable
 from .sse import SseConnection
 from .transport import Answer, Transport, join_path
@@ -128,7 +128,9 @@ class ServiceClient:
 
     async def preview(self, request: models.JobRequest) -> models.Preview:
         """Return what would happen if this job were sent now; nothing is stored."""
-        return await self._read(models.Preview, await self._send("POST", "jobs/preview", request))
+        return await self._read(
+            models.Preview, await self._transport.request("POST", "jobs/preview", body=write_preview(request))
+        )
 
     async def submit(self, submission: models.JobSubmission, key: str | None = None) -> tuple[models.JobView, bool]:
         """Send a job to its queue; return the job, and whether it is new.

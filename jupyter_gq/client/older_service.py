@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator
 
 from pydantic.main import IncEx
 
-from .models import FrozenFile, JobSubmission
+from .models import FrozenFile, JobFields, JobRequest, JobSubmission
 from .models.bundles import Manifest
 from .problems import PlainProblem, ServiceError
 
@@ -32,11 +32,14 @@ HINTS = frozenset(
 )
 #: Hints about which no service is asked only for their sake: one that has told nothing gets none of them.
 _ONLY_IF_TOLD = frozenset({"Manifest.left_out_cells"})
+#: The field by which a job continues from another one, which services of older releases do not know.
+CONTINUES = "JobFields.continue_from"
 
 
 def list_known_fields() -> list[str]:
     """Return the fields of jobs that this release knows, by model, such as "Manifest.written"."""
-    return [f"{model.__name__}.{name}" for model in (Manifest, FrozenFile) for name in model.model_fields]
+    known = [f"{model.__name__}.{name}" for model in (Manifest, FrozenFile) for name in model.model_fields]
+    return [*known, CONTINUES]
 
 
 def write_submission(submission: JobSubmission, known: Collection[str] | None) -> bytes:
@@ -54,7 +57,20 @@ def write_submission(submission: JobSubmission, known: Collection[str] | None) -
     exclude: dict[str, IncEx | bool] = dict.fromkeys(left_out, True)
     if of_files and "files" not in left_out:
         exclude["files"] = {"__all__": of_files}
-    return submission.model_dump_json(exclude={"bundle": {"manifest": exclude}}).encode()
+    if submission.continue_from and known is not None and CONTINUES not in known:
+        raise _refuse("continue_from")
+    outer: dict[str, IncEx | bool] = {"bundle": {"manifest": exclude}, **_list_unused(submission)}
+    return submission.model_dump_json(exclude=outer).encode()
+
+
+def write_preview(request: JobRequest) -> bytes:
+    """Return the body of a request for a preview, without unused fields that an older service does not know."""
+    return request.model_dump_json(exclude=_list_unused(request)).encode()
+
+
+def _list_unused(fields: JobFields) -> dict[str, IncEx | bool]:
+    """Return the fields with their default value that an older service does not know."""
+    return {} if fields.continue_from else {"continue_from": True}
 
 
 def _list_unknown(manifest: Manifest, known: Collection[str] | None) -> Iterator[str]:

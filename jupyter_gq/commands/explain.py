@@ -46,11 +46,14 @@ async def _look_up(client: ServiceClient, text: str) -> tuple[JobView, Sequence[
 def explain(job: JobView, queues: Sequence[QueueView], now: float) -> Iterator[str]:
     """Yield sentences about a job: its state and the reason, and what applies of the following.
 
-    A running job has its time, its progress and its GPU use. A job that has started and not ended has what its pause
-    costs. A waiting job has its place and its expected start. A job that was paused has the sentence of its last pause,
-    a job that has not ended its queue, and a failed job the command that prints its output.
+    A job that continues from another one names it. A running job has its time, its progress and its GPU use. A job
+    that has started and not ended has what its pause costs. A waiting job has its place and its expected start. A job
+    that was paused has the sentence of its last pause, a job that has not ended its queue, and a failed job the command
+    that prints its output.
     """
     yield from _describe_state(job, now)
+    if job.continue_from:
+        yield f"Continues from the checkpoints of {job.continue_from}."
     if job.phase == "running":
         yield from _describe_run(job, now)
     if job.pause is not None:

@@ -177,6 +177,8 @@ def _print_dry_run(arguments: argparse.Namespace, preview: Preview, files: Files
             print_plain("\n".join(notes), sys.stderr)
         return
     lines = [_describe_preview(preview, preview.sentence), *_describe_software(arguments.software)]
+    if arguments.continue_from:
+        lines.append(f"It would continue from the checkpoints of {quoted(arguments.continue_from)}.")
     lines += [*_describe_folder(arguments), *_list_offers(preview), *list_files(files), *notes]
     print_plain("\n".join(lines))
 

@@ -150,6 +150,12 @@ class UnknownSoftware(UserError):
         self.software, self.offered = software, offered
 
 
+class CannotContinue(UserError):
+    """A job that cannot begin with the checkpoints of the job that it names; the text says why and what to do."""
+
+    code = "cannot_continue"
+
+
 class UnknownQueue(UserError):
     """The name of a queue that does not exist."""
 

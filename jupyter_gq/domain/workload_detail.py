@@ -140,6 +140,8 @@ class WorkloadDetail:
     image: str = ""
     #: Name of the software that the owner chose: an image or a kernel; "" = that of the notebook.
     software: str = ""
+    #: Id of the owner's ended job with a copy of whose checkpoints this one begins; "" = none.
+    continue_from: str = ""
     #: Name of the owner's group of jobs, such as a sweep; "" = none.
     group: str = ""
     #: Jobs of the group that may run at the same time; 0 = no limit.

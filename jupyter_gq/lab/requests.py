@@ -94,6 +94,9 @@ class JobFields(SoftwareChoice):
     min_tasks: int | None = None
     within: str | None = None
     priority: int = 0
+    continue_from: str = Field(
+        default="", description='Id of an ended job of the user with whose checkpoints the job begins; "" = none.'
+    )
     group: str = ""
     group_parallel: int | None = None
     group_metric: str = ""

@@ -308,3 +308,13 @@ def _count_gpu_seconds(view: Mapping[str, object]) -> float:
     present = max(0.0, now() - float(since)) if isinstance(since, (int, float)) else 0.0
     gpus, tasks = float(str(view.get("gpus") or 0)), int(str(view.get("tasks") or 1))
     return (ended + present) * gpus * tasks
+
+
+def find_job_id(job: object) -> str:
+    """Return the id of a job that an option names by its handle or its id; "" for "", which names none.
+
+    Raises `JobError` with a sentence for anything else.
+    """
+    if isinstance(job, Job):
+        return job.id
+    return "" if job == "" else check_id(job, 'a job or the id of one, such as "job-4f1c"')

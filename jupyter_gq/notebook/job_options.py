@@ -18,7 +18,7 @@ _RENAMED = {"preferred_gpu_models": "prefer_model", "expected_seconds": "expecte
 _MOST_DIGITS = 18
 _FIELDS = (
     *("queue", "gpus", "gpu_memory", "name", "cpus", "memory", "gpu_model", "preferred_gpu_models"),
-    *("tasks", "min_tasks", "within", "priority", "expected_seconds", "max_seconds"),
+    *("tasks", "min_tasks", "within", "priority", "expected_seconds", "max_seconds", "continue_from"),
 )
 
 
@@ -61,6 +61,13 @@ def add_job_options(parser: argparse.ArgumentParser, *, named_after: str) -> Non
         metavar="TIME",
         help="how long the job may run, over all runs and without pauses; then it saves its state and ends "
         "(default: as the queue says)",
+    )
+    parser.add_argument(
+        "--continue-from",
+        type=str.strip,
+        default="",
+        metavar="JOB",
+        help="ended job of yours with a copy of whose checkpoints this one begins (default: with none)",
     )
 
 

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from .handle import Job
+from .handle import Job, find_job_id
 from .options import MAX_NAME, check_function, list_names, make_plain
 from .pickled_call import (
     check_arguments,
@@ -17,7 +17,7 @@ from .pickled_call import (
     this_python,
 )
 from .results import RETURNED
-from .server import Server, find_folder, find_kernel_id, find_server
+from .server import JobError, Server, find_folder, find_kernel_id, find_server
 
 if TYPE_CHECKING:
     from .pickled_call import Function
@@ -44,6 +44,7 @@ def submit(  # noqa: PLR0913 - the options of a job are keywords of the one func
     secrets: str | Sequence[str] = (),
     also: str | Sequence[str] = (),
     software: str = "",
+    continue_from: str | Job = "",
     check: bool = True,
     **kwargs: object,
 ) -> Job:
@@ -72,6 +73,8 @@ def submit(  # noqa: PLR0913 - the options of a job are keywords of the one func
       Prints which pattern no file fits.
     - `software`: the name of an image that the administrator offers, or of another kernel of this server, with the
       same minor version of Python as this one; "" is the software of this notebook.
+    - `continue_from`: an ended job, or its id, with a copy of whose checkpoints the job begins: `checkpoint_dir()` then
+      has them. "" is none.
     - `check`: whether the function is loaded in a new process before anything is sent.
 
     Raises `TypeError` for arguments that do not fit the function and for async and generator functions, `ValueError`
@@ -100,6 +103,7 @@ def submit(  # noqa: PLR0913 - the options of a job are keywords of the one func
         # See docs/decisions/0272-let-functions-name-their-files-by-patterns.md.
         "file_patterns": list_names("also", also, each="pattern"),
         "software": software,
+        "continue_from": find_job_id(continue_from),
     }
     options = make_plain(options)
     options["name"] = (name or name_function(function))[:MAX_NAME]
@@ -135,4 +139,20 @@ def send_pickled(server: Server, text: str, described: str, options: Mapping[str
         "returns": [RETURNED],
     }
     answer = server.post("jobs", body=body)
-    return Job(server, cast("Mapping[str, object]", answer["job"])), cast("Sequence[str]", answer["notes"])
+    return read_sent_job(server, answer, body), cast("Sequence[str]", answer["notes"])
+
+
+def read_sent_job(server: Server, answer: Mapping[str, object], body: Mapping[str, object]) -> Job:
+    """Return the handle of the job in the answer to this request.
+
+    If the job does not continue from the one that was named, it is cancelled, and `JobError` is raised: the Jupyter
+    server is of an older release, and ignores that field.
+    """
+    job, view = Job(server, cast("Mapping[str, object]", answer["job"])), cast("Mapping[str, object]", answer["job"])
+    if body.get("continue_from") and view.get("continue_from") != body["continue_from"]:
+        job.cancel()
+        raise JobError(
+            f"{job.id} would have begun without the checkpoints of {body['continue_from']}, so it was cancelled: this "
+            "Jupyter server has an older release of jupyter-gq. Ask your administrator to update it."
+        )
+    return job

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 from jupyter_gq.domain.phases import ENDED
 
 from .grid import list_points
-from .handle import Job, wait_until
+from .handle import Job, find_job_id, wait_until
 from .options import MAX_NAME, check_count, check_function, check_order, check_parallel, list_names, make_plain
 from .pickled_call import check_arguments, check_call, describe_call, name_function, pickle_call, restore_numbers
 from .server import JobError, Server, check_id, find_folder, find_kernel_id, find_server
@@ -59,6 +59,7 @@ def sweep(  # noqa: PLR0913 - the options of a job are keywords of the one funct
     secrets: str | Sequence[str] = (),
     also: str | Sequence[str] = (),
     software: str = "",
+    continue_from: str | Job = "",
     check: bool = True,
 ) -> Sweep:
     """Send one job for each point of a grid, as one group, and return the handle of the group at once.
@@ -101,6 +102,7 @@ def sweep(  # noqa: PLR0913 - the options of a job are keywords of the one funct
         "secrets": list_names("secrets", secrets),
         "file_patterns": list_names("also", also, each="pattern"),
         "software": software,
+        "continue_from": find_job_id(continue_from),
         "group": group,
         "group_parallel": parallel,
         "group_metric": metric,

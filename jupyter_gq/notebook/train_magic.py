@@ -18,7 +18,7 @@ from .job_options import add_also_option, add_job_options, add_returns_option, r
 from .jobs import in_job
 from .results import ResultError, load_possible
 from .server import JobError, find_folder, find_kernel_id, find_server
-from .submit import print_notes
+from .submit import print_notes, read_sent_job
 from .table import Table
 
 #: Seconds between two looks at a job whose line is kept up to date.
@@ -208,9 +208,10 @@ def _send(shell: Shell, options: argparse.Namespace, cell: str) -> Job:
         "secrets": options.secret,
         "file_patterns": options.also,
     }
-    answer = server.post("jobs", body={**body, **read_job_options(options)})
+    body |= read_job_options(options)
+    answer = server.post("jobs", body=body)
     print_notes(cast("list[str]", answer["notes"]))
-    return Job(server, cast("Mapping[str, object]", answer["job"]))
+    return read_sent_job(server, answer, body)
 
 
 def _show(job: Job) -> Line:

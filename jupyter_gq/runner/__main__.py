@@ -15,7 +15,9 @@ def main() -> int:
     of a child that does so, and ends with its exit status.
     """
     _remove_working_folder_from_path()
-    if "--pod" in sys.argv[1:]:
+    # The second form is for a job that continues from another one: a runner of an older release does not know it, and
+    # ends, in place of beginning from nothing.
+    if not {"--pod", "--pod-continuing"}.isdisjoint(sys.argv[1:]):
         from .pod.main import run_pod
 
         return run_pod()
@@ -31,11 +33,13 @@ def main() -> int:
     parser.add_argument("--run", type=int, required=True, help="number of the run, from 1")
     parser.add_argument("--task", type=int, default=0, help="number of the task, from 0")
     parser.add_argument("--ephemeral", action="store_true", help="the folder of the job is deleted after this run")
+    parser.add_argument("--continue-from", default="", metavar="JOB", help="job with whose checkpoints this one begins")
     given = parser.parse_args()
     if not given.ephemeral:
         supervise()  # in a pod, process 1 is the supervisor
     folder = RunFolder(job=given.job_dir.resolve(), run=given.run, task=given.task)
-    return boot(folder, last_seq=int(os.environ.get("GQ_LAST_SEQ") or 0), ephemeral=given.ephemeral)
+    last_seq = int(os.environ.get("GQ_LAST_SEQ") or 0)
+    return boot(folder, last_seq=last_seq, ephemeral=given.ephemeral, continue_from=given.continue_from)
 
 
 def _remove_working_folder_from_path() -> None:

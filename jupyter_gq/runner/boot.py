@@ -4,11 +4,13 @@ import os
 import sys
 import traceback
 
+from jupyter_gq.client.checkpoint_folder import CHECKPOINTS
 from jupyter_gq.client.exit_status import DISK_FULL, RESULT_NOT_WRITTEN
 
 from .cells.kernel import start_kernel
 from .clock import now
 from .files.bundle import read_bundle
+from .files.continuing import EarlierJob, StoppedWhileCopying, continue_from_job
 from .files.folder import RunFolder
 from .files.job import Job
 from .files.project import prepare_project
@@ -16,12 +18,15 @@ from .files.secrets import read_secrets
 from .mask import Mask
 from .problems import RunError, describe_disk_error, is_disk_full
 from .processes import protect_memory
-from .result import describe_failure
+from .result import PAUSED, describe_failure
 from .stopping import StopRequest
 
 
-def boot(folder: RunFolder, *, last_seq: int = 0, ephemeral: bool = False) -> int:
+def boot(folder: RunFolder, *, last_seq: int = 0, ephemeral: bool = False, continue_from: str = "") -> int:
     """Run one task of one run of a job; return the exit status of the process.
+
+    With `continue_from`, the id of another job of this machine, a run without checkpoints begins with a copy of those
+    of that job. A stop during the copying ends the run as PAUSED.
 
     The status is 0, 1 for a failure, `RESULT_NOT_WRITTEN`, or `DISK_FULL` if the disk has no room for the run, which
     then has no result. No error is raised: it becomes the result of the run, with a sentence. For `last_seq` and
@@ -33,7 +38,12 @@ def boot(folder: RunFolder, *, last_seq: int = 0, ephemeral: bool = False) -> in
         if ephemeral:
             protect_memory()  # in a pod the user's code runs as the same user
         folder.prepare()
+        if continue_from:
+            _copy_checkpoints(folder, continue_from, stop)
         return _start_run(folder, stop, last_seq, ephemeral)
+    except StoppedWhileCopying:
+        folder.write_result(PAUSED.to_document(now()))
+        return 0
     except RunError as error:
         return _write_failure(folder, str(error))
     except OSError as error:
@@ -43,6 +53,22 @@ def boot(folder: RunFolder, *, last_seq: int = 0, ephemeral: bool = False) -> in
     except Exception as error:  # noqa: BLE001 - the last guard: the owner gets a sentence after any error
         traceback.print_exc()
         return _write_failure(folder, f"The runner itself failed ({type(error).__name__}: {error}); the log has more.")
+
+
+def _copy_checkpoints(folder: RunFolder, job: str, stop: StopRequest) -> None:
+    """Copy the checkpoints of another job of this machine, unless this job has some, and say so in the run's log.
+
+    Raises `RunError` if they cannot be copied, and `StoppedWhileCopying` if the run is told to stop.
+    """
+
+    def look() -> None:
+        if stop.is_requested:
+            raise StoppedWhileCopying
+
+    earlier = EarlierJob(id=job, checkpoint=folder.job.parent / job / CHECKPOINTS)
+    told = continue_from_job(earlier, folder.checkpoint, task=folder.task, look=look)
+    if told:
+        print(told, flush=True)  # noqa: T201 - standard output is the run's log
 
 
 def _start_run(folder: RunFolder, stop: StopRequest, last_seq: int, ephemeral: bool) -> int:

@@ -449,6 +449,11 @@ export interface components {
              */
             software?: string;
             /**
+             * @description Id of an ended job of the same owner: the job begins with a copy of its checkpoints. A sweep has one such job for all of its jobs. "" = the job begins without any.
+             * @default
+             */
+            continue_from?: string;
+            /**
              * @description Name of a group of the owner's jobs, such as a sweep.
              * @default
              */
@@ -583,6 +588,8 @@ export interface components {
             secrets: string[];
             /** @description Software that its owner chose: an image or a kernel; "" = that of its notebook. */
             software: string;
+            /** @description Id of the job from whose checkpoints this one continues; "" = of none. */
+            continue_from: string;
             /** @description Name of a group of the owner's jobs; "" = none. */
             group: string;
             /** @description Jobs of the group that may run at the same time; None = all. */
@@ -697,6 +704,8 @@ export interface components {
             secrets: string[];
             /** @description Software that its owner chose: an image or a kernel; "" = that of its notebook. */
             software: string;
+            /** @description Id of the job from whose checkpoints this one continues; "" = of none. */
+            continue_from: string;
             /** @description Name of a group of the owner's jobs; "" = none. */
             group: string;
             /** @description Jobs of the group that may run at the same time; None = all. */
@@ -1135,6 +1144,11 @@ export interface components {
             within?: string | null;
             /** @default 0 */
             priority?: number;
+            /**
+             * @description Id of an ended job of the user with whose checkpoints the job begins; "" = none.
+             * @default
+             */
+            continue_from?: string;
             /** @default  */
             group?: string;
             /** @default null */
@@ -1289,6 +1303,11 @@ export interface components {
             within?: string | null;
             /** @default 0 */
             priority?: number;
+            /**
+             * @description Id of an ended job of the user with whose checkpoints the job begins; "" = none.
+             * @default
+             */
+            continue_from?: string;
             /** @default  */
             group?: string;
             /** @default null */

@@ -9,6 +9,7 @@ import pytest
 from jupyter_gq.app import main
 from jupyter_gq.client import models
 from jupyter_gq.client.frozen_files import MAX_FILE_MIB
+from jupyter_gq.client.problems import ServiceError
 
 pytestmark = pytest.mark.asyncio
 
@@ -54,6 +55,28 @@ async def test_submit_sends_a_file_and_says_what_happens_next(say, people, world
     code, out, _ = await say("submit", str(script), "--name", "other", "--returns", "model, loss", "-o", "json")
     other = models.JobView.model_validate_json(out)
     assert (other.name, other.returns) == ("other", ["model", "loss"])
+
+
+async def test_submit_continues_from_the_checkpoints_of_an_ended_job(say, people, world, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text("print(1)\n")
+    await say("submit", str(script))
+    (earlier,) = (await people["ann"].jobs()).jobs
+    code, _, err = await say("submit", str(script), "--continue-from", earlier.id)
+    assert (code, "only a job that has ended can be continued" in err) == (3, True)
+    with pytest.raises(ServiceError) as refused:
+        await people["ann"].preview(models.JobRequest(queue="vision", continue_from=earlier.id))
+    assert (refused.value.status, refused.value.problem.field) == (422, "continue_from")
+    await world.steps()
+    await say("cancel", earlier.id)
+    await world.steps()
+    code, out, err = await say("submit", str(script), "--continue-from", earlier.id, "--dry-run")
+    assert (code, out.splitlines()[1]) == (0, f"It would continue from the checkpoints of '{earlier.id}'."), err
+    code, out, _ = await say("submit", str(script), "--continue-from", f" {earlier.id} ", "-o", "json")
+    sent = models.JobView.model_validate_json(out)
+    assert (code, sent.continue_from) == (0, earlier.id)
+    code, out, _ = await say("explain", sent.id)
+    assert f"Continues from the checkpoints of {earlier.id}.\n" in out
 
 
 async def test_submit_names_software_and_says_what_is_offered(say, people, tmp_path, monkeypatch):

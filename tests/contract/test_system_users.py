@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -236,7 +237,9 @@ async def test_a_state_folder_that_users_cannot_reach_is_named(system, users):
     assert list((system.folder / "state/jobs").iterdir()) == []
 
 
-async def test_the_real_runner_and_its_kernel_run_as_the_owner(system, users, monkeypatch):
+@pytest.fixture
+def real(system, users, monkeypatch):
+    """A world in the same folder whose jobs have the real runner."""
     packages = ":".join(path for path in sys.path if path.endswith("site-packages"))
     packages += f":{Path(__file__).parents[2]}"
     wanted = f"import sys; sys.path += {packages.split(':')!r}; import nbclient, ipykernel, jupyter_gq.runner"
@@ -244,18 +247,46 @@ async def test_the_real_runner_and_its_kernel_run_as_the_owner(system, users, mo
         pytest.skip("the packages of the tests lie where only their owner can go")
     monkeypatch.setenv("PYTHONPATH", packages)
     command = (PYTHON, "-P", "-m", "jupyter_gq.runner")
-    real = LocalWorld(
+    return LocalWorld(
         system.folder, users[0], "", system_users=True, command=command, env_keep=(*KEPT_VARIABLES, "PYTHONPATH")
     )
-    workload = real.workload()
-    sent = bundle(
-        pwd.getpwnam(users[0]).pw_dir, "import os\nopen('made', 'w').close()\nprint(os.getuid(), os.getcwd())"
-    )
+
+
+async def run_to_its_end(real, owner, source, **detail):
+    """Run a job of that user to its end; return it, how it ended, and its log."""
+    workload = replace(real.workload(), owner=owner)
+    sent = bundle(pwd.getpwnam(owner).pw_dir, source)
     sent["manifest"]["kernel"]["argv"][0] = PYTHON
-    real.bundles.write(workload.id, users[0], sent, 10**6)
-    await real.request(workload)
+    real.bundles.write(workload.id, owner, sent, 10**6)
+    await real.request(workload, **detail)
     end = await real.end(workload)
-    assert end.outcome is Outcome.SUCCEEDED, (end, real.bundles.log(workload.id, users[0], 5000, run=1, tasks=range(1)))
+    await real.backend.forget(workload.id, 1)
+    return workload, end, real.bundles.log(workload.id, owner, 5000, run=1, tasks=range(1))
+
+
+async def test_a_job_continues_from_checkpoints_of_its_owner_and_the_system_keeps_those_of_others(real, users):
+    source = "import jupyter_gq\nat = jupyter_gq.checkpoint_dir() / 'epoch'\n"
+    first, end, log = await run_to_its_end(real, users[0], source + "at.write_text('17')")
+    assert end.outcome is Outcome.SUCCEEDED, (end, log)
+    assert real.bundles.has_checkpoints(first.id, users[0]) is True
+    second, end, log = await run_to_its_end(
+        real, users[0], source + "assert at.read_text() == '17'", continue_from=first.id
+    )
+    assert end.outcome is Outcome.SUCCEEDED, (end, log)
+    original, copy = ((real.job(job) / "checkpoint/epoch").stat() for job in (first, second))
+    assert (copy.st_uid, copy.st_mode) == (pwd.getpwnam(users[0]).pw_uid, original.st_mode)
+    # The service never lets such a job through; if it did, the copy would have the rights of the wrong user.
+    third, end, _ = await run_to_its_end(real, users[1], source, continue_from=first.id)
+    assert end.outcome is Outcome.FAILED
+    assert "could not be copied (" in end.sentence
+    assert "Permission denied" in end.sentence
+    assert list((real.job(third) / "checkpoint").iterdir()) == []
+
+
+async def test_the_real_runner_and_its_kernel_run_as_the_owner(real, users):
+    source = "import os\nopen('made', 'w').close()\nprint(os.getuid(), os.getcwd())"
+    workload, end, log = await run_to_its_end(real, users[0], source)
+    assert end.outcome is Outcome.SUCCEEDED, (end, log)
     entry = pwd.getpwnam(users[0])
     notebook = real.bundles.executed_notebook(workload.id, users[0])
     assert notebook["cells"][0]["outputs"][0]["text"] == f"{entry.pw_uid} {entry.pw_dir}\n"

@@ -13,6 +13,7 @@ from jupyter_gq.backends.bundles import LogName
 from jupyter_gq.backends.local.environment import KEPT_VARIABLES
 from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.backends.protocol import Outcome, Phase
+from jupyter_gq.client.checkpoint_folder import COPYING
 from tests.cells import KEEPS
 from tests.kubernetes.waiting import eventually
 
@@ -127,6 +128,80 @@ async def test_a_pause_and_a_resume_continue_from_the_checkpoint(real):
     end = await real.end(again)
     assert end.outcome is Outcome.SUCCEEDED, (end, real.bundles.log(workload.id, "ann", 5000, run=1, tasks=range(1)))
     assert f"from {reached}" in json.dumps(real.bundles.executed_notebook(workload.id, "ann"))
+
+
+TRAINS = (
+    "import jupyter_gq\n"
+    "at = jupyter_gq.checkpoint_dir() / 'epoch'\n"
+    "start = int(at.read_text()) if at.exists() else 0\n"
+    "print('from', start)\n"
+    "at.write_text(str(start + 17))\n"
+)
+
+
+async def run_to_its_end(real, code, workload=None, **detail):
+    """Run a job to its end; return it, how it ended, and its executed notebook or its log as text."""
+    workload = workload or real.workload()
+    if not real.job(workload).exists():
+        real.bundles.write(workload.id, "ann", bundle(real.folder, code), 10**6)
+    await real.request(workload, **detail)
+    end = await real.end(workload)
+    await real.backend.forget(workload.id, workload.run)
+    log = real.bundles.log(workload.id, "ann", 5000, run=workload.run, tasks=range(workload.tasks))
+    return workload, end, log
+
+
+async def test_a_job_continues_from_a_copy_of_the_checkpoints_of_one_that_failed(real):
+    first, end, _ = await run_to_its_end(real, TRAINS + "raise RuntimeError('at epoch 17')")
+    assert end.outcome is Outcome.FAILED
+    assert real.bundles.has_checkpoints(first.id, "ann") is True
+    epoch = real.job(first) / "checkpoint/epoch"
+    before = (epoch.read_text(), epoch.stat().st_mtime_ns, epoch.stat().st_ino)
+    second, end, log = await run_to_its_end(real, TRAINS, continue_from=first.id)
+    assert end.outcome is Outcome.SUCCEEDED, (end, log)
+    assert f"Continues from the checkpoints of {first.id}: 1 file, 2 bytes, copied.\n" in log
+    assert "from 17" in json.dumps(real.bundles.executed_notebook(second.id, "ann"))
+    assert (real.job(second) / "checkpoint/epoch").read_text() == "34"
+    assert (epoch.read_text(), epoch.stat().st_mtime_ns, epoch.stat().st_ino) == before
+    # A later run of the second job goes on from its own.
+    again = replace(second, run=2)
+    _, end, log = await run_to_its_end(real, TRAINS, again, continue_from=first.id)
+    assert end.outcome is Outcome.SUCCEEDED, (end, log)
+    assert "Continues" not in log
+    assert (real.job(second) / "checkpoint/epoch").read_text() == "51"
+
+
+async def test_a_job_whose_copy_was_cut_by_a_kill_begins_with_a_whole_one(real):
+    first, _, _ = await run_to_its_end(real, TRAINS)
+    second = real.workload()
+    real.bundles.write(second.id, "ann", bundle(real.folder, TRAINS), 10**6)
+    half = real.job(second) / "checkpoint"
+    (half / COPYING).touch()  # as a runner that is killed while it copies leaves it
+    (half / "epoch").write_text("1")
+    assert real.bundles.has_checkpoints(second.id, "ann") is False
+    _, end, log = await run_to_its_end(real, TRAINS, second, continue_from=first.id)
+    assert end.outcome is Outcome.SUCCEEDED, (end, log)
+    assert (half / "epoch").read_text() == "34"
+    assert [path.name for path in half.iterdir()] == ["epoch"]
+
+
+async def test_a_job_whose_earlier_job_was_deleted_meanwhile_fails_and_begins_with_nothing(real):
+    first, _, _ = await run_to_its_end(real, TRAINS)
+    real.bundles.delete(first.id, "ann")
+    assert real.bundles.has_checkpoints(first.id, "ann") is False
+    second, end, _ = await run_to_its_end(real, TRAINS, continue_from=first.id)
+    assert end.outcome is Outcome.FAILED
+    assert end.sentence.startswith(f"The job {first.id} has no checkpoints any more, or it wrote none, so nothing")
+    assert not (real.job(second) / "checkpoint/epoch").exists()
+
+
+async def test_all_tasks_of_a_job_continue_from_the_same_copy(real):
+    first, _, _ = await run_to_its_end(real, TRAINS)
+    reads = "import jupyter_gq\nprint('from', (jupyter_gq.checkpoint_dir() / 'epoch').read_text())"
+    gang = real.workload(gpus=1, tasks=3)
+    _, end, log = await run_to_its_end(real, reads, gang, continue_from=first.id)
+    assert end.outcome is Outcome.SUCCEEDED, (end, log)
+    assert log.count("Continues from the checkpoints of") == 1
 
 
 async def test_code_that_raises_is_the_users_failure(real):

@@ -17,6 +17,7 @@ from jupyter_gq.backends.protocol import Launch, Phase
 from jupyter_gq.backends.servers import ServerRuns
 from jupyter_gq.devices.linux.processes import read_process
 from jupyter_gq.devices.simulated.devices import SimulatedProbe, parse_devices
+from jupyter_gq.domain.workload_detail import WorkloadDetail
 from tests.builders import a_job, a_notebook
 from tests.kept_logs import LOGS
 from tests.kubernetes.waiting import eventually
@@ -126,10 +127,12 @@ class LocalWorld(World):
         for task in range(workload.tasks):
             await read_when_there(self.task(workload, task) / "ready")
 
-    async def request(self, workload, environment=None, token="secret", last_seq=0):
+    async def request(self, workload, environment=None, token="secret", last_seq=0, **detail):
         """Launch a workload without waiting for its tasks."""
         environment = {"GQ_TEST": str(self.folder), **(environment or {})}
-        await self.backend.launch(Launch(workload=workload, environment=environment, token=token, last_seq=last_seq))
+        record = WorkloadDetail(**detail)
+        launch = Launch(workload=workload, detail=record, environment=environment, token=token, last_seq=last_seq)
+        await self.backend.launch(launch)
 
     def leader(self, workload, task=0):
         return int((self.task(workload, task) / "ready").read_text())

@@ -33,6 +33,8 @@ class FakeBundles:
         self.left: dict[str, list[list[dict[str, Any]]]] = {}
         #: Disk space of each job's files.
         self.used: dict[str, MiB] = {}
+        #: Whether each job has checkpoints; nothing is known of other jobs.
+        self.checkpoints: dict[str, bool] = {}
         self._full = full
         #: Why large contents cannot be stored; "" = they can.
         self.away = ""
@@ -97,6 +99,9 @@ class FakeBundles:
 
     def disk_use(self, job: str) -> MiB | None:
         return self.used.get(job)
+
+    def has_checkpoints(self, job: str, owner: str) -> bool | None:
+        return self.checkpoints.get(job)
 
     def jobs(self) -> Collection[str]:
         return list(self.kept)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from jupyter_gq.backends.capabilities import Capabilities
+from jupyter_gq.backends.capabilities import Capabilities, CheckpointFolders
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase, hash_token
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.devices.suspension.share_state import SharePhase, ShareState
@@ -58,7 +58,7 @@ class FakeBackend:
     """Runs come up at the next look, save their state when told to stop, and else go on until the test ends them."""
 
     kinds = frozenset({Kind.TRAINING})
-    capabilities = Capabilities(reached_folders=("/",))
+    capabilities = Capabilities(reached_folders=("/",), checkpoints=CheckpointFolders.SHARED)
 
     def __init__(self, clock: FixedClock, nodes: Sequence[Node], fuse: Fuse | None = None) -> None:
         self._clock, self._nodes, self._fuse = clock, tuple(nodes), fuse or Fuse()

@@ -153,6 +153,23 @@ total = double(21)
     assert pickle.loads(content) == 42
 
 
+async def test_a_job_continues_from_the_checkpoints_of_one_that_failed(installed, tmp_path):
+    source = """
+import jupyter_gq
+at = jupyter_gq.checkpoint_dir() / "epoch"
+start = int(at.read_text()) if at.exists() else 0
+print("from", start)
+at.write_text(str(start + 17))
+assert start
+"""
+    cell = a_cell(source, tmp_path / "home")
+    first = send(installed, cell)
+    await installed.phase(first, "failed")
+    second = send(installed, cell.model_copy(update={"continue_from": first}))
+    await installed.phase(second, "done")
+    assert installed.text(second) == "from 17\n"
+
+
 async def test_a_job_is_changed_while_it_waits_and_while_it_runs(installed, tmp_path):
     go, jobs = tmp_path / "go", installed.controller.jobs
     cell = a_cell(WAITS.format(file=str(go)), tmp_path / "home")

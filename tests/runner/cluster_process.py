@@ -19,7 +19,7 @@ from traitlets.config import Config
 from jupyter_gq.api.access import ADMIN_SCOPE, Identity
 from jupyter_gq.api.app import make_server
 from jupyter_gq.api.pods import PodAuthenticator
-from jupyter_gq.backends.capabilities import Attestation, AttestationResult
+from jupyter_gq.backends.capabilities import Attestation, AttestationResult, CheckpointFolders
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.kubernetes.secrets import ClusterSecrets
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
@@ -50,7 +50,9 @@ class PodsInAFolder(RunsPods):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(FixedClock(), (a_node(65),))
-        self.capabilities = replace(self.capabilities, secrets=ClusterSecrets())
+        self.capabilities = replace(
+            self.capabilities, secrets=ClusterSecrets(), checkpoints=CheckpointFolders.EACH_TASK
+        )
         self._launched, self._ended = folder / "launched", folder / "ended"
         self._device_check = folder / "device_check"
         for place in (self._launched, self._ended):

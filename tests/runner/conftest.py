@@ -163,7 +163,7 @@ class Job:
             **self.env,
         }
 
-    def start(self, run: int = 1, task: int = 0, after: int = 0) -> subprocess.Popen:
+    def start(self, run: int = 1, task: int = 0, after: int = 0, more: tuple[str, ...] = ()) -> subprocess.Popen:
         self.write_bundle()
         folder = self.run_folder(run, task)
         folder.mkdir(parents=True, exist_ok=True)
@@ -172,7 +172,7 @@ class Job:
         command = [sys.executable, "-m", "jupyter_gq.runner", str(self.folder), "--run", str(run)]
         with (folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [*command, "--task", str(task)],
+                [*command, "--task", str(task), *more],
                 cwd=self.cwd if self.cwd.exists() else self.folder,
                 env={**self.environment(), "GQ_LAST_SEQ": str(after)},
                 stdout=log,

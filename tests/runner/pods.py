@@ -68,7 +68,7 @@ class Cluster(ServiceProcess):
         assert status == 200, (path, body)
         return json.loads(body)
 
-    def send(self, *cells: tuple[str, str, str], tasks: int = 1, **manifest: Any) -> str:
+    def send(self, *cells: tuple[str, str, str], tasks: int = 1, continue_from: str = "", **manifest: Any) -> str:
         """Submit a job of these cells (id, role, source); return once its first run is launched."""
         refs = {role: [{"cell_id": c, "source_hash": "0" * 64} for c, r, _ in cells if r == role] for role in ROLES}
         bundle = {
@@ -97,7 +97,7 @@ class Cluster(ServiceProcess):
                 ],
             },
         }
-        request = {"queue": "vision", "gpus": "1", "tasks": tasks, "bundle": bundle}
+        request = {"queue": "vision", "gpus": "1", "tasks": tasks, "continue_from": continue_from, "bundle": bundle}
         status, body = self.ask("jobs", "POST", request)
         assert status == 201, body
         job = json.loads(body)["id"]
@@ -109,7 +109,7 @@ class Cluster(ServiceProcess):
         eventually(lambda: self.get(f"jobs/{job}")["run"] == run)
 
     def pod(self, job: str, run: int = 1, task: int = 0, **environment: str) -> "Pod":
-        """Return a pod of a run, not started yet."""
+        """Return a pod of a run, not started yet; one that is told to continue has the command for that."""
         pod = Pod(self, job, run, task, environment)
         self.pods.append(pod)
         return pod
@@ -168,10 +168,11 @@ class Pod:
         self.process: subprocess.Popen | None = None
 
     def start(self) -> "Pod":
+        command = "--pod-continuing" if "GQ_CONTINUE_FROM" in self.environment else "--pod"
         LOGS.add(f"pods/{self.name}", self.folder, "container.log", "termination-log")
         with (self.folder / "container.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "jupyter_gq.runner", "--pod"],
+                [sys.executable, "-m", "jupyter_gq.runner", command],
                 cwd=self.folder,
                 env=self.environment,
                 stdout=log,

@@ -46,6 +46,17 @@ def test_pause_and_resume(job: Job, service: Service) -> None:
     assert job.notebook()["cells"][1]["outputs"] == service.outputs()
 
 
+def test_a_task_that_waits_for_the_checkpoints_of_an_earlier_job_is_paused(job: Job, service: Service) -> None:
+    job.target("print('ran')")
+    # Task 0, which copies them, never comes.
+    job.start(task=1, more=("--continue-from", "job-0"))
+    eventually((job.folder / "checkpoint").exists)
+    job.stop()
+    assert job.finish(task=1)["outcome"] == "PAUSED"
+    assert job.process.returncode == 0
+    assert not service.pieces()
+
+
 def test_updates_after_resuming_reach_the_right_output(job: Job, service: Service) -> None:
     """The numbers of outputs continue after those of the earlier run."""
     source = (

@@ -179,7 +179,8 @@ class Service:
         if key in self.deleting:
             return 409, {"code": "conflict", "message": f"The job of {key} is being deleted. Send with a new key."}
         known = key in self.keys
-        job = self.keys.setdefault(key, a_job(id=f"job-{len(self.keys)}", name=body["name"], gpus=str(body["gpus"])))
+        fields = {"name": body["name"], "gpus": str(body["gpus"]), "continue_from": body.get("continue_from", "")}
+        job = self.keys.setdefault(key, a_job(id=f"job-{len(self.keys)}", **fields))
         return 200 if known else 201, job
 
 

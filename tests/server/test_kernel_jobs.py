@@ -322,13 +322,14 @@ async def test_what_a_cell_does_and_what_is_not_known_is_told_before_the_job_run
 async def test_the_line_of_a_cell_names_all_that_the_command_line_does(service, kernel):
     await run(kernel, "%reload_ext jupyter_gq")
     options = (
-        "--gpu-memory '12 GB' --prefer-model H200 --within rack --tasks 2 --min-tasks 1 --expected 90m --max-time 2h"
+        "--gpu-memory '12 GB' --prefer-model H200 --within rack --tasks 2 --min-tasks 1 --expected 90m --max-time 2h "
+        "--continue-from job-0"
     )
     await run(kernel, f"%%train --queue vision {options} --secret HF_TOKEN\nmodel = 1")
     body = sent(service)
     fields = ("gpu_memory", "preferred_gpu_models", "within", "tasks", "min_tasks", "expected_seconds", "max_seconds")
     assert [body[field] for field in fields] == ["12 GB", ["H200"], "rack", 2, 1, 5400, 7200]
-    assert body["bundle"]["manifest"]["secrets"] == ["HF_TOKEN"]
+    assert (body["continue_from"], body["bundle"]["manifest"]["secrets"]) == ("job-0", ["HF_TOKEN"])
 
 
 async def test_files_that_fit_a_pattern_go_along_and_a_pattern_without_files_is_named(service, kernel, jp_root_dir):

@@ -160,6 +160,7 @@ class KubernetesRuns:
             keeps_unknown=True,
             share_label=SHARE_LABEL,
             secrets=ClusterSecrets() if self.options.user_secret else None,
+            checkpoints=self.options.checkpoint_folders,
             reached_folders=tuple(volume.path for volume in self.options.shared_volumes),
             pod_preparation=self.notebooks,
             pod_lookup=self,

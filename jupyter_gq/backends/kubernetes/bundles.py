@@ -264,6 +264,10 @@ class StoredBundles:
     def disk_use(self, job: str) -> None:
         """Return None: the cluster limits the disk of a pod (`ephemeral-storage`)."""
 
+    def has_checkpoints(self, job: str, owner: str) -> None:
+        """Return None: only pods reach the place of checkpoints."""
+        return
+
     def jobs(self) -> Collection[str]:
         """Return nothing: a service that takes over the store deletes the files of workloads without a record."""
         return ()

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from jupyter_gq.backends.capabilities import CheckpointFolders
 from jupyter_gq.domain.json_types import JsonMapping
 
 from .shared_volumes import SharedVolume
@@ -43,3 +44,10 @@ class KubernetesOptions:
     creations: int = 100
     starts_ahead: int = 200
     observe_all_pods: bool = False
+
+    @property
+    def checkpoint_folders(self) -> CheckpointFolders | None:
+        """How checkpoints of jobs are kept; None if they are lost with each pod."""
+        if self.checkpoint_claim:
+            return CheckpointFolders.SHARED
+        return CheckpointFolders.EACH_TASK if self.checkpoint_url else None

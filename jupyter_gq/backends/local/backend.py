@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from jupyter_gq.backends.capabilities import Capabilities
+from jupyter_gq.backends.capabilities import Capabilities, CheckpointFolders
 from jupyter_gq.backends.control_groups import (
     describe_limits,
     find_own_group,
@@ -118,6 +118,7 @@ class LocalRuns:
             max_uncounted_tasks=options.max_uncounted_tasks,
             find_folder_fault=partial(find_folder_fault, self._accounts),
             secrets=LocalSecrets(self._accounts),
+            checkpoints=CheckpointFolders.SHARED,
             process_signals=self,
             resizing=self,
             suspension=None if shares is None else self._suspension,

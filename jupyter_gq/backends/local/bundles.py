@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from jupyter_gq.backends.bundles import LeftOutputs, LogName, LogSpan, PodFiles, encode_bundle, require_inner_path
+from jupyter_gq.client.checkpoint_folder import CHECKPOINTS, has_checkpoints
 from jupyter_gq.client.frozen_files import PACK
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull
@@ -144,6 +145,16 @@ class LocalBundles:
         except TimeoutError:
             return late
 
+    def has_checkpoints(self, job: str, owner: str) -> bool | None:
+        """Return whether the job's folder of checkpoints has content; None if the file system does not tell."""
+        folder = job_folder(self._root, job) / CHECKPOINTS
+        try:
+            return run_as(self._accounts.look_up(owner), folder, partial(has_checkpoints, folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return None
+
     def jobs(self) -> Collection[str]:
         """Return the ids of all jobs that have a folder."""
         return list_jobs(self._root)
@@ -166,7 +177,7 @@ class LocalBundles:
         write_private(folder / "bundle.json", content, account)
         if files:
             write_private(folder / PACK, files, account)
-        make_private_folder(folder / "checkpoint", account)
+        make_private_folder(folder / CHECKPOINTS, account)
 
 
 def _translate_error(error: OSError) -> StorageFull | BackendError:

@@ -88,7 +88,13 @@ class TaskLauncher:
         share = prepared.launch.environment if place is None else self._share_environment(workload, place)
         own = {**prepared.environment, **gang_environment(number, devices, rendezvous)}
         environment = add_share_variables(own, share)
-        inputs = TaskInputs(environment=environment, token=prepared.launch.token, last_seq=prepared.launch.last_seq)
+        launch = prepared.launch
+        inputs = TaskInputs(
+            environment=environment,
+            token=launch.token,
+            last_seq=launch.last_seq,
+            continue_from=launch.detail.continue_from,
+        )
         process = self._starter.start(run, number, prepared.account, prepared.cwd, inputs)
         add_process(run.group, process.pid)  # at once: what it starts later is in the group too
         return process

@@ -54,7 +54,7 @@ class TaskStarter:
     """The starter of tasks on this machine."""
 
     state_dir: Path
-    #: Beginning of the command; job folder, run and task are appended.
+    #: Beginning of the command; job folder, run, task and what else the runner must know are appended.
     command: Sequence[str]
 
     def start(self, run: Run, task: int, account: UnixAccount, cwd: str, inputs: "TaskInputs") -> TaskProcess:
@@ -88,11 +88,15 @@ class TaskStarter:
         environment = {MARK: run.mark(task), **inputs.environment}  # the mark comes first: see `environment_of`
         # A variable, not an argument: a runner of an older release, which another environment may have, ignores it.
         environment["GQ_LAST_SEQ"] = str(inputs.last_seq)
+        arguments = [str(job), "--run", str(run.number), "--task", str(task)]
+        if inputs.continue_from:
+            # An argument, not a variable: a runner of an older release refuses it, and does not begin from nothing.
+            arguments += ["--continue-from", inputs.continue_from]
         if os.path.isabs(self.command[0]):
             os.stat(self.command[0])  # else only the log of the task would tell that it is missing
         with _open_log(folder / "log", account) as log:
             process = subprocess.Popen(  # noqa: S603 - the command is the admin's
-                [*enter_folder(cwd, self.command), str(job), "--run", str(run.number), "--task", str(task)],
+                [*enter_folder(cwd, self.command), *arguments],
                 cwd="/",
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -119,6 +123,8 @@ class TaskInputs:
     token: str
     #: Number of the last output piece of earlier runs; see `Launch.last_seq`.
     last_seq: int = 0
+    #: Id of the job with a copy of whose checkpoints this one begins; "" = none.
+    continue_from: str = ""
 
 
 def enter_folder(cwd: str, command: Sequence[str]) -> list[str]:

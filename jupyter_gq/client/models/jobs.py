@@ -109,6 +109,12 @@ class JobFields(StrictModel):
         description="Name of the software that the job runs with: an image of `Me.images`, or the kernel of its "
         'bundle. "" = the software of its notebook.',
     )
+    continue_from: Name = Field(
+        default="",
+        max_length=MAX_NAME,
+        description="Id of an ended job of the same owner: the job begins with a copy of its checkpoints. A sweep has "
+        'one such job for all of its jobs. "" = the job begins without any.',
+    )
     group: ShortName = Field(default="", description="Name of a group of the owner's jobs, such as a sweep.")
     group_parallel: int | None = Field(
         default=None,
@@ -285,6 +291,9 @@ class JobSummary(BaseModel):
     secrets: list[str] = Field(default_factory=list, description="Names of the secrets that the job has.")
     software: str = Field(
         default="", description='Software that its owner chose: an image or a kernel; "" = that of its notebook.'
+    )
+    continue_from: str = Field(
+        default="", description='Id of the job from whose checkpoints this one continues; "" = of none.'
     )
     group: str = Field(default="", description='Name of a group of the owner\'s jobs; "" = none.')
     group_parallel: int | None = Field(

@@ -12,7 +12,7 @@ Requests: a job whose deletion its owner or an administrator asked for is delete
 again every hour, and whenever the deletion of another job is asked for.
 
 Old work only: any other workload is deleted if it has been final for longer than `c.TrainingQueues.keep_finished_days`
-and no backend knows a run of it.
+and no backend knows a run of it. A job stays as long as another one waits to begin with its checkpoints.
 
 Order: files are deleted first, then the output in small pieces, and the record last. So the next sweep finds whatever a
 killed service left.
@@ -33,6 +33,7 @@ import asyncio
 import logging
 
 from jupyter_gq.controller.context import Context
+from jupyter_gq.controller.continuations import find_continuing_job
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import StoreUnavailable
 from jupyter_gq.domain.workload import Kind, Workload
@@ -154,7 +155,7 @@ class Retention:
         return deleted
 
     def _is_due(self, record: Record, before: Instant) -> bool:
-        """Return whether a workload ended before that time and no backend knows a run of it.
+        """Return whether a workload ended before that time, no backend knows a run of it, and no job waits for it.
 
         The submission counts as the end of a workload without a recorded end.
         """
@@ -162,7 +163,9 @@ class Retention:
         ended = workload.submitted_at if workload.finished_at is None else workload.finished_at
         if self._hold.count_from(ended) >= before:
             return False
-        return all(known != workload.id for known, _ in self._context.known_runs)
+        if any(known == workload.id for known, _ in self._context.known_runs):
+            return False
+        return find_continuing_job(self._context.records, workload.id) is None
 
     async def _delete_alone(self, record: Record) -> bool:
         """Delete a finished workload, and return True; if that fails, log the failure once and return False.

@@ -51,6 +51,7 @@ from jupyter_gq.domain.workload import Kind, Stop, Workload
 from jupyter_gq.domain.workload_detail import CodeError, Progress, SourceCell, WorkloadDetail
 from jupyter_gq.store.protocol import OutputPiece, PageSize, Record
 
+from .continued_jobs import check_earlier_job, check_kept_checkpoints
 from .file_threads import run_in_content_thread, run_in_file_thread, run_where_it_is_kept
 from .idempotency import find_earlier_job, is_key_known
 from .job_access import find_changeable_job, find_job
@@ -83,17 +84,18 @@ class Jobs:
         self._output_limits = OutputLimits(context)
 
     async def check_files(self, caller: Caller, submission: JobSubmission, key: str | None) -> None:
-        """Check the files that a new job needs: its secrets and its working folder.
+        """Check the files that a new job needs: secrets, a working folder, the checkpoints of an earlier job.
 
-        Raises `SecretUnavailable` if the job may not have a secret or the caller has not stored it, and
-        `UnusableFolder` if it is known that the job cannot run in its working folder. The folder is not checked if the
-        job brings files or has a folder of its own. If the caller has made a job with this idempotency key before,
-        nothing is checked.
+        Raises `SecretUnavailable` if the job may not have a secret or the caller has not stored it, `CannotContinue` if
+        the job cannot begin with the checkpoints of the job that it names, and `UnusableFolder` if it is known that the
+        job cannot run in its working folder. The folder is not checked if the job brings files or has a folder of its
+        own. If the caller has made a job with this idempotency key before, nothing is checked.
         """
         manifest = submission.bundle.manifest
         if is_key_known(self._context, caller, key):
             return
         await check_stored_secrets(self._context, caller, manifest.secrets, manifest.environment)
+        await check_kept_checkpoints(self._context, caller, submission)
         find_fault = self._context.backend_of(Kind.TRAINING).capabilities.find_folder_fault
         if find_fault is None or manifest.files or manifest.own_folder:
             return
@@ -152,6 +154,7 @@ class Jobs:
         chosen = find_image(self._context.images, submission.software, manifest.kernel.name)
         self._check_limits(caller, submission)
         check_disk(self._context, caller.user)
+        check_earlier_job(self._context, caller, submission)  # again: it may have been deleted meanwhile
         self._context.store.require_room()
         workload = build_workload(self._context, caller, submission, f"job-{self._context.new_id()}")
         workload = replace(workload, name=_job_name(submission))
@@ -160,6 +163,7 @@ class Jobs:
             detail=replace(
                 _make_detail(manifest, chosen or self._find_image(caller, submission)),
                 software=submission.software,
+                continue_from=submission.continue_from,
                 request_hash=request_hash,
                 owner_groups=caller.groups,
                 group=submission.group,
@@ -174,6 +178,8 @@ class Jobs:
             details["secrets"] = ", ".join(record.detail.secrets)
         if record.detail.software:
             details["software"] = record.detail.software
+        if record.detail.continue_from:
+            details["continue_from"] = record.detail.continue_from
         if self._needs_admin(caller, workload):
             details["as_admin"] = True
         entry = act_of(caller, Action.JOB_SUBMIT, workload, workload.submitted_at, **details)

@@ -37,6 +37,7 @@ from jupyter_gq.scheduling.preview.admission import Outlook
 from jupyter_gq.scheduling.wording import describe_duration
 
 from .alternatives import MOST_OFFERED, Tried, choose_better, try_alternatives
+from .continued_jobs import check_kept_checkpoints
 from .job_secrets import check_stored_secrets
 from .job_software import find_image
 from .new_workload import build_workload
@@ -78,6 +79,7 @@ class Previews:
         store and the bundle are not checked.
         """
         await check_stored_secrets(self._context, caller, secrets, {"HOME": home})
+        await check_kept_checkpoints(self._context, caller, request)
         find_image(self._context.images, request.software, kernel)  # raises if it is not offered
         turn = self._turns.setdefault(caller.user, asyncio.Lock())
         async with turn:

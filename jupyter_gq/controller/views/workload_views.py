@@ -187,6 +187,7 @@ def job_summary(record: Record, context: ViewContext) -> JobSummary:
         returns=list(detail.returns),
         secrets=list(detail.secrets),
         software=detail.software,
+        continue_from=detail.continue_from,
         group=detail.group,
         group_parallel=detail.group_parallel or None,
         group_metric=detail.group_metric,

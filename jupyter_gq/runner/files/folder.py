@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from jupyter_gq.client.checkpoint_folder import CHECKPOINTS
 from jupyter_gq.client.user_files import SMALL_FILE, read_json
 from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
@@ -42,7 +43,7 @@ class RunFolder:
     @property
     def checkpoint(self) -> Path:
         """The folder of checkpoints, which all runs of the job share."""
-        return self.job / "checkpoint"
+        return self.job / CHECKPOINTS
 
     @property
     def carried(self) -> Path:

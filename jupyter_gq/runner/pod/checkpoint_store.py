@@ -1,7 +1,8 @@
 """Copies of a job's checkpoint folder at a URL that fsspec supports.
 
-`python -m jupyter_gq.runner.pod.checkpoint_store up|down FOLDER JOB RUN TASK` reads the URL from the first line of its
-input. The program runs in a process of its own, which can be killed at any instant.
+`python -m jupyter_gq.runner.pod.checkpoint_store up|down FOLDER JOB RUN TASK [EARLIER]` reads the URL from the first
+line of its input. The program runs in a process of its own, which can be killed at any instant. `EARLIER` is the job
+from which a job continues that has no states of its own.
 
 Rules
 -----
@@ -13,6 +14,8 @@ Rules
 - Later runs win: a run never touches files that a later run has saved. A node that was given up may come back and go
   on uploading.
 - States by task: each task has its own states. A task starts with the files of task 0, overwritten by its own.
+- Own states first: a task without a state takes a copy of its newest state of the job from which this one continues,
+  as its first state. So that job's states are only read, and a copy that is cut short counts for nothing.
 - Secret URL: the URL may hold credentials, and the user's code runs beside this program, as the same user. So the URL
   stands in no environment and no command line, and no other process may read the memory of this one.
 """
@@ -21,18 +24,22 @@ import json
 import os
 import re
 import sys
+import tempfile
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Protocol
 
-from jupyter_gq.domain.errors import AdminError, MachineError
+from jupyter_gq.domain.errors import AdminError, MachineError, UserError
 from jupyter_gq.domain.plain_text import hide_urls
+from jupyter_gq.runner.files.continuing import describe_copy
 from jupyter_gq.runner.processes import protect_memory
 
 URL_VARIABLE = "GQ_CHECKPOINT_URL"
-#: Exit codes: the URL can never work; the copying failed this time.
-WRONG_ADDRESS, FAILED = 3, 4
+#: Exit codes: the URL can never work; the copying failed this time; the job to continue from has no state.
+WRONG_ADDRESS, FAILED, NOTHING_KEPT = 3, 4, 5
 _LIST = re.compile(r"saved-(\d+)-(\d+)\.json")
 _DATA = re.compile(r"data-(\d+)-\d+-\d+")
 #: Number of attempts at a file that changes while it is copied.
@@ -45,6 +52,10 @@ class WrongAddress(AdminError):
 
 class TransientError(MachineError):
     """A failure that another attempt may not have: a file vanished or changed during the copying."""
+
+
+class NothingKept(UserError):
+    """A job that continues from one of which no saved state is at the URL."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,6 +93,9 @@ class FileSystem(Protocol):
     def put_file(self, lpath: str, rpath: str) -> None:
         """Upload the file `lpath` of this machine to `rpath`."""
 
+    def cp_file(self, path1: str, path2: str) -> None:
+        """Copy the file `path1` to `path2`; raise `NotImplementedError` if the store cannot copy by itself."""
+
     def pipe_file(self, path: str, value: bytes) -> None:
         """Write a file."""
 
@@ -103,7 +117,9 @@ class CheckpointStore:
 
     def __init__(self, url: str, job: str, task: int) -> None:
         self._fs, root = _open_file_system(url)
-        self._base = f"{root.rstrip('/')}/{job}/{task}"
+        #: Path of the states of all tasks of the job, and of this task.
+        self._job = f"{root.rstrip('/')}/{job}"
+        self._base = f"{self._job}/{task}"
 
     def find_newest(self) -> SavedState:
         """Return the newest state whose list can be read, or an empty state if there is none."""
@@ -134,6 +150,44 @@ class CheckpointStore:
             temporary.replace(path)
         return len(state.files)
 
+    def find_tasks(self) -> list[int]:
+        """Return the numbers of the tasks of the job that have a folder at the URL."""
+        return [int(name) for name in map(_base_name, self._list_names(self._job)) if name.isdecimal()]
+
+    def adopt(self, earlier: "CheckpointStore", run: int) -> SavedState | None:
+        """Copy the newest state of a task of another job as the first state of this one; return the copy.
+
+        Returns None without a copy if this task has a state, or if that one has none. Raises `TransientError` if a file
+        is gone.
+        """
+        state = earlier.find_newest()
+        if not state.number or self.find_newest().number:
+            return None
+        self._make_folder()
+        files = {}
+        for index, (name, copy) in enumerate(sorted(state.files.items())):
+            own = _name_data(run, 1, index)
+            try:
+                self._copy_at_store(f"{earlier._base}/{copy.name}", f"{self._base}/{own}")
+            except FileNotFoundError as error:
+                raise TransientError(f"{copy.name} of the job to continue from is gone") from error
+            files[name] = CopiedFile(name=own, size=copy.size, mtime=copy.mtime)
+        copied = SavedState(run=run, number=1, files=files)
+        self._commit(copied)
+        return copied
+
+    def _copy_at_store(self, source: str, target: str) -> None:
+        """Copy a file, by way of this machine if the store cannot do it alone."""
+        try:
+            self._fs.cp_file(source, target)
+        except NotImplementedError:
+            with tempfile.TemporaryDirectory() as folder:
+                self._fs.get_file(source, f"{folder}/file")
+                self._fs.put_file(f"{folder}/file", target)
+
+    def _commit(self, state: SavedState) -> None:
+        self._fs.pipe_file(f"{self._base}/saved-{state.run:06d}-{state.number:08d}.json", _encode(state))
+
     def save(self, folder: Path, run: int) -> bool:
         """Upload the changed files of `folder` as a new state, and remove older states; return True.
 
@@ -147,13 +201,13 @@ class CheckpointStore:
         files: dict[str, CopiedFile] = {}
         for index, path in enumerate(sorted(path for path in folder.rglob("*") if path.is_file())):
             name = path.relative_to(folder).as_posix()
-            copy = self._copy_file(path, f"data-{run:06d}-{number:08d}-{index:06d}", before.files.get(name))
+            copy = self._copy_file(path, _name_data(run, number, index), before.files.get(name))
             if copy is not None:
                 files[name] = copy
         if files == before.files:
             return False
         state = SavedState(run=run, number=number, files=files)
-        self._fs.pipe_file(f"{self._base}/saved-{run:06d}-{number:08d}.json", _encode(state))
+        self._commit(state)
         self._remove_superseded(state)
         return True
 
@@ -184,7 +238,7 @@ class CheckpointStore:
         """
         kept = {copy.name for copy in state.files.values()}
         superfluous = [path for run, number, path in self._find_lists() if (run, number) < (state.run, state.number)]
-        for path in self._list_names():
+        for path in self._list_names(self._base):
             found = _DATA.fullmatch(_base_name(path))
             if found and int(found[1]) <= state.run and _base_name(path) not in kept:
                 superfluous.append(path)
@@ -194,13 +248,13 @@ class CheckpointStore:
 
     def _find_lists(self) -> list[tuple[int, int, str]]:
         """Return (run, number, path) of the lists of saved states, oldest first."""
-        found = ((_LIST.fullmatch(_base_name(path)), path) for path in self._list_names())
+        found = ((_LIST.fullmatch(_base_name(path)), path) for path in self._list_names(self._base))
         return sorted((int(match[1]), int(match[2]), path) for match, path in found if match)
 
-    def _list_names(self) -> list[str]:
+    def _list_names(self, folder: str) -> list[str]:
         self._fs.invalidate_cache()
         try:
-            return [str(path) for path in self._fs.ls(self._base, detail=False)]
+            return [str(path) for path in self._fs.ls(folder, detail=False)]
         except FileNotFoundError:
             return []
 
@@ -244,6 +298,10 @@ def _open_file_system(url: str) -> tuple[FileSystem, str]:
     return fs, str(path)
 
 
+def _name_data(run: int, number: int, index: int) -> str:
+    return f"data-{run:06d}-{number:08d}-{index:06d}"
+
+
 def _encode(state: SavedState) -> bytes:
     files = {name: {"name": c.name, "size": c.size, "mtime": c.mtime} for name, c in state.files.items()}
     return json.dumps({"files": files}).encode()
@@ -268,39 +326,66 @@ def run_program(arguments: list[str], url_input: BinaryIO) -> int:
 
 
 def main(arguments: list[str], url: str) -> int:
-    """Upload or download as the arguments say; return 0, `WRONG_ADDRESS` or `FAILED`.
+    """Upload or download as the arguments say; return 0, `WRONG_ADDRESS`, `FAILED` or `NOTHING_KEPT`.
 
-    The last line of standard error says what went wrong, without secrets of the URL.
+    The last line of standard error says what went wrong, without secrets of the URL, or what was copied of another job.
     """
-    direction, folder, job, run, task = arguments
+    direction, folder, job, run, task, *earlier = arguments
     try:
         if direction == "down":
-            _fetch_all(url, Path(folder), job, int(task))
+            for each in earlier:
+                _try_again(partial(_continue_from, url, each, job, int(run), int(task)))
+            _fetch_all(url, Path(folder), [job, *earlier], int(task))
         else:
             CheckpointStore(url, job, int(task)).save(Path(folder), int(run))
     except WrongAddress as error:
         sys.stderr.write(f"{error}\n")
         return WRONG_ADDRESS
+    except NothingKept as error:
+        sys.stderr.write(f"{error}\n")
+        return NOTHING_KEPT
     except Exception as error:  # noqa: BLE001 - each kind of store has its own errors, and their texts may hold secrets
         sys.stderr.write(f"{type(error).__name__}: {hide_urls(str(error))}\n")
         return FAILED
     return 0
 
 
-def _fetch_all(url: str, folder: Path, job: str, task: int) -> None:
+def _continue_from(url: str, earlier: str, job: str, run: int, task: int) -> None:
+    """Let a task without a state have a copy of its state of the earlier job; raise `NothingKept` if no task has any.
+
+    Task 0 has made its own copy, or will do so.
+    """
+    own = [CheckpointStore(url, job, each) for each in sorted({0, task})]
+    source = CheckpointStore(url, earlier, task)
+    copied = own[-1].adopt(source, run)
+    if copied is not None:
+        size = sum(file.size for file in copied.files.values())
+        sys.stderr.write(f"{describe_copy(earlier, len(copied.files), size)}\n")
+    if any(store.find_newest().number for store in own):
+        return
+    if not any(CheckpointStore(url, earlier, each).find_newest().number for each in source.find_tasks()):
+        raise NothingKept(f"{earlier} has no saved state")
+
+
+def _fetch_all(url: str, folder: Path, jobs: Sequence[str], task: int) -> None:
     """Download the newest state of task 0, then the newest state of this task over it.
 
-    A transient error is tried again, twice at most, and then raised.
+    Each is that of the first of these jobs in which the task has one. A transient error is tried again, twice at most,
+    and then raised.
     """
     for source_task in sorted({0, task}):
-        store = CheckpointStore(url, job, source_task)
-        for tries_left in reversed(range(_TRIES)):
-            try:
-                store.fetch(folder)
-                break
-            except TransientError:
-                if not tries_left:
-                    raise
+        stores = [CheckpointStore(url, job, source_task) for job in jobs]
+        found = next((store for store in stores if store.find_newest().number), stores[0])
+        _try_again(partial(found.fetch, folder))
+
+
+def _try_again(copy: Callable[[], object]) -> None:
+    """Call a function again, twice at most, after a transient error; raise the last one."""
+    for _ in range(_TRIES - 1):
+        with suppress(TransientError):
+            copy()
+            return
+    copy()
 
 
 if __name__ == "__main__":

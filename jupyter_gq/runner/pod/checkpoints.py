@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from jupyter_gq.runner.clock import monotonic
+from jupyter_gq.runner.files.continuing import describe_missing
 from jupyter_gq.runner.problems import RunError
 
-from .checkpoint_store import URL_VARIABLE, WRONG_ADDRESS
+from .checkpoint_store import NOTHING_KEPT, URL_VARIABLE, WRONG_ADDRESS
 from .service import RetriesExhausted
 from .settings import PodSettings
 
@@ -35,6 +36,8 @@ class Checkpoints:
 
     def __init__(self, settings: PodSettings, folder: Path) -> None:
         self._settings, self._folder = settings, folder
+        #: Id of another job, at the same URL, from whose checkpoints this one continues; "" = none.
+        self._earlier = settings.continue_from if settings.continue_dir is None else ""
         self._copied: Fingerprint = frozenset()
         #: State of the folder that `_child` copies now.
         self._copying: Fingerprint = frozenset()
@@ -51,6 +54,7 @@ class Checkpoints:
     def fetch(self) -> None:
         """Download the checkpoints of earlier runs into the folder, in up to three attempts.
 
+        If this job has none and continues from another one whose checkpoints are at the URL, those are copied first.
         Raises `RunError` if that can never work, and `RetriesExhausted` if it failed this time. The run must not start
         without them: it would begin from scratch, and its states would count as newer.
         """
@@ -62,12 +66,17 @@ class Checkpoints:
                 self._kill_child()  # also if a stop of the pod raises here
             if code == 0:
                 self._copied = self._fingerprint()
+                if self._earlier and (told := self._last_message()):
+                    log.info(told)
                 return
             if code == WRONG_ADDRESS:
                 raise RunError(self._last_message())
+            if code == NOTHING_KEPT:
+                raise RunError(describe_missing(self._earlier))
             log.warning("The checkpoints could not be fetched: %s", self._last_message())
             if not tries_left:
-                raise RetriesExhausted(f"The checkpoints of earlier runs could not be fetched: {self._last_message()}")
+                whose = f"earlier runs, or those of {self._earlier}," if self._earlier else "earlier runs"
+                raise RetriesExhausted(f"The checkpoints of {whose} could not be fetched: {self._last_message()}")
 
     def poll(self) -> None:
         """Record the end of a running copy, or start a copy if the interval is over and a file has changed.
@@ -107,6 +116,8 @@ class Checkpoints:
         self._stderr.seek(0)
         self._stderr.truncate()
         arguments = [direction, str(self._folder), settings.job, str(settings.run), str(settings.task)]
+        if direction == "down" and self._earlier:
+            arguments.append(self._earlier)
         # A socket instead of a pipe: other processes could open a pipe by way of /proc before the memory is protected.
         ours, theirs = socket.socketpair()
         with ours, theirs:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 from jupyter_gq.client.devices import CheckTimeouts, DeviceCheckResult
@@ -16,6 +17,7 @@ from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.clock import monotonic
 from jupyter_gq.runner.files.bundle import DEFAULT_RESULT_BYTES
+from jupyter_gq.runner.files.continuing import EarlierJob, continue_from_job
 from jupyter_gq.runner.files.folder import RunFolder
 from jupyter_gq.runner.mask import Mask
 from jupyter_gq.runner.problems import RunError
@@ -98,9 +100,7 @@ def _prepare_run(settings: PodSettings, sigterm: SigtermHandler, tail: LogTail) 
         document,
         lambda start: _retry(settings, "the job's files", lambda: service.fetch_files(granted.token, start)),
     )
-    checkpoints = Checkpoints(settings, folder.checkpoint.resolve()) if settings.checkpoint_url else None
-    if checkpoints is not None:
-        checkpoints.fetch()
+    checkpoints = _lay_out_checkpoints(settings, folder.checkpoint.resolve())
     size = None
     if settings.size_file is not None:
         size = SizeFile(service=service, token=granted.token, path=settings.size_file)
@@ -116,6 +116,29 @@ def _prepare_run(settings: PodSettings, sigterm: SigtermHandler, tail: LogTail) 
         size=size,
         sigterm=sigterm,
     )
+
+
+def _lay_out_checkpoints(settings: PodSettings, folder: Path) -> Checkpoints | None:
+    """Let the folder have the checkpoints with which the run begins; return their copy at the URL, None without one.
+
+    They are those of earlier runs, or else those of the job from which this one continues. Raises `RunError` if they
+    can never be had, and `RetriesExhausted` if they could not be fetched now.
+    """
+    if settings.continue_dir is not None:
+        earlier = EarlierJob(id=settings.continue_from, checkpoint=settings.continue_dir)
+        told = continue_from_job(earlier, folder, task=settings.task, look=lambda: None)
+        if told:
+            log.info(told)
+    if not settings.checkpoint_url:
+        if settings.continue_from and settings.continue_dir is None:
+            raise RunError(
+                f"This job continues from {settings.continue_from}, but no checkpoints are kept here any more, so "
+                "nothing was run. Ask your administrator for a place of checkpoints."
+            )
+        return None
+    checkpoints = Checkpoints(settings, folder)
+    checkpoints.fetch()
+    return checkpoints
 
 
 def _await_device_check(settings: PodSettings, service: PodService, token: str) -> None:

@@ -28,6 +28,7 @@ _POD_ONLY_VARIABLES = (
     "GQ_JOB_DIR",
     "GQ_TERMINATION_LOG",
     "GQ_CHECKPOINT_*",
+    "GQ_CONTINUE_*",
     "GQ_BUNDLE_LIMIT",
     "GQ_SERVICE_TIMEOUT",
     "GQ_REFUSAL_TIMEOUT",
@@ -65,6 +66,10 @@ class PodSettings:
     devices_longest: float
     #: File that tells the code of the job which tasks there are; None: their number does not change.
     size_file: Path | None = None
+    #: Id of the job with a copy of whose checkpoints this one begins; "" = none.
+    continue_from: str = ""
+    #: Folder of the volume with the checkpoints of that job; None: they are at the URL.
+    continue_dir: Path | None = None
 
     @property
     def name(self) -> str:
@@ -95,6 +100,8 @@ def read_settings(environ: Mapping[str, str]) -> PodSettings:
         devices_wait=_number(environ, "GQ_DEVICES_WAIT", DEVICES_WAIT),
         devices_longest=_number(environ, "GQ_DEVICES_LONGEST", DEVICES_LONGEST),
         size_file=_path(environ, "GQ_SIZE_FILE"),
+        continue_from=environ.get("GQ_CONTINUE_FROM", ""),
+        continue_dir=_path(environ, "GQ_CONTINUE_DIR"),
     )
 
 

@@ -96,9 +96,32 @@ describe('the dialog of a job that is sent again', () => {
       expected: '1 h 30 min',
       maxTime: '',
       priority: '5',
-      software: 'PyTorch 2.9'
+      software: 'PyTorch 2.9',
+      continueFrom: ''
     });
     expect([start.returns, notes]).toEqual(['model, loss', []]);
+  });
+
+  it.each([
+    ['failed', 5, '', 'old', 'digits', true],
+    ['cancelled', 5, 'first', 'old', 'digits', true],
+    ['done', 5, '', 'old', 'digits', false],
+    ['failed', null, 'first', 'first', 'first', true],
+    ['done', null, 'first', 'first', 'first', false],
+    ['failed', null, '', undefined, undefined, false],
+    ['running', 5, 'first', undefined, undefined, false]
+  ] as const)(
+    'offers the checkpoints of a job that is %s (saved at %s, continued %s)',
+    (phase, saved_at, continue_from, id, title, continues) => {
+      const { values, start } = open({ id: 'old', phase, saved_at, continue_from });
+      expect([start.earlier?.id, start.earlier?.title]).toEqual([id, title]);
+      expect(values.continueFrom).toBe(continues ? id : '');
+    }
+  );
+
+  it('offers no checkpoints of a job of an earlier release that has none', () => {
+    const { values, start } = open({ phase: 'failed', continue_from: undefined });
+    expect([start.earlier, values.continueFrom]).toEqual([null, '']);
   });
 
   it('has empty fields where the job named nothing, whatever the last job named', () => {

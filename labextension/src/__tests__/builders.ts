@@ -76,6 +76,7 @@ export function aJob(given: Partial<JobView> = {}): JobView {
     returns: [],
     secrets: [],
     software: '',
+    continue_from: '',
     group: '',
     group_parallel: null,
     group_metric: '',

@@ -157,6 +157,7 @@ it('sends what it started with, also what has no field', async () => {
     returns: 'model, loss',
     environment: { variables: null, secrets: [] },
     unshown: { within: 'rack', preferred_gpu_models: ['H100'] },
+    earlier: null,
     entries: [left('load')]
   });
   expect((all('#jp-gq-send-returns')[0] as HTMLInputElement).value).toBe('model, loss');

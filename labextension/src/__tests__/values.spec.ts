@@ -39,7 +39,8 @@ const NOTHING: IFormValues = {
   expected: '',
   maxTime: '',
   priority: '',
-  software: ''
+  software: '',
+  continueFrom: ''
 };
 const ALL: IFormValues = {
   ...NOTHING,
@@ -68,6 +69,13 @@ describe('what is asked for', () => {
       priority: 0,
       software: ''
     });
+  });
+
+  it('names the job to continue from only if the user wants that: an earlier service does not know the field', () => {
+    expect(makeRequest({ ...NOTHING, continueFrom: 'job-1' }, OFFER, ENGLISH)).toMatchObject({
+      continue_from: 'job-1'
+    });
+    expect(makeRequest(NOTHING, OFFER, ENGLISH)).not.toHaveProperty('continue_from');
   });
 
   it('sends what is written, and seconds', () => {

@@ -48,6 +48,7 @@ export function listDetails(job: JobSummary, now: number, trans: TranslationBund
     ],
     // An earlier release of the service does not send the field.
     [trans.__('Software'), stripControls(job.software ?? '') || null],
+    [trans.__('Continues'), describeEarlier(job, trans)],
     [trans.__('Sweep'), stripControls(job.group) || null],
     [trans.__('Disk'), job.disk],
     [trans.__('Sent'), formatClock(job.submitted_at, now)],
@@ -58,6 +59,13 @@ export function listDetails(job: JobSummary, now: number, trans: TranslationBund
     ]
   ];
   return rows.filter((row): row is [string, string] => row[1] !== null);
+}
+
+/** Return from which job the job continues; null if from none. */
+function describeEarlier(job: JobSummary, trans: TranslationBundle): string | null {
+  // An earlier release of the service does not send the field.
+  const earlier = stripControls(job.continue_from ?? '');
+  return earlier === '' ? null : trans.__('from the checkpoints of %1', earlier);
 }
 
 function describePlace(job: JobSummary, trans: TranslationBundle): string {

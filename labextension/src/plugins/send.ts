@@ -18,6 +18,8 @@ import { connect, definePlugin } from '../lifetime';
 import type { IEnvironmentNames } from '../send/environment';
 import { describeEnvironment } from '../send/environment';
 import { replaceJob } from '../send/again';
+import type { IEarlierJob } from '../send/continuing';
+import { findEarlierJob, offerCheckpoints } from '../send/continuing';
 import { waitForKernel } from '../send/kernel';
 import { proposeName } from '../send/naming';
 import type { IProposed, ISendOrigin } from '../send/opening';
@@ -156,7 +158,8 @@ class Sender implements ISender {
       return null;
     }
     const replaced = choice === 'replace' ? present : null;
-    const opened = replaced === null ? origin : this._replacing(replaced, origin);
+    const offering = offerCheckpoints(origin, await this._findEarlier(bound));
+    const opened = replaced === null ? offering : this._replacing(replaced, offering);
     const sent = await this._openDialog(panel, targets, me, opened, active);
     if (sent !== null && replaced !== null) {
       await cancelPresentWork(this._training, replaced, this._trans);
@@ -178,6 +181,14 @@ class Sender implements ISender {
     const active = listActiveJobs(this._training.state.jobs, path, bound);
     const found = await Promise.all(active.map(job => this._findJob(job.id).catch(() => null)));
     return found.filter((job): job is JobView => job !== null);
+  }
+
+  /** Return a job that has ended and has checkpoints, of those that are `bound` to the cells; null if there is none. */
+  private async _findEarlier(bound: readonly (string | undefined)[]): Promise<IEarlierJob | null> {
+    const ids = [...new Set(bound)].filter((id): id is string => id !== undefined);
+    const found = await Promise.all(ids.map(id => this._findJob(id).catch(() => null)));
+    const earlier = found.map(job => (job === null ? null : findEarlierJob(job)));
+    return earlier.find(job => job !== null) ?? null;
   }
 
   /** Return the user's present quota and queues; null if the user gives up after a failure or has no queue. */

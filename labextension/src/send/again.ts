@@ -14,6 +14,7 @@ import { listMemberQueues } from '../queues';
 import { stripControls } from '../plain';
 import { formatExact } from '../times';
 import type { JobView, Me } from '../wire';
+import { findEarlierJob, wantsToContinue } from './continuing';
 import { AS_PROPOSED } from './environment';
 import type { IOpening, IProposed, ISendOrigin, UnshownSettings } from './opening';
 import { isAllowed } from './secrets';
@@ -77,7 +78,8 @@ function describeOpening(
       returns: job.returns.length === 0 ? null : job.returns.join(', '),
       environment: { ...AS_PROPOSED, secrets: job.secrets.length === 0 ? null : job.secrets },
       unshown,
-      entries
+      entries,
+      earlier: findEarlierJob(job)
     },
     notes: [
       ...describeCells(job, targets, trans),
@@ -114,7 +116,8 @@ function repeatValues(job: JobView, proposed: IFormValues, me: Possible): IFormV
     maxTime: showOwnMaxTime(job, me),
     priority: job.priority === 0 ? '' : String(job.priority),
     // An earlier release of the service does not send the field.
-    software: job.software ?? ''
+    software: job.software ?? '',
+    continueFrom: wantsToContinue(job) ? (findEarlierJob(job)?.id ?? '') : ''
   };
 }
 

@@ -23,6 +23,8 @@ import type { IFilesProps } from './filelist';
 import { Files } from './filelist';
 import type { ICarryProps } from './carrychoice';
 import { CarryChoice } from './carrychoice';
+import { ContinueField } from './continuefield';
+import type { IEarlierJob } from './continuing';
 import { selectReplayed } from './carry';
 import type { ILocalChoiceProps } from './localchoice';
 import { LocalChoice } from './localchoice';
@@ -47,6 +49,8 @@ export interface IFormProps
   secrets: ISecrets;
   /** What can be chosen in place of the notebook's software. */
   software: readonly ISoftware[];
+  /** The ended job whose checkpoints are offered; null if there is none. */
+  earlier: IEarlierJob | null;
   targets: readonly ITargetCell[];
   prefix: Pick<IPrefix, 'from'>;
   entries: readonly IPrefixEntry[];
@@ -83,6 +87,7 @@ export function SendForm(props: IFormProps): React.JSX.Element {
         <QueueField {...props} />
         <GpusField {...props} />
         <ReturnsField {...props} />
+        <ContinueField {...props} problem={refusal} />
       </div>
       <More
         {...props}
@@ -125,6 +130,7 @@ const FIELDS = [
   'queue',
   'gpus',
   'returns',
+  'continue_from',
   'targets',
   'prefix',
   'file_patterns',

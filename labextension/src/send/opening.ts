@@ -5,6 +5,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { IPrefixEntry } from '../bundle/prefix';
 import type { JobRequest, Me } from '../wire';
+import type { IEarlierJob } from './continuing';
 import type { IEnvironmentChoice } from './environment';
 import { AS_PROPOSED } from './environment';
 import type { ITargetCell, Targets } from './targets';
@@ -22,6 +23,8 @@ export interface IStart {
   readonly unshown: UnshownSettings;
   /** The cells that may run first; null = as they are proposed for a new job. */
   readonly entries: readonly IPrefixEntry[] | null;
+  /** The ended job whose checkpoints the dialog offers; null = none. */
+  readonly earlier: IEarlierJob | null;
 }
 
 /** The whole opening of a dialog: the values of its fields, and the rest of its start. */
@@ -46,7 +49,13 @@ export interface ISendOrigin {
 }
 
 /** The start of a dialog for a new job. */
-export const NEW_JOB: IStart = { returns: null, environment: AS_PROPOSED, unshown: {}, entries: null };
+export const NEW_JOB: IStart = {
+  returns: null,
+  environment: AS_PROPOSED,
+  unshown: {},
+  entries: null,
+  earlier: null
+};
 
 /**
  * Return the cells that are selected in a notebook now as an origin, with the settings of the last job. A later selection

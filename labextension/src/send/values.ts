@@ -28,6 +28,8 @@ export interface IFormValues {
   readonly priority: string;
   /** Name of an image or of another kernel; "" = the software of the notebook. */
   readonly software: string;
+  /** Id of the job with a copy of whose checkpoints the job begins; "" = none. */
+  readonly continueFrom: string;
 }
 
 /** Return whether two sets of values differ in the name of the job at most, on which no forecast depends. */
@@ -90,7 +92,9 @@ export function makeRequest(
     expected_seconds: expected,
     max_seconds: maxTime,
     priority,
-    software: values.software
+    software: values.software,
+    // A service of an earlier release does not know the field.
+    ...(values.continueFrom !== '' && { continue_from: values.continueFrom })
   };
 }
 
@@ -242,7 +246,8 @@ export function proposeValues(
     // One urgent job does not make the next one urgent.
     priority: '',
     // Another notebook has other kernels, and other needs.
-    software: ''
+    software: '',
+    continueFrom: ''
   };
 }
 

@@ -241,6 +241,7 @@ export class SendFormWidget extends ReactWidget {
         largest={largest}
         secrets={secrets}
         software={listSoftware(this._state.offered, this._options.images)}
+        earlier={this._options.start.earlier}
         targets={targets}
         prefix={prefix}
         notes={notes}

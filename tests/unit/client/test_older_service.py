@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from jupyter_gq.client.models import Bundle, FrozenFile, JobSubmission, Manifest
-from jupyter_gq.client.older_service import list_known_fields, write_submission
+from jupyter_gq.client.models import Bundle, FrozenFile, JobRequest, JobSubmission, Manifest
+from jupyter_gq.client.older_service import list_known_fields, write_preview, write_submission
 from jupyter_gq.client.problems import ServiceError
 
 HINTS = {"Manifest.written", "Manifest.folders", "Manifest.left_out_cells", "FrozenFile.modified_at"}
@@ -58,6 +58,21 @@ def test_the_cells_that_the_user_left_out_go_only_to_a_service_that_has_told_tha
     for left_out in ([], ["b"]):
         assert "left_out_cells" not in written_manifest(None, left_out_cells=left_out)
         assert written_manifest(set(list_known_fields()), left_out_cells=left_out)["left_out_cells"] == left_out
+
+
+def test_a_job_continues_from_another_only_at_a_service_that_knows_that() -> None:
+    fresh, known = a_submission(), set(list_known_fields())
+    continued = fresh.model_copy(update={"continue_from": "job-1"})
+    for told in (None, set(), known):
+        assert "continue_from" not in json.loads(write_submission(fresh, told))
+    for told in (None, known):
+        assert json.loads(write_submission(continued, told))["continue_from"] == "job-1"
+    for told in (set(), known - {"JobFields.continue_from"}):
+        with pytest.raises(ServiceError, match="does not know 'continue_from' of this job"):
+            write_submission(continued, told)
+    request = JobRequest(queue="vision")
+    assert "continue_from" not in json.loads(write_preview(request))
+    assert json.loads(write_preview(request.model_copy(update={"continue_from": "job-1"})))["continue_from"] == "job-1"
 
 
 def test_a_field_that_the_job_needs_is_refused_with_what_to_do() -> None:

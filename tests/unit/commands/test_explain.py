@@ -37,6 +37,10 @@ def a_job(phase: str, sentence: str, **fields) -> JobView:
             a_job("done", "", eviction={"reason": "RECLAIMED", "sentence": "Paused: nlp needed it.", "at": 1.0}),
             ["digits (job-1) is done, 60 s after it was sent.", "Its last pause: nlp needed it."],
         ),
+        (
+            a_job("done", "", continue_from="job-0"),
+            ["digits (job-1) is done, 60 s after it was sent.", "Continues from the checkpoints of job-0."],
+        ),
     ],
     ids=lambda given: given.sentence if isinstance(given, JobView) else "",
 )

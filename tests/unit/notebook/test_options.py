@@ -72,6 +72,12 @@ def test_a_function_that_no_job_would_run_is_refused(send, function, words) -> N
         send(function)
 
 
+@pytest.mark.parametrize("job", [17, None, ["job-1"], "  ", "job\n1"])
+def test_what_names_no_job_to_continue_from_is_refused(send, job) -> None:
+    with pytest.raises(jupyter_gq.JobError, match='is not a job or the id of one, such as "job-4f1c"'):
+        send(double, continue_from=job)
+
+
 @pytest.mark.parametrize("function", [double, Model, functools.partial(double, 1), dict, lambda x=1: x])
 def test_other_functions_are_not_refused(send, function) -> None:
     with pytest.raises(jupyter_gq.JobError, match="not started by a Jupyter server"):

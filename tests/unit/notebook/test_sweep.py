@@ -179,6 +179,20 @@ def test_what_is_no_id_of_a_sweep_is_said_in_a_sentence(server, group) -> None:
     assert server.asked == []
 
 
+def test_all_points_continue_from_one_job_and_none_begins_without_its_checkpoints(server) -> None:
+    earlier = jupyter_gq.notebook.handle.Job(server, a_view(9))
+    views = [{**a_view(n), "continue_from": "job-9"} for n in range(2)]
+    server.answers["POST", "/jobs"] = [(200, {"job": view, "notes": []}) for view in views]
+    sweep = jupyter_gq.sweep(dict, {"lr": [0.1, 0.2]}, queue="vision", continue_from=earlier)
+    assert [body["continue_from"] for body in server.bodies] == ["job-9", "job-9"]
+    assert [job.id for job in sweep.jobs] == ["job-0", "job-1"]
+    server.answers["POST", "/jobs"] = [(200, {"job": a_view(3), "notes": []})]
+    server.answers["DELETE", "/jobs/job-3"] = (202, a_view(3, "cancelled"))
+    with pytest.raises(jupyter_gq.JobError, match="job-3 would have begun without the checkpoints of job-9, so it was"):
+        jupyter_gq.submit(dict, queue="vision", continue_from="job-9")
+    assert ("DELETE", "/jobs/job-3") in [tuple(asked[:2]) for asked in server.asked]
+
+
 def test_each_option_of_a_job_goes_to_every_point(server) -> None:
     options = {
         "gpu_memory": "12 GB",

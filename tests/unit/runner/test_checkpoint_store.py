@@ -2,12 +2,21 @@
 
 import json
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from jupyter_gq.runner.pod.checkpoint_store import CheckpointStore, TransientError, WrongAddress, main
+from jupyter_gq.runner.pod.checkpoint_store import (
+    FAILED,
+    NOTHING_KEPT,
+    CheckpointStore,
+    TransientError,
+    WrongAddress,
+    main,
+)
 
 
 class Place:
@@ -226,3 +235,93 @@ def test_error_for_an_unusable_url_does_not_show_its_secrets(url: str) -> None:
     with pytest.raises(WrongAddress) as told:
         CheckpointStore(url, "job-1", 0)
     assert "secret" not in str(told.value)
+
+
+def continue_job(place: Place, tmp_path: Path, task: int = 0, run: int = 1) -> tuple[int, dict[str, str]]:
+    """Let a pod of job-2 begin with the states of job-1; return the exit code, and the files that it finds."""
+    folder = Path(tempfile.mkdtemp(dir=tmp_path))
+    code = main(["down", str(folder), "job-2", str(run), str(task), "job-1"], place.url)
+    return code, {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+def states(place: Place, job: str) -> dict[str, bytes]:
+    folder = place.copies / job
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_job_continues_from_a_copy_of_the_states_of_another_and_then_from_its_own(
+    place: Place, tmp_path: Path
+) -> None:
+    place.write("model", "epoch 17")
+    place.write("deep/er", "more")
+    place.store().save(place.folder, run=3)
+    before = states(place, "job-1")
+    assert continue_job(place, tmp_path) == (0, {"model": "epoch 17", "deep/er": "more"})
+    assert states(place, "job-1") == before
+    own = CheckpointStore(place.url, "job-2", 0)
+    place.write("model", "epoch 18", at=2_000)
+    assert own.save(place.folder, run=1)
+    assert states(place, "job-1") == before
+    assert continue_job(place, tmp_path, run=2) == (0, {"model": "epoch 18", "deep/er": "more"})
+
+
+def test_what_was_copied_outlives_the_earlier_job(place: Place, tmp_path: Path) -> None:
+    place.write("model", "epoch 17")
+    place.store().save(place.folder, run=1)
+    continue_job(place, tmp_path)
+    shutil.rmtree(place.copies / "job-1")
+    assert continue_job(place, tmp_path, run=2) == (0, {"model": "epoch 17"})
+
+
+def test_each_task_continues_from_its_own_states_and_those_of_the_first(place: Place, tmp_path: Path) -> None:
+    place.write("model", "whole")
+    place.store().save(place.folder, run=1)
+    place.write("shard", "one")
+    place.store(task=1).save(place.folder, run=1)
+    # The pods may come in any order.
+    assert continue_job(place, tmp_path, task=2) == (0, {"model": "whole"})
+    assert continue_job(place, tmp_path, task=1) == (0, {"model": "whole", "shard": "one"})
+    assert continue_job(place, tmp_path, task=0) == (0, {"model": "whole"})
+    place.write("model", "later", at=5_000)
+    (place.folder / "shard").unlink()
+    CheckpointStore(place.url, "job-2", 0).save(place.folder, run=1)
+    assert continue_job(place, tmp_path, task=2, run=2) == (0, {"model": "later"}), "no state of job-1 counts any more"
+
+
+@pytest.mark.parametrize("kept", ["nothing", "half an upload"])
+def test_a_job_without_states_cannot_be_continued(place: Place, tmp_path: Path, kept: str) -> None:
+    if kept == "half an upload":
+        (place.copies / "job-1/0").mkdir(parents=True)
+        (place.copies / "job-1/0/data-000001-00000001-000000").write_text("no list names it")
+    assert continue_job(place, tmp_path) == (NOTHING_KEPT, {})
+
+
+def test_a_copy_that_is_cut_short_counts_for_nothing(place: Place, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        place.write(name, name)
+    place.store().save(place.folder, run=1)
+    gone = place.names("data")[1]
+    (place.copies / "job-1/0" / gone).rename(tmp_path / "gone")
+    code, files = continue_job(place, tmp_path)
+    assert (code, files) == (FAILED, {})
+    assert not CheckpointStore(place.url, "job-2", 0).find_newest().number
+    (tmp_path / "gone").rename(place.copies / "job-1/0" / gone)
+    assert continue_job(place, tmp_path) == (0, {"a": "a", "b": "b"})
+
+
+@pytest.mark.parametrize("copies", [True, False], ids=["copies by itself", "cannot copy"])
+def test_a_store_without_folders_copies_too(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copies: bool
+) -> None:
+    def refuse(*_args: object, **_options: object) -> None:
+        raise NotImplementedError
+
+    if not copies:
+        monkeypatch.setattr("fsspec.implementations.memory.MemoryFileSystem.cp_file", refuse)
+    url = f"memory://bucket/{copies}"
+    place.write("deep/er", "x")
+    CheckpointStore(url, "job-1", 0).save(place.folder, run=1)
+    CheckpointStore(url, "job-2", 0).adopt(CheckpointStore(url, "job-1", 0), run=1)
+    assert CheckpointStore(url, "job-2", 0).find_tasks() == [0]
+    CheckpointStore(url, "job-2", 0).fetch(tmp_path / "fresh")
+    assert (tmp_path / "fresh/deep/er").read_text() == "x"

@@ -102,7 +102,7 @@ def test_rows_from_before_details_were_typed_are_read():
     assert decode_detail(notebook["detail"]) == NOTEBOOK
     covered = {each.name for each in fields(WorkloadDetail) if getattr(JOB, each.name) or getattr(NOTEBOOK, each.name)}
     later = {"returns", "suspension", "secrets", "group", "group_parallel", "group_metric", "software"}
-    later |= {"suspension_refusal", "task_pods", "request_hash", "left_out_cells", "carries_variables"}
+    later |= {"suspension_refusal", "task_pods", "request_hash", "left_out_cells", "carries_variables", "continue_from"}
     assert covered == {each.name for each in fields(WorkloadDetail)} - {"unknown"} - later
 
 

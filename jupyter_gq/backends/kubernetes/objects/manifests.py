@@ -31,7 +31,7 @@ MASTER_PORT = 29500
 TERMINATION_LOG = "/dev/termination-log"
 #: Seconds from SIGTERM to SIGKILL unless the deletion says otherwise.
 GRACE = 30
-_JOB_DIR, _HOME, _CHECKPOINTS = "/gq/job", "/gq/home", "/gq/checkpoint"
+_JOB_DIR, _HOME, _CHECKPOINTS, _EARLIER = "/gq/job", "/gq/home", "/gq/checkpoint", "/gq/continue-from"
 #: Size of the shared memory of a job that names no memory.
 _SHARED_MEMORY = "1Gi"
 #: The user of the Jupyter images; `pod_overrides` can name another.
@@ -86,6 +86,37 @@ def with_secrets(pod: JsonObject, owner: str, secrets: Sequence[str], options: K
     added = [{"name": key, "valueFrom": {"secretKeyRef": {"name": source, "key": key}}} for key in secrets]
     containers = [
         {**each, "env": [*(set_ for set_ in each.get("env", ()) if set_["name"] not in secrets), *added]}
+        if each["name"] == names.RUNNER
+        else each
+        for each in pod["spec"]["containers"]
+    ]
+    return {**pod, "spec": {**pod["spec"], "containers": containers}}
+
+
+def with_earlier_checkpoints(
+    pod: JsonObject, workload: Workload, earlier: str, options: KubernetesOptions
+) -> JsonObject:
+    """Return the pod of a task that begins with the checkpoints of an earlier job of the same owner; "" = of none.
+
+    The folder of that job in the volume is mounted read-only. The path has the owner of `workload` in it, so that no id
+    of a job leads to the folder of another user. With the other command, a runner of an older release ends at once.
+    See docs/decisions/0493-continue-a-job-from-the-checkpoints-of-another.md.
+    """
+    if not earlier:
+        return pod
+    told = {"GQ_CONTINUE_FROM": earlier}
+    mounts = []
+    if options.checkpoint_claim:
+        told["GQ_CONTINUE_DIR"] = _EARLIER
+        folder = f"{names.user_part(workload.owner)}/{names.slug(earlier)}"
+        mounts = [{"name": "gq-checkpoint", "mountPath": _EARLIER, "subPath": folder, "readOnly": True}]
+    containers = [
+        {
+            **each,
+            "command": ["--pod-continuing" if word == "--pod" else word for word in each["command"]],
+            "env": [*(set_ for set_ in each.get("env", ()) if set_["name"] not in told), *variables(told)],
+            "volumeMounts": [*each["volumeMounts"], *mounts],
+        }
         if each["name"] == names.RUNNER
         else each
         for each in pod["spec"]["containers"]

@@ -15,7 +15,13 @@ from jupyter_gq.backends.kubernetes.api.resources import JOBS, PODS, SERVICES, A
 from jupyter_gq.backends.kubernetes.api.views import PodView, pod_view
 from jupyter_gq.backends.kubernetes.api.writes import Creation, ObjectRef, Writes
 from jupyter_gq.backends.kubernetes.objects import names
-from jupyter_gq.backends.kubernetes.objects.manifests import as_job, gang_service, training_pod, with_secrets
+from jupyter_gq.backends.kubernetes.objects.manifests import (
+    as_job,
+    gang_service,
+    training_pod,
+    with_earlier_checkpoints,
+    with_secrets,
+)
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.pods.job_pods import JobTemplates
 from jupyter_gq.backends.protocol import Launch
@@ -62,6 +68,7 @@ class RunObjects:
         def pod() -> JsonObject:
             passed = {key: launch.environment[key] for key in _PASSED_ON if key in launch.environment}
             made = training_pod(workload, task, additions, passed, self.image_of(launch), self._options)
+            made = with_earlier_checkpoints(made, workload, launch.detail.continue_from, self._options)
             return with_secrets(made, workload.owner, launch.detail.secrets, self._options)
 
         if self._options.as_jobs:

@@ -5,9 +5,16 @@ from dataclasses import replace
 
 import pytest
 
+from jupyter_gq.backends.capabilities import CheckpointFolders
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.objects.holding_pods import placeholder_pod, reservation_pod
-from jupyter_gq.backends.kubernetes.objects.manifests import as_job, gang_service, training_pod, with_secrets
+from jupyter_gq.backends.kubernetes.objects.manifests import (
+    as_job,
+    gang_service,
+    training_pod,
+    with_earlier_checkpoints,
+    with_secrets,
+)
 from jupyter_gq.backends.kubernetes.objects.merging import merged, pinned
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
@@ -176,6 +183,41 @@ def test_processors_and_memory_are_asked_for_as_the_job_said():
         "requests": {"cpu": "1500m", "memory": "2048Mi", "nvidia.com/gpu": "2"},
         "limits": {"memory": "2048Mi", "nvidia.com/gpu": "2"},
     }
+
+
+def test_a_job_that_continues_reads_the_folder_of_its_own_owner_s_earlier_job_and_cannot_write_there():
+    options = replace(OPTIONS, checkpoint_claim="states")
+    job = a_job("j", "vision", 1, id="job-2", run=1, owner="Ann@example.org")
+    pod = training_pod(job, 0, ADDED, {}, "i", options)
+    assert with_earlier_checkpoints(pod, job, "", options) == pod
+    (runner,) = with_earlier_checkpoints(pod, job, "../bob/job-1", options)["spec"]["containers"]
+    own, earlier = [mount for mount in runner["volumeMounts"] if mount["name"] == "gq-checkpoint"]
+    assert earlier["readOnly"]
+    assert "readOnly" not in own
+    assert own["subPath"].split("/")[0] == earlier["subPath"].split("/")[0] == names.user_part("Ann@example.org")
+    assert len(earlier["subPath"].split("/")) == 2, "no id leads out of the owner's folder"
+    told = {each["name"]: each["value"] for each in runner["env"]}
+    assert (told["GQ_CONTINUE_FROM"], told["GQ_CONTINUE_DIR"]) == ("../bob/job-1", earlier["mountPath"])
+    assert runner["command"] == ["python", "-m", "jupyter_gq.runner", "--pod-continuing"]
+
+
+def test_a_job_that_continues_from_a_url_mounts_nothing_more():
+    options = replace(OPTIONS, checkpoint_url="s3://bucket/states")
+    job = a_job("j", "vision", 1, id="job-2", run=1)
+    pod = training_pod(job, 0, ADDED, {}, "i", options)
+    (runner,) = with_earlier_checkpoints(pod, job, "job-1", options)["spec"]["containers"]
+    assert runner["volumeMounts"] == pod["spec"]["containers"][0]["volumeMounts"]
+    told = {each["name"]: each["value"] for each in runner["env"]}
+    assert told["GQ_CONTINUE_FROM"] == "job-1"
+    assert "GQ_CONTINUE_DIR" not in told
+
+
+def test_checkpoints_are_shared_by_the_tasks_in_a_volume_and_each_task_has_its_own_at_a_url():
+    assert OPTIONS.checkpoint_folders is None
+    assert replace(OPTIONS, checkpoint_url="s3://bucket/x").checkpoint_folders is CheckpointFolders.EACH_TASK
+    assert replace(OPTIONS, checkpoint_claim="states").checkpoint_folders is CheckpointFolders.SHARED
+    both = replace(OPTIONS, checkpoint_claim="states", checkpoint_url="s3://bucket/x")
+    assert both.checkpoint_folders is CheckpointFolders.SHARED
 
 
 def test_owners_do_not_share_a_folder_of_the_checkpoint_claim():

@@ -1,0 +1,226 @@
+"""The copy of the checkpoints of an earlier job, with which a job begins that has none of its own.
+
+Rules
+-----
+Own ones first: a run copies only into a folder without checkpoints. So a paused job goes on from its own.
+Whole or marked: the file `COPYING` is in the folder from before the first copied file until all of them are on the
+    disk. No cell runs meanwhile, so a run that finds the file deletes all and copies anew.
+One copies: tasks may share the folder. Task 0 copies, and the other tasks wait until the folder has checkpoints.
+Earlier job untouched: its folder is only read, with the rights of the user whose job this is.
+Never from nothing: a run whose copy fails ends with a sentence, and leaves no part of it.
+
+See docs/decisions/0493-continue-a-job-from-the-checkpoints-of-another.md.
+"""
+
+import errno
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from jupyter_gq.client.checkpoint_folder import COPYING, OWN_PREFIX, has_checkpoints
+from jupyter_gq.domain.amount import format_bytes
+from jupyter_gq.domain.errors import UserError
+from jupyter_gq.runner.problems import RunError, is_disk_full
+
+#: Number of bytes that are copied between two looks at a request to stop.
+_CHUNK = 16 * 1024 * 1024
+#: Seconds between two looks of a task that waits for the copy.
+_INTERVAL = 0.2
+
+
+class StoppedWhileCopying(UserError):
+    """A request to stop the run that came before the copy was complete."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EarlierJob:
+    """A job whose checkpoints are copied."""
+
+    id: str
+    #: The folder of its checkpoints.
+    checkpoint: Path
+
+
+@dataclass(kw_only=True, slots=True)
+class _Copied:
+    """The numbers of what was copied."""
+
+    files: int = 0
+    bytes: int = 0
+
+
+def continue_from_job(earlier: EarlierJob, folder: Path, *, task: int, look: Callable[[], None]) -> str:
+    """Let the folder have checkpoints: its own, or else a copy of those of the earlier job.
+
+    Returns a sentence about what was copied; "" if nothing was. A task other than 0 waits for the copy of task 0.
+    `look` is called again and again, and may raise an error of its own to end the work. Raises `RunError` with a
+    sentence if the earlier job has no checkpoints or the copy fails; what was copied is then deleted.
+    """
+    if has_checkpoints(folder):
+        return ""
+    if task != 0:
+        while not has_checkpoints(folder):
+            look()
+            time.sleep(_INTERVAL)
+        return ""
+    try:
+        is_kept = has_checkpoints(earlier.checkpoint)
+    except (FileNotFoundError, NotADirectoryError):
+        is_kept = False
+    except OSError as error:
+        raise RunError(_describe_failure(earlier, error, _Copied())) from error
+    if not is_kept:
+        raise RunError(describe_missing(earlier.id))
+    return _copy(earlier, folder, look)
+
+
+def describe_missing(job: str) -> str:
+    """Return the sentence for the owner of a job that continues from a job without checkpoints."""
+    return (
+        f"The job {job} has no checkpoints any more, or it wrote none, so nothing was run. Send this job again without "
+        "continuing from that one."
+    )
+
+
+def _copy(earlier: EarlierJob, folder: Path, look: Callable[[], None]) -> str:
+    """Copy the checkpoints of the earlier job into the folder, whatever is there; return a sentence about the copy."""
+    copied = _Copied()
+    try:
+        mark = folder / COPYING
+        mark.touch()
+        _sync(folder)
+        _clear(folder)
+        _copy_tree(earlier.checkpoint, folder, copied, look)
+        mark.unlink()
+        _sync(folder)
+    except OSError as error:
+        with suppress(OSError):  # else the next run deletes what is there
+            _clear(folder)
+            (folder / COPYING).unlink(missing_ok=True)
+        raise RunError(_describe_failure(earlier, error, copied)) from error
+    return describe_copy(earlier.id, copied.files, copied.bytes)
+
+
+def describe_copy(job: str, files: int, size: int) -> str:
+    """Return the sentence of the log about the copied checkpoints of a job; `size` in bytes."""
+    counted = "1 file" if files == 1 else f"{files} files"
+    return f"Continues from the checkpoints of {job}: {counted}, {format_bytes(size)}, copied."
+
+
+def _describe_failure(earlier: EarlierJob, error: OSError, copied: _Copied) -> str:
+    """Return the sentence for the owner of a job whose copy failed."""
+    if is_disk_full(error):
+        return (
+            f"The checkpoints of the job {earlier.id} could not be copied: the disk was full after "
+            f"{format_bytes(copied.bytes)}, so nothing was run. Free some space, or ask your administrator for more, "
+            "and send the job again."
+        )
+    name = "" if error.filename is None else f"{Path(os.fsdecode(error.filename)).name}: "
+    return (
+        f"The checkpoints of the job {earlier.id} could not be copied ({name}{error.strerror or error}), so nothing "
+        "was run. Send the job again, or send it without continuing from that job."
+    )
+
+
+def _clear(folder: Path) -> None:
+    """Delete all that is in the folder but the mark."""
+    for path in sorted(_walk(folder), reverse=True):  # what is in a folder comes before that folder
+        if path.is_dir() and not path.is_symlink():
+            path.rmdir()
+        elif path != folder / COPYING:
+            path.unlink()
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """Yield all paths below the folder, each folder before what is in it; links are not followed."""
+    waiting = [folder]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                yield Path(entry.path)
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(Path(entry.path))
+
+
+def _copy_tree(source: Path, target: Path, copied: _Copied, look: Callable[[], None]) -> None:
+    """Copy files, folders and links with their times and modes; sockets and pipes, and the product's own, stay."""
+    folders = []
+    for path in _walk(source):
+        inner = path.relative_to(source)
+        if inner.parts[0].startswith(OWN_PREFIX):
+            continue
+        look()
+        place, kind = target / inner, stat.S_IFMT(path.lstat().st_mode)
+        if kind == stat.S_IFLNK:
+            place.symlink_to(_redirect(path, source))
+        elif kind == stat.S_IFDIR:
+            place.mkdir(mode=0o700)
+            folders.append((path, place))
+        elif kind == stat.S_IFREG:
+            _copy_file(path, place, copied, look)
+    for path, place in reversed(folders):  # the times of a folder change with what is put into it
+        _sync(place)
+        _copy_marks(path.stat(), place, least=0o700)  # else what is in it could not be deleted
+
+
+def _redirect(link: Path, source: Path) -> str:
+    """Return where a copy of the link leads: an absolute path into `source` becomes a relative one, for the copy."""
+    leads = os.readlink(link)
+    is_inside = os.path.isabs(leads) and Path(leads).is_relative_to(source)
+    return os.path.relpath(leads, link.parent) if is_inside else leads
+
+
+def _copy_file(source: Path, target: Path, copied: _Copied, look: Callable[[], None]) -> None:
+    """Copy a regular file, so that the copy is on the disk at the return."""
+    with source.open("rb", buffering=0) as reading, target.open("xb", buffering=0) as writing:
+        while size := _copy_chunk(reading.fileno(), writing.fileno()):
+            copied.bytes += size
+            look()
+        os.fsync(writing.fileno())
+        about = os.fstat(reading.fileno())
+    _copy_marks(about, target)
+    copied.files += 1
+
+
+def _copy_chunk(reading: int, writing: int) -> int:
+    """Copy the next bytes between two open files; return their number, 0 at the end.
+
+    Some file systems share the blocks of both files, so that nothing is copied; otherwise the bytes are read.
+    """
+    try:
+        if size := os.copy_file_range(reading, writing, _CHUNK):
+            return size
+    except OSError as error:
+        if is_disk_full(error):
+            raise
+    content = memoryview(os.read(reading, _CHUNK))
+    left = content
+    while left:
+        left = left[os.write(writing, left) :]
+    return len(content)
+
+
+def _copy_marks(about: os.stat_result, target: Path, *, least: int = 0o400) -> None:
+    """Give a copy the times and the mode of its original, as far as the file system takes them.
+
+    `least` are the bits of the mode that the copy has in any case.
+    """
+    with suppress(PermissionError):
+        target.chmod(about.st_mode & 0o777 | least)
+        os.utime(target, ns=(about.st_atime_ns, about.st_mtime_ns))
+
+
+def _sync(folder: Path) -> None:
+    """Write the names in a folder to the disk, if its file system can do that for folders."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
+            raise
+    finally:
+        os.close(handle)

@@ -1,0 +1,56 @@
+/**
+ * The checkpoints of an ended job with which the dialog offers a new job to begin. Pure.
+ *
+ * See docs/decisions/0493-continue-a-job-from-the-checkpoints-of-another.md.
+ */
+
+import { isFinal } from '../jobs';
+import { stripControls } from '../plain';
+import type { JobView } from '../wire';
+import type { IOpening, ISendOrigin } from './opening';
+
+/** An ended job whose checkpoints a new job can begin with, as far as this page knows. */
+export interface IEarlierJob {
+  readonly id: string;
+  /** How the dialog calls the job. */
+  readonly title: string;
+}
+
+/**
+ * Return the job whose checkpoints can be continued in place of this one's cells: the job itself if it has saved some, or
+ * else the job that it continued from; null if there is none.
+ */
+export function findEarlierJob(job: JobView): IEarlierJob | null {
+  if (!isFinal(job.phase)) {
+    return null;
+  }
+  if (job.saved_at !== null) {
+    return { id: job.id, title: stripControls(job.name) || job.id };
+  }
+  // An earlier release of the service does not send the field.
+  const before = job.continue_from ?? '';
+  return before === '' ? null : { id: before, title: before };
+}
+
+/**
+ * Return whether a job that is sent again goes on from these checkpoints unless the user says otherwise. A job that is done
+ * would find its last epoch done, and end at once.
+ */
+export function wantsToContinue(job: JobView): boolean {
+  return job.phase === 'failed' || job.phase === 'cancelled';
+}
+
+/**
+ * Return the origin with an offer of the checkpoints of a job that its cells show, unless it offers some itself. A new run
+ * is new unless the user takes the offer: old weights that nobody noticed would spoil its results.
+ */
+export function offerCheckpoints(origin: ISendOrigin, earlier: IEarlierJob | null): ISendOrigin {
+  return {
+    findTargets: panel => origin.findTargets(panel),
+    open: (targets, proposed, me): IOpening => {
+      const opening = origin.open(targets, proposed, me);
+      const start = { ...opening.start, earlier: opening.start.earlier ?? earlier };
+      return { ...opening, start };
+    }
+  };
+}
