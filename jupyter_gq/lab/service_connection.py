@@ -9,6 +9,7 @@ import hashlib
 import itertools
 import json
 import os
+import string
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -31,6 +32,7 @@ from jupyter_gq.client.models import (
 )
 from jupyter_gq.domain.errors import Conflict
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.plain_text import BLANKS
 
 from .bundle import bundle
 from .bundle.assignments import list_points, set_values
@@ -290,7 +292,9 @@ class ServiceConnection:
     @staticmethod
     def _name_job(request: SendRequest) -> str:
         """Return the name of a job: as the user wrote it, or that of the notebook."""
-        return request.name.strip() or PurePosixPath(request.notebook_path).stem[:MAX_NAME]
+        return (
+            request.name.strip(f"{string.whitespace}{BLANKS}") or PurePosixPath(request.notebook_path).stem[:MAX_NAME]
+        )
 
     @staticmethod
     def read_announcement(body: object) -> list[tuple[str, str]]:

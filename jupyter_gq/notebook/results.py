@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -186,6 +187,8 @@ def find_id(job: object) -> str:
         raise ResultError(
             f'{job!r:.100} is not a job. Give its id, such as "job-4f1c", what submit() returned, or "{LAST}".'
         )
+    if not re.fullmatch(r"[\w.-]+", id.strip()):
+        raise ResultError(f"There is no job {id.strip()!r:.100}.")
     return str(find_source().find(LAST)["id"]) if id.strip() == LAST else id.strip()
 
 
@@ -197,7 +200,10 @@ def _load_one(source: Source, job: str, name: str, entries: Mapping[str, Mapping
     """Return the value of one variable; raise `ResultError` with the reason if it cannot be loaded here."""
     entry = entries.get(name)
     if entry is None:
-        raise ResultError(f"The job {job} has brought no variable {name!r} back. It has: {', '.join(entries)}.")
+        there = ", ".join(each for each, known in entries.items() if not known.get("reason"))
+        raise ResultError(
+            f"The job {job} has brought no variable {name!r} back. It has brought back: {there or 'nothing'}."
+        )
     if entry.get("reason"):
         is_call = name == RETURNED and calls_function(source.find(job))
         what = "What the function returned" if is_call else name

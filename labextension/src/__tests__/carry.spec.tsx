@@ -197,6 +197,16 @@ describe('the choice between cells and their variables', () => {
     expect(sent.length).toBe(1);
   });
 
+  it('asks a kernel again that was busy when the user chose the variables', async () => {
+    answer = () => Promise.reject(Object.assign(new Error('The kernel is busy.'), { field: null }));
+    await open();
+    await perform(() => radio(1).click());
+    await wait();
+    answer = () => Promise.resolve(aCapture(aVariable('a')));
+    await press('Send to training');
+    expect(sent.map(({ capture }) => capture !== null)).toEqual([true]);
+  });
+
   it('sends nothing if the user cancels while the kernel is asked', async () => {
     let finish: (captured: Captured) => void = () => undefined;
     answer = () => new Promise(resolve => (finish = resolve));

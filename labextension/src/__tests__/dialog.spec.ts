@@ -166,3 +166,13 @@ it('sends what it started with, also what has no field', async () => {
     { within: 'rack', preferred_gpu_models: ['H100'], returns: ['model', 'loss'], leftOut: ['load'] }
   ]);
 });
+
+it('goes on at its first field with the key Tab on its last button', async () => {
+  await open();
+  const last = button('Send to training');
+  last.focus();
+  await perform(() =>
+    last.dispatchEvent(new KeyboardEvent('keydown', { key: 'Tab', bubbles: true, cancelable: true }))
+  );
+  expect(document.activeElement).toBe(all('#jp-gq-send-name')[0]);
+});

@@ -173,6 +173,16 @@ describe('the rows', () => {
     const { data } = makeSweepOutput(SWEEP);
     expect(readSweep(JSON.parse(JSON.stringify(data)) as typeof data)).toEqual(SWEEP);
     expect(readSweep({})).toBeNull();
+    const twice = { ...SWEEP, jobs: [{ job: 'job-0', values: { lr: '1', depth: '2' } }] };
+    const sorted = JSON.stringify(makeSweepOutput(twice).data).replace(
+      '{"lr":"1","depth":"2"}',
+      '{"depth":"2","lr":"1"}'
+    );
+    const [row] = readSweep(JSON.parse(sorted) as typeof data)?.jobs ?? [];
+    expect(Object.entries(row.values)).toEqual([
+      ['lr', '1'],
+      ['depth', '2']
+    ]);
   });
 });
 

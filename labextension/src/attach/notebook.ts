@@ -278,10 +278,10 @@ export class NotebookBindings implements IDisposable {
       return;
     }
     this._jobs.set(job.id, job);
+    this._services.training.recordJob(job); // for the line, whose buttons need the job, however old it is
     this._claim(cell);
     const refusal = cell.findRefusal(job);
     if (refusal === 'edited') {
-      this._services.training.recordJob(job); // for the line, which has the state before the edit
       this._report(cell, refusal);
     } else if (refusal === null && !cell.isSettled(job)) {
       this._follow(job);

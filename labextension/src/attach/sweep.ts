@@ -25,21 +25,27 @@ export interface ISweepRow {
 
 /** Return the output that shows a sweep. */
 export function makeSweepOutput(sweep: SentSweep): IDisplayData {
+  // Files have the entries of objects in the order of the alphabet.
+  const names = [...new Set(sweep.jobs.flatMap(({ values }) => Object.keys(values)))];
   const text = `Sweep ${sweep.name} (${sweep.group}) of ${sweep.jobs.length} jobs in ${sweep.queue}`;
   return {
     output_type: 'display_data',
-    data: { [SWEEP_MIME]: { ...sweep, jobs: sweep.jobs.map(job => ({ ...job })) }, 'text/plain': text },
+    data: {
+      [SWEEP_MIME]: { ...sweep, names, jobs: sweep.jobs.map(job => ({ ...job })) },
+      'text/plain': text
+    },
     metadata: {}
   };
 }
 
 /** Return the sweep in the data of an output; null if this version cannot read it. */
 export function readSweep(data: ReadonlyPartialJSONObject): SentSweep | null {
-  const found = data[SWEEP_MIME] as Partial<SentSweep> | null | undefined;
+  const found = data[SWEEP_MIME] as (Partial<SentSweep> & { names?: unknown }) | null | undefined;
   if (typeof found !== 'object' || found === null || typeof found.group !== 'string') {
     return null;
   }
   const jobs = Array.isArray(found.jobs) ? found.jobs : [];
+  const names = Array.isArray(found.names) ? found.names.filter(name => typeof name === 'string') : [];
   return {
     group: found.group,
     name: found.name ?? '',
@@ -48,8 +54,17 @@ export function readSweep(data: ReadonlyPartialJSONObject): SentSweep | null {
     mode: found.mode === 'min' ? 'min' : 'max',
     jobs: jobs
       .filter(each => typeof each?.job === 'string')
-      .map(each => ({ job: each.job, values: { ...each.values } }))
+      .map(each => ({ job: each.job, values: orderEntries(each.values, names) }))
   };
+}
+
+/** Return the entries of these names in their order, and then all others. */
+function orderEntries(
+  entries: Readonly<Record<string, string>>,
+  names: readonly string[]
+): Record<string, string> {
+  const known = names.filter(name => name in entries).map(name => [name, entries[name]]);
+  return { ...(Object.fromEntries(known) as Record<string, string>), ...entries };
 }
 
 /** Return the name of the number by which the rows are compared; empty if no job has brought a number back. */

@@ -73,10 +73,12 @@ function LiveSweep({ sweep, training, run, trans }: ILiveSweepProps): React.JSX.
         <span className="jp-gq-status-sentence" role="status">
           {rows.length === 0
             ? trans.__("Its jobs are not known to you here: they may be deleted, or be somebody else's.")
-            : describeStates(
-                rows.map(({ job }) => job),
-                trans
-              )}
+            : !isListed && rows.some(({ job }) => job === null)
+              ? trans._n('%1 job', '%1 jobs', rows.length)
+              : describeStates(
+                  rows.map(({ job }) => job),
+                  trans
+                )}
         </span>
         <span className="jp-gq-status-actions">
           {left.length > 0 && (

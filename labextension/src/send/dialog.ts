@@ -26,7 +26,7 @@ export class SendDialog extends Dialog<unknown> {
       title,
       body,
       buttons: [Dialog.cancelButton({ label: trans.__('Cancel') }), Dialog.okButton({ label: title })],
-      focusNodeSelector: '#jp-gq-send-name'
+      focusNodeSelector: FIRST_FIELD
     });
     this._form = body;
     this.addClass('jp-gq-send-dialog');
@@ -58,6 +58,13 @@ export class SendDialog extends Dialog<unknown> {
     if (enter && target?.matches(`.jp-gq-send-body button, .${TAKES_ENTER}`) === true) {
       return;
     }
+    if (isTab(event) && target !== null && target === this._lastButton) {
+      // The lab would go on at the first button: when it looked for the first field, the form was not drawn yet.
+      event.preventDefault();
+      event.stopPropagation();
+      this.node.querySelector<HTMLElement>(FIRST_FIELD)?.focus();
+      return;
+    }
     super.handleEvent(event);
   }
 
@@ -85,9 +92,13 @@ export class SendDialog extends Dialog<unknown> {
     }
   }
 
+  private get _lastButton(): HTMLElement | null {
+    return this.node.querySelector('.jp-Dialog-footer .jp-mod-accept');
+  }
+
   /** Show in the button whether a job is being sent. */
   private _setBusy(busy: boolean): void {
-    const button = this.node.querySelector<HTMLButtonElement>('.jp-Dialog-footer .jp-mod-accept');
+    const button = this._lastButton;
     if (button !== null) {
       // A disabled button would lose the focus, and Escape would no longer reach the dialog.
       button.setAttribute('aria-disabled', String(busy));
@@ -98,5 +109,11 @@ export class SendDialog extends Dialog<unknown> {
   private readonly _form: SendFormWidget;
 }
 
+/** Return whether an event is the key that goes on to the next field. */
+function isTab(event: Event): boolean {
+  return event instanceof KeyboardEvent && event.type === 'keydown' && event.key === 'Tab' && !event.shiftKey;
+}
+
+const FIRST_FIELD = '#jp-gq-send-name';
 /** Index of the primary button. */
 const SEND = 1;

@@ -218,9 +218,11 @@ export class SendFormWidget extends ReactWidget {
 
   /** Wait for the variables that the user takes along; return false, with the reason shown, if the job cannot be sent. */
   private async _hasVariables(): Promise<boolean> {
-    const isSeen = this._state.carry.captured !== null;
+    const before = this._state.carry;
+    const isSeen = before.captured !== null;
     this._isWaiting = true;
-    await this._capturing.finish();
+    // What kept the kernel from answering, such as a cell that ran, may be over.
+    await (before.wanted && before.problem !== null ? this._capturing.askNow() : this._capturing.finish());
     this._isWaiting = false;
     const { carry, withdrawn } = this._state;
     const problem = carry.wanted ? findRefusal(carry, isSeen, this._options.trans) : null;
@@ -413,7 +415,7 @@ export class SendFormWidget extends ReactWidget {
       let change: Partial<ICarry>;
       try {
         const cells = selectCells(entries);
-        change = { captured: await this._options.capture(cells, carry, values.software) };
+        change = { captured: await this._options.capture(cells, carry, values.software), problem: null };
       } catch (reason) {
         change = { problem: toProblem(reason) };
       }

@@ -131,7 +131,7 @@ def test_names_that_did_not_come_back_say_why(server: Server) -> None:
     server.answers["/jobs/job-1/results"]["variables"].append({"name": "lock", "reason": "It cannot be pickled: no."})
     with pytest.raises(ResultError, match="It cannot be pickled: no"):
         jupyter_gq.result("job-1", "lock")
-    with pytest.raises(ResultError, match=r"has brought no variable 'model' back\. It has: loss, lock\."):
+    with pytest.raises(ResultError, match=r"has brought no variable 'model' back\. It has brought back: loss\."):
         jupyter_gq.result("job-1", "model")
     with pytest.raises(ResultError, match="No such job"):
         jupyter_gq.result("job-2")
