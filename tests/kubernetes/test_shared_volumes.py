@@ -17,6 +17,7 @@ import pytest_asyncio
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
 from jupyter_gq.client.outputs import fold
+from jupyter_gq.domain.mentions import reveal
 from tests.kubernetes.job_world import ANN, a_cell, a_service
 from tests.kubernetes.namespaces import make_claim
 from tests.kubernetes.waiting import eventually
@@ -47,16 +48,20 @@ def claims(control_plane, installation, node):
 
 @pytest_asyncio.fixture
 async def installed(control_plane, installation, claims, tmp_path):
+    async with a_service(control_plane, installation, tmp_path, **chosen(installation)) as made:
+        yield made
+
+
+def chosen(installation, data="datasets"):
+    """The options of the backend as an administrator sets them, with data in the claim of that name."""
     variables = [{"name": "PLACE_OF_HOME", "value": HOME}, {"name": "PLACE_OF_DATA", "value": DATA}]
     options = KubernetesBackend(
         hub_namespace=installation.hub,
         home_volume={"claim": "homes", "path": HOME, "sub_path": "{username}/work"},
-        data_volumes=[{"claim": "datasets", "path": DATA, "sub_path": "imagenet"}],
+        data_volumes=[{"claim": data, "path": DATA, "sub_path": "imagenet"}],
         pod_overrides={"spec": {"containers": [{"name": "runner", "env": variables}]}},
     ).options()
-    chosen = {"shared_volumes": options.shared_volumes, "pod_overrides": options.pod_overrides}
-    async with a_service(control_plane, installation, tmp_path, **chosen) as made:
-        yield made
+    return {"shared_volumes": options.shared_volumes, "pod_overrides": options.pod_overrides}
 
 
 async def test_jobs_have_the_home_of_their_owner_and_the_data_and_may_write_to_the_home_alone(
@@ -81,6 +86,14 @@ async def test_jobs_have_the_home_of_their_owner_and_the_data_and_may_write_to_t
         await eventually(lambda view=view: view().phase == "done", lambda view=view: f"done: {view()}")
         assert text(installed, caller, job) == f"notes of {caller.user} cat dog ['notes.txt']\n"
         assert (homes[caller.user] / "answer.txt").read_text() == "42", "what it wrote outlives its pod"
+
+
+async def test_a_job_whose_claim_is_missing_says_which_one(control_plane, installation, claims, tmp_path):
+    options = chosen(installation, data="forgotten")
+    async with a_service(control_plane, installation, tmp_path, **options) as installed:
+        job = installed.send(READS, tmp_path / "folder")
+        missing = 'persistentvolumeclaim "forgotten" not found'
+        await eventually(lambda: missing in reveal(installed.job(job).sentence), lambda: str(installed.job(job)))
 
 
 def write(file, content):
