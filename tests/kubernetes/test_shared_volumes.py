@@ -92,7 +92,7 @@ async def test_a_job_whose_claim_is_missing_says_which_one(control_plane, instal
     options = chosen(installation, data="forgotten")
     async with a_service(control_plane, installation, tmp_path, **options) as installed:
         job = installed.send(READS, tmp_path / "folder")
-        missing = 'persistentvolumeclaim "forgotten" not found'
+        missing = 'yet: 0/1 nodes are available: persistentvolumeclaim "forgotten" not found.'
         await eventually(lambda: missing in reveal(installed.job(job).sentence), lambda: str(installed.job(job)))
 
 
