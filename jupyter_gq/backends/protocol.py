@@ -54,7 +54,8 @@ class Observation:
     #: When the phase began, as far as is known.
     since: Instant
     outcome: Outcome | None = None
-    #: For FAILED, KILLED and LOST: an explanation for the owner, one sentence.
+    #: One sentence for the owner. Of a run that ended as FAILED, KILLED or LOST: why. Of one that goes on: what is
+    #: wrong, or what keeps it from starting; "" = nothing.
     sentence: str = ""
     #: For LOST: whether somebody else ended the run on purpose, so that its code is not to blame.
     disrupted: bool = False

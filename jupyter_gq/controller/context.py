@@ -102,7 +102,7 @@ class Context:
     unknown_runs: tuple[Observation, ...] = ()
     #: Live runs that should not be and are told to end, from the last observation.
     needless_runs: tuple[Observation, ...] = ()
-    #: What is wrong with a running workload, by id, in the words of its backend; most workloads are absent.
+    #: What is wrong with a running workload or keeps a job from starting, by id, as its backend says; most are absent.
     troubles: dict[str, str] = field(default_factory=dict)
     #: Kinds of workload whose backend could not be observed the last time; all kinds if no node is known yet.
     unobserved: frozenset[Kind] = frozenset()

@@ -215,6 +215,13 @@ class Installation:
         await eventually(found, lambda: f"{job} is {phases} with {fields}; it was {seen}; {self.story()}")
         return seen
 
+    def everything_kept(self) -> dict[str, bytes]:
+        """The database and all logs, of the service, the hub and all containers, by where they are."""
+        containers = [each for node in self.nodes.values() for each in node.runtime.containers.values()]
+        logs = [each.log for main in containers for each in main.everything]
+        files = [file for file in self.folder.rglob("*") if file.is_file()]
+        return {str(file): file.read_bytes() for file in [*files, *logs] if file.exists()}
+
     def story(self) -> str:
         """What to read when something was not seen."""
         agents = [(pod.metadata.name, pod.status.phase) for pod in self.pods("nodes", app="agent")]

@@ -4,7 +4,10 @@
 """
 
 import asyncio
+import hashlib
+import json
 import os
+import secrets
 
 import pytest
 import pytest_asyncio
@@ -38,11 +41,30 @@ while not pathlib.Path({file!r}).exists():
     time.sleep(0.05)
 print("finished", flush=True)
 """
+#: What the admin allows beside the queues, and what a server has of its own.
+CONFIG = """
+c.TrainingQueues.secrets = ["HF_*"]
+c.KubernetesBackend.user_secret = "gq-{username}"
+c.KubeSpawner.environment["EPOCHS"] = "3"
+"""
+#: The value of ann's secret, which only the Secret of the cluster has.
+TOKEN = f"hf_{secrets.token_hex(16)}"
+#: Takes along a module, a variable and a secret, waits for a file of that name, and brings back a variable and a file.
+TAKES_ALONG = """
+import hashlib, os, pathlib, time
+import steps
+print("begun with", os.environ["HF_TOKEN"], flush=True)
+while not pathlib.Path({file!r}).exists():
+    time.sleep(0.05)
+digest = hashlib.sha256(os.environ["HF_TOKEN"].encode()).hexdigest()
+model = dict(weight=steps.weigh(21), epochs=os.environ["EPOCHS"], digest=digest)
+pathlib.Path("scores.txt").write_text("0.9")
+"""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def installed(control_plane, namespace_set, make_kubelet, tmp_path_factory):
-    made = Installation(control_plane, namespace_set, make_kubelet, tmp_path_factory.mktemp("story"))
+    made = Installation(control_plane, namespace_set, make_kubelet, tmp_path_factory.mktemp("story"), config=CONFIG)
     try:
         await in_thread(made.start)
         await made.ready()
@@ -145,6 +167,80 @@ def _resources(installed, job):
         {name: amount for name, amount in side.items() if name in ("cpu", "memory")}
         for side in (resources.requests, resources.limits)
     )
+
+
+async def test_what_a_cell_takes_along_and_brings_back_goes_by_the_users_server_and_its_secret_nowhere_else(
+    installed, ann, tmp_path
+):
+    core, train = installed.plane.core, installed.spaces.train
+    secret = {"metadata": {"name": "gq-ann"}, "stringData": {"HF_TOKEN": TOKEN}}
+    await in_thread(core.create_namespaced_secret, train, secret)
+    free, go = tmp_path / "free", tmp_path / "go"
+    fills = await send(ann, UNTIL.format(file=str(free)), queue="vision", tasks=2)
+    await installed.job_is(ann, fills, "running", "failed")
+
+    notebook = cells(TAKES_ALONG.format(file=str(go)), "print(model)")
+    await _keep(ann, "digits", {"type": "directory"})
+    await _keep(ann, "digits/n.ipynb", {"type": "notebook", "content": notebook})
+    await _keep(ann, "digits/steps.py", _module("2 * number"))
+    kernel = await ann.start_kernel("digits/n.ipynb")
+    proposed = await _plan(ann, notebook, kernel)
+    job = (await ann.send(notebook, "digits/n.ipynb", kernel, "c0", queue="vision", gpus="1", **proposed))["id"]
+    await _keep(ann, "digits/steps.py", _module("1 / 0"))
+
+    held = await ann.ask_extension("PATCH", f"jobs/{job}", {"held": True})
+    assert (held["phase"], held["held_since"] is not None) == ("waiting", True), held
+    free.touch()
+    await installed.job_is(ann, fills, "done", "failed")
+    await eventually(lambda: not installed.job_pods(fills), "both GPUs are free")
+    assert (await ann.job(job))["phase"] == "waiting", "it is held"
+    await ann.ask_extension("PATCH", f"jobs/{job}", {"held": False})
+    await eventually(lambda: _said(ann, job, "begun"), lambda: f"it runs: {installed.story()}")
+    (pod,) = installed.job_pods(job)
+    shown = json.dumps(core.api_client.sanitize_for_serialization(pod))
+    go.touch()
+    done = await installed.job_is(ann, job, "done", "failed")
+    assert (done["phase"], done["run"]) == ("done", 1), done
+
+    loads = f"import json, jupyter_gq\nprint(json.dumps(jupyter_gq.result({job!r}, 'model')))"
+    digest = hashlib.sha256(TOKEN.encode()).hexdigest()
+    assert json.loads(await ann.run_cell(kernel, loads)) == {"weight": 42, "epochs": "3", "digest": digest}
+    brings = f"jupyter_gq.job({job!r}).download('scores.txt')\nprint(open('scores.txt').read())"
+    assert await ann.run_cell(kernel, brings) == "0.9\n"
+    _has_no_secret(installed, shown)
+    assert await printed(ann, job) == "begun with ***\n"
+    assert "begun with ***" in (await ann._lab("GET", f"jupyter-gq/jobs/{job}/log")).text
+    assert not installed.plane.requests(user=installed.spaces.service_user, resource="secrets")
+
+
+async def _plan(person, notebook, kernel):
+    """What the server proposes for the first cell, as the dialog takes it."""
+    asked = {"notebook_path": "digits/n.ipynb", "kernel_id": kernel, "notebook": notebook, "targets": ["c0"]}
+    plan = await person.ask_extension("POST", "check", asked)
+    assert (plan["returns"], [file["path"] for file in plan["files"]["going"]]) == (["model"], ["steps.py"]), plan
+    assert [each["name"] for each in plan["environment"]["variables"] if each["why"] == "read"] == ["EPOCHS"]
+    wanted = [each["name"] for each in plan["environment"]["secrets"] if each["wanted"]]
+    assert (wanted, (await person.ask_extension("GET", "me"))["secrets"]) == (["HF_TOKEN"], ["HF_*"])
+    return {"returns": plan["returns"], "secrets": wanted}
+
+
+def _has_no_secret(installed, pod):
+    """The pod (as JSON) names the place of the secret's value; neither it nor what is kept of the job has the value."""
+    assert '"secretKeyRef": {"key": "HF_TOKEN", "name": "gq-ann"' in pod, pod
+    assert TOKEN not in pod
+    kept = installed.everything_kept()
+    assert [place for place, content in kept.items() if TOKEN.encode() in content] == []
+    assert any(b"begun with ***" in content for place, content in kept.items() if "sqlite" in place), [*kept]
+
+
+def _module(value):
+    """A file with the only function of a module of the notebook's folder."""
+    return {"type": "file", "format": "text", "content": f"def weigh(number):\n    return {value}\n"}
+
+
+async def _keep(person, path, model):
+    """Save a file of this person's, as the lab does."""
+    (await person._lab("PUT", f"api/contents/{path}", model)).raise_for_status()
 
 
 async def test_an_over_quota_gang_gives_way_and_goes_on(installed, ann, bob, tmp_path):

@@ -44,6 +44,8 @@ class Observer:
         self._failing: set[int] = set()
         #: Pods without a ticket that have been logged.
         self._strays: set[str] = set()
+        #: Jobs whose trouble is what keeps their runs from starting; it is logged for information only.
+        self._held_up: frozenset[str] = frozenset()
         # Requests may come before the first observation, from which the backend of a cluster learns its nodes.
         if not any(backend.nodes() for backend in context.backends):
             context.unobserved = frozenset(kind for backend in context.backends for kind in backend.kinds)
@@ -157,9 +159,9 @@ class Observer:
         self._context.heard.intersection_update(each.workload.id for each in self._context.records.notebooks())
 
     def _remember_troubles(self, observed: ObservedRuns) -> None:
-        """Replace the troubles in the context by what is wrong with each running run; log new ones.
+        """Replace the troubles in the context by what is wrong with each running run, or keeps a job from starting.
 
-        A run that cannot be observed keeps its last sentence.
+        New ones are logged. A run that cannot be observed keeps its last sentence.
         """
         kept = {
             name: told
@@ -167,17 +169,33 @@ class Observer:
             if (record := self._context.records.find_unfinished(name)) is not None
             and record.workload.kind in observed.unobserved
         }
+        said = {
+            name: observation
+            for (name, run), (_, observation) in observed.runs.items()
+            if observation.sentence and self._context.records.is_present_run(name, run)
+        }
         told = {
             name: observation.sentence
-            for (name, run), (_, observation) in observed.runs.items()
-            if (observation.phase is Phase.RUNNING or observation.share is not None)
-            and observation.sentence
-            and self._context.records.is_present_run(name, run)
+            for name, observation in said.items()
+            if observation.phase is Phase.RUNNING or observation.share is not None
         }
         told = self._find_unusable_gpus() | told
-        for name in told.keys() - self._context.troubles.keys():
+        for name in told.keys() - (self._context.troubles.keys() - self._held_up):
             log.warning("%s: %s", name, told[name], extra={"workload": name})
-        self._context.troubles = kept | told
+        held_up = {
+            name: observation.sentence
+            for name, observation in said.items()
+            if observation.phase is Phase.STARTING and name not in told and self._is_job(name)
+        }
+        for name in held_up.keys() - self._context.troubles.keys():
+            log.info("%s: %s", name, held_up[name], extra={"workload": name})
+        self._held_up = frozenset(held_up)
+        self._context.troubles = kept | held_up | told
+
+    def _is_job(self, name: str) -> bool:
+        """Return whether an unfinished workload of this id is a job."""
+        record = self._context.records.find_unfinished(name)
+        return record is not None and record.workload.kind is Kind.TRAINING
 
     def _find_unusable_gpus(self) -> dict[str, str]:
         """Return a sentence for each suspended notebook that a cell waits for and whose GPU cannot be used, by id."""

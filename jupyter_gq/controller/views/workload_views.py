@@ -99,7 +99,7 @@ class ViewContext:
     unused: UnusedGpuView | None = None
     #: Disk space of a job's files; None = not measured.
     disk: MiB | None = None
-    #: What is wrong with the running workload; "" = nothing.
+    #: What is wrong with the running workload, or keeps a job from starting; "" = nothing.
     trouble: str = ""
     #: Number of suspended notebooks that have lent devices to a job.
     lenders: int = 0
