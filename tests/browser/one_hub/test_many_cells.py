@@ -26,7 +26,7 @@ ALONE = 4
 #: Most seconds of one send alone, on a quiet machine.
 ONE_SEND = 0.25
 #: How much longer than alone a send may take, beyond what starting jobs explain.
-MARGIN = 3
+MARGIN = 2
 #: Jobs that start while cells are sent: as many as the demo's two GPUs hold. Each keeps a processor busy.
 STARTING = 8
 #: More jobs run at once than the demo's two GPUs take whole, and the rest waits for its turn.
