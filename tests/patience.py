@@ -29,7 +29,7 @@ def slowness() -> float:
 
 @functools.lru_cache(maxsize=1)
 def _slowness_in(_period: int) -> float:
-    return compute_slowness(os.getloadavg()[0] / _processors(), _sample(), _fewest_seconds())
+    return compute_slowness(os.getloadavg()[0] / count_processors(), _sample(), _fewest_seconds())
 
 
 def compute_slowness(load: float, sample: tuple[float, float], fastest: float) -> float:
@@ -121,7 +121,8 @@ def _fewest_seconds() -> float:
     return min(_sample()[0] for _ in range(5))
 
 
-def _processors() -> int:
+def count_processors() -> int:
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -25,6 +25,8 @@ export interface IActivation {
   readonly owned: DisposableSet;
   /** The words of this extension in the language of the user. */
   readonly trans: TranslationBundle;
+  /** The translator for the parts of JupyterLab that the plugin makes; undefined if there is none. */
+  readonly translator?: ITranslator;
 }
 
 /** A plugin whose `activate` adds to `owned` a disposable for each effect that must be undone. */
@@ -51,8 +53,8 @@ export function definePlugin<T, S extends unknown[]>(
     optional: [...(definition.optional ?? []), ITranslator],
     activate: (app: JupyterFrontEnd, ...services: unknown[]): T => {
       owned = new DisposableSet();
-      const translator = (services[own] as ITranslator | null | undefined) ?? null;
-      const activation = { app, owned, trans: loadTranslations(translator) };
+      const translator = (services[own] as ITranslator | null | undefined) ?? undefined;
+      const activation = { app, owned, trans: loadTranslations(translator ?? null), translator };
       return definition.activate(activation, ...(services.slice(0, own) as S));
     },
     deactivate: () => owned.dispose()

@@ -47,10 +47,11 @@ while not pathlib.Path("enough").exists():
 class RealService:
     """The service's own process, on a port and a state folder that outlive it."""
 
-    def __init__(self, folder: Path, hub: Hub) -> None:
+    def __init__(self, folder: Path, hub: Hub, settings: str = "") -> None:
+        """Write the configuration, with these lines after the usual ones."""
         self._folder, self._hub = folder, hub
         self.url = f"http://127.0.0.1:{claim_port()}"
-        (folder / "jupyterhub_config.py").write_text(CONFIG)
+        (folder / "jupyterhub_config.py").write_text(CONFIG + settings)
         self.process: subprocess.Popen | None = None
 
     def start(self, **more: str) -> None:
@@ -108,15 +109,17 @@ class RealService:
 
 
 @contextlib.asynccontextmanager
-async def running_service(folder: Path) -> AsyncIterator[RealService]:
-    """A started service and its hub, which end with all that they started."""
+async def running_service(folder: Path, settings: str = "") -> AsyncIterator[RealService]:
+    """A started service and its hub, which end with all that they started. `settings`: more lines of configuration."""
     hub = Hub()
     await hub.start()
-    service = RealService(folder, hub)
+    service = RealService(folder, hub, settings)
     service.start()
-    yield service
-    service.clean_up()
-    await hub.stop()
+    try:
+        yield service
+    finally:
+        service.clean_up()
+        await hub.stop()
 
 
 @pytest_asyncio.fixture

@@ -20,6 +20,7 @@ from jupyter_gq.client.http import ServiceClient, ServiceUnavailable
 from jupyter_gq.client.models import ActivityReport
 from jupyter_gq.client.service_address import ServiceAddress
 from tests.api.crowd import a_crowd
+from tests.docs.blocks import blocks
 from tests.hub.real_hub import ADMIN_TOKEN, PATIENCE, ROOT, Person, RealHub, eventually
 from tests.patience import scaled
 from tests.ports import claim_port
@@ -330,19 +331,15 @@ async def test_storms_of_connections_through_the_proxy_leave_other_users_served(
         assert (await asyncio.wait_for(me(bob), scaled(20)))["user"] == "bob"
 
 
-async def test_the_command_line_sends_a_script_follows_it_and_ends_with_its_success(hub, tmp_path):
-    """With a token of the Hub's token page after a login, and in a server with the token that the Hub gives it.
-
-    Runs the commands of docs/how-to/use-the-command-line.md.
-    """
-    address = hub.url
+def a_terminal(folder):
+    """Return a function that runs `jupyter-gq` in the folder; it returns the exit code and both outputs."""
 
     def say(*arguments, stdin="", **environment):
         kept = {name: value for name, value in os.environ.items() if not name.startswith("JUPYTER")}
         done = subprocess.run(
             [sys.executable, "-m", "jupyter_gq.app", *arguments],
-            cwd=tmp_path,
-            env={**kept, "PYTHONPATH": str(ROOT), "JUPYTER_CONFIG_DIR": str(tmp_path / "config"), **environment},
+            cwd=folder,
+            env={**kept, "PYTHONPATH": str(ROOT), "JUPYTER_CONFIG_DIR": str(folder / "config"), **environment},
             input=stdin,
             capture_output=True,
             text=True,
@@ -352,6 +349,12 @@ async def test_the_command_line_sends_a_script_follows_it_and_ends_with_its_succ
         assert "Traceback" not in done.stderr, done.stderr
         return done.returncode, done.stdout, done.stderr
 
+    return say
+
+
+async def test_the_command_line_sends_a_script_follows_it_and_ends_with_its_success(hub, tmp_path):
+    """With a token of the Hub's token page after a login, and in a server with the token that the Hub gives it."""
+    say = a_terminal(tmp_path)
     (tmp_path / "good.py").write_text(
         "import sys, jupyter_gq\nprint('hello', sys.argv[1])\n"
         "_ = (jupyter_gq.results_dir() / 'said.txt').write_text(sys.argv[1])\n"
@@ -364,7 +367,7 @@ async def test_the_command_line_sends_a_script_follows_it_and_ends_with_its_succ
     (tmp_path / "bad.py").write_text("print('so far')\nraise ValueError('no more')\n")
     async with Person(hub, "ann") as ann:
         await eventually(lambda: left(ann, "0.5"))
-        code, out, err = await asyncio.to_thread(say, "login", address, stdin=f"{ann.token}\n")
+        code, out, err = await asyncio.to_thread(say, "login", hub.url, stdin=f"{ann.token}\n")
         assert (code, out.startswith("You are ann at ")) == (0, True), err
         send = ["submit", "--gpus", "0.5", "--follow"]
         code, out, err = await asyncio.to_thread(say, *send, "good.py", "--", "world")
@@ -396,3 +399,61 @@ async def test_the_command_line_sends_a_script_follows_it_and_ends_with_its_succ
         assert code == 0, err
         assert await asyncio.to_thread(say, "logs", "last", **server) == (0, "hello you\n", "")
         await all_gone(ann)
+
+
+#: Cells of a notebook: they run in order, and all but the one with the tag.
+NOTEBOOK = (
+    ("code", "import pathlib\nsteps = int(pathlib.Path('steps.txt').read_text())\nprint('begins')", []),
+    ("markdown", "# No code", []),
+    ("code", "raise RuntimeError('a cell with the tag has run')", ["gq-skip"]),
+    ("code", "print('steps', steps * 2)\nsteps * 3", []),
+)
+
+
+async def test_the_command_line_sends_a_notebook_and_the_examples_of_the_page_work(hub, tmp_path):
+    """The page docs/how-to/use-the-command-line.md has the commands; their files are made here."""
+    say, page = a_terminal(tmp_path), "use-the-command-line.md"
+    (example,) = (block for block in blocks() if block.page.name == page and "test_real_service" in block.told)
+    lines = [line.split() for line in example.text.splitlines() if line.startswith("$ ")]
+    assert [line[:4] for line in lines] == [["$", "jupyter-gq", "submit", f"train.{kind}"] for kind in ("ipynb", "py")]
+    write_cells(tmp_path / "train.ipynb", *NOTEBOOK)
+    write_cells(tmp_path / "wrong.ipynb", NOTEBOOK[0], ("code", "print(steps)\nsteps / 0", []), NOTEBOOK[3])
+    (tmp_path / "train.py").write_text("import sys, net\nprint(net.VALUE, *sys.argv)\n")
+    (tmp_path / "net.py").write_text("VALUE = 1\n")
+    (tmp_path / "steps.txt").write_text("21")
+    async with Person(hub, "ann") as ann:
+        await eventually(lambda: left(ann, "0.5"))
+        code, _, err = await asyncio.to_thread(say, "login", hub.url, stdin=f"{ann.token}\n")
+        assert code == 0, err
+        notebook, script = (line[2:] for line in lines)
+        code, out, err = await asyncio.to_thread(say, *notebook)
+        assert code == 0, err
+        assert re.search(r"^train \(job-\w+\) was sent to \w+\.$", out + err, re.MULTILINE), (out, err)
+        told = "begins\nsteps 42\n63\n"
+        code, out, err = await asyncio.to_thread(say, "logs", "-f", "last")
+        assert (code, out) == (0, told), err
+        code, out, err = await asyncio.to_thread(say, *notebook, "--follow")
+        assert (code, out) == (0, told), err
+        code, out, err = await asyncio.to_thread(say, "submit", "wrong.ipynb", "--gpus", "0", "--follow")
+        assert (code, out.startswith("begins\n21\n")) == (1, True), (out, err)
+        assert "ZeroDivisionError" in out, (out, err)
+        assert "steps 42" not in out, "no cell runs behind the one that failed"
+        code, out, err = await asyncio.to_thread(say, *script)
+        assert (code, out.startswith("1 "), out.endswith("train.py --epochs 40\n")) == (0, True, True), (out, err)
+        assert "2 files (" in err, err
+
+
+def write_cells(file, *cells):
+    """Write a notebook with a cell for each kind, source and list of tags."""
+    code = {"outputs": [], "execution_count": None}
+    document = {
+        "cells": [
+            {"cell_type": kind, "id": f"c{at}", "source": source, "metadata": {"tags": tags}}
+            | (code if kind == "code" else {})
+            for at, (kind, source, tags) in enumerate(cells)
+        ],
+        "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    file.write_text(json.dumps(document))

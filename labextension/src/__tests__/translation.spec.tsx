@@ -7,6 +7,7 @@ import { Signal } from '@lumino/signaling';
 
 import { JOB_MIME, makePlaceholder } from '../attach/metadata';
 import { JobRenderer } from '../attach/renderer';
+import { hashSource } from '../bundle/hash';
 import plugins from '../index';
 import { NewsFeed } from '../news';
 import type { JobPhase } from '../jobs';
@@ -312,10 +313,31 @@ describe('the plugins in another language', () => {
     [CommandIDs.cancelJob, { job: 'job-2' }],
     [CommandIDs.cancelWaiting, {}],
     [CommandIDs.cancelJobs, { jobs: ['job-2'] }],
-    [CommandIDs.changeGpus, { job: 'job-2' }]
+    [CommandIDs.changeGpus, { job: 'job-2' }],
+    [CommandIDs.deleteJob, { job: 'job-6' }],
+    [CommandIDs.moveJobs, { jobs: ['job-0', 'job-2'] }]
   ])('ask in it: %s', async (id, args) => {
-    training.set({ jobs: JOBS });
+    training.set({ jobs: JOBS, queues: [...QUEUES, aQueue({ name: '«night»' })] });
     expect(await ask(id, args)).toEqual([]);
+  });
+
+  it('show a log in it, with its tools', async () => {
+    training.set({ jobs: JOBS });
+    training.server.answer('GET jobs/job-2/log', '«epoch»');
+    await perform(() => app.commands.execute(CommandIDs.openLog, { job: 'job-2' }));
+    const widget = await attach(app.widgets[app.widgets.length - 1]);
+    await draw(widget);
+    // The button of JupyterLab itself for tools without room has no translator.
+    all('.jp-Toolbar-responsive-opener').forEach(opener => opener.remove());
+    const tools = all('.jp-Toolbar select, .jp-Toolbar [type=search], .jp-Toolbar jp-button');
+    expect(tools.map(tool => tool.getAttribute('aria-label'))).toEqual([
+      '«Read the log again»',
+      '«Task»',
+      '«Search the whole log; Enter begins»',
+      '«Download the whole log»'
+    ]);
+    expect(listUntranslated(widget.node)).toEqual([]);
+    expect([widget.title.label, widget.title.caption].flatMap(findUntranslated)).toEqual([]);
   });
 
   it('show the share and the idle warning in it', async () => {
@@ -326,12 +348,14 @@ describe('the plugins in another language', () => {
     }
   });
 
+  /** Return what the notifications say, with their buttons. */
+  const told = (): string[] =>
+    Notification.manager.notifications.flatMap(({ message, options }) => [
+      message,
+      ...(options.actions ?? []).flatMap(action => [action.label, action.caption ?? ''])
+    ]);
+
   it('notify in it', async () => {
-    const told = (): string[] =>
-      Notification.manager.notifications.flatMap(({ message, options }) => [
-        message,
-        ...(options.actions ?? []).flatMap(action => [action.label, action.caption ?? ''])
-      ]);
     const panel = tracker.open(new FakePanel(['train()']));
     startCell(panel);
     for (const phase of ['running', 'done', 'running', 'failed', 'running', 'paused'] as const) {
@@ -345,5 +369,45 @@ describe('the plugins in another language', () => {
     await perform(() => app.commands.execute(CommandIDs.openLog, { job: 'gone' }));
     expect(told().length).toBeGreaterThan(3);
     expect(told().flatMap(findUntranslated)).toEqual([]);
+  });
+
+  it('offer in it to correct a cell and to send it again', async () => {
+    const [model] = tracker.open(new FakePanel(['train()'])).cells;
+    const target = { cell_id: model.id, source_hash: hashSource('train()'), seconds: null };
+    training.set({ jobs: [aJob({ id: 'wrong', phase: 'failed', targets: [target] })] });
+    await perform(() => app.commands.execute(CommandIDs.fixAndResend, { job: 'wrong' }));
+    expect(told()).toEqual(['«Correct the cell, then send “digits” again.»', '«Send again»', '']);
+  });
+
+  it.each([
+    [1, '«No GPU used for '],
+    [2, '«2 running jobs have used no GPU']
+  ])('tell in it of jobs that use no GPU: %i', async (count, said) => {
+    window.localStorage.clear();
+    const unused = { since: NOW - 1000, sentence: SAID };
+    const jobs = Array.from({ length: count }, (_, at) => aJob({ id: `idle-${at}`, unused_gpu: unused }));
+    await perform(() => training.set({ jobs }));
+    expect(told()[0]).toContain(said);
+    expect(told().flatMap(findUntranslated)).toEqual([]);
+  });
+
+  it('tell in it of the end of a sweep', async () => {
+    const swept = (['done', 'failed'] as const).map((phase, at) =>
+      aJob({ id: `swept-${at}`, name: `digits «${at}»`, group: 'sweep-1', phase, finished_at: NOW })
+    );
+    const [variable] = someResults('«loss»').variables;
+    const numbers = { variables: [{ ...variable, number: 0.5 }] };
+    training.server.answer('GET jobs/swept-0/results', someResults('', numbers));
+    training.server.answer('GET jobs', { jobs: swept, next: null });
+    await perform(() => swept.forEach(job => training.recordJob({ ...job, phase: 'running' })));
+    await perform(() => swept.forEach(job => training.recordJob(job)));
+    expect(told()[0]).toContain('«Best: ');
+    expect(told().flatMap(findUntranslated)).toEqual([]);
+  });
+
+  it('refuse in it to move jobs where no other queue is', async () => {
+    training.set({ jobs: JOBS.slice(0, 1), queues: QUEUES });
+    await perform(() => app.commands.execute(CommandIDs.moveJobs, { jobs: ['job-0'] }));
+    expect(told()).toEqual(['«There is no other queue that you may use.»']);
   });
 });

@@ -22,7 +22,7 @@ export const log = definePlugin({
   requires: [ITraining, IRenderMimeRegistry],
   optional: [ILayoutRestorer, ILabShell],
   activate: (
-    { app, owned, trans },
+    { app, owned, trans, translator },
     training: ITraining,
     rendermime: IRenderMimeRegistry,
     restorer: ILayoutRestorer | null,
@@ -36,7 +36,8 @@ export const log = definePlugin({
     const area = lab === null ? 'down' : 'main';
     const makeLog = (job: JobView): MainAreaWidget<LogView> => {
       const text = rendermime.createRenderer(LOG_MIME);
-      return makeLogWidget(job, new LogView(job.id, training, text, trans), training, trans);
+      const content = new LogView(job.id, training, text, trans);
+      return addTools(new MainAreaWidget({ content, translator }), job, training, trans);
     };
     owned.add(
       app.commands.addCommand(CommandIDs.openLog, {
@@ -72,14 +73,14 @@ async function openLog(
   app.shell.activateById(widget.id);
 }
 
-/** Return a widget with a log, and its tools above it. */
-function makeLogWidget(
+/** Give a widget with the log of a job its title, and its tools above the log; return the widget. */
+function addTools(
+  widget: MainAreaWidget<LogView>,
   job: JobView,
-  view: LogView,
   training: ITraining,
   trans: TranslationBundle
 ): MainAreaWidget<LogView> {
-  const widget = new MainAreaWidget({ content: view });
+  const view = widget.content;
   widget.id = `jupyter-gq-log-${job.id}`;
   widget.title.label = trans.__('Log: %1', job.name || job.id);
   widget.title.icon = panelIcon;

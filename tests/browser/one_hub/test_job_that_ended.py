@@ -73,7 +73,10 @@ async def _ends_are_told(lab: LabPage, pictures: Path) -> None:
 
 
 async def _says(lab: LabPage, cell: Locator, name: str, told: str) -> None:
-    """The line under the cell and the details in the panel have the whole sentence of a job that failed."""
+    """The notification, the line under the cell and the details in the panel have all that is said of a failed job."""
+    # First: a notification closes itself. It begins with the name, and for several tasks with the one that failed.
+    toast = lab.page.get_by_role("alert").filter(has_text=f"“{name}”: ")
+    await expect(toast.filter(has_text=told)).to_be_visible()
     line = lab.output(cell).get_by_role("group", name=f"Training job {name}")
     await expect(line).to_contain_text(told)
     await line.get_by_role("button", name="Details").click()

@@ -1,6 +1,15 @@
-"""Many cells of one notebook, sent at once: each result comes back under its own cell, also after a reload."""
+"""Many cells of one notebook, sent at once: each result comes back under its own cell, also after a reload.
+
+"Twenty cells within a second" is a promise for a quiet machine. This test promises what holds on each machine: no cell
+waits for the job of the one before, and twenty sends take no longer than twenty times one send that is timed alone,
+with allowance for the processors that the jobs take which start meanwhile. A send that waits for other sends, or for
+the start of their jobs, takes longer than that.
+"""
 
 import asyncio
+import itertools
+import math
+import statistics
 from pathlib import Path
 
 from jupyter_gq.demo.person import Person
@@ -8,12 +17,18 @@ from jupyter_gq.demo.processes import DemoHub
 from jupyter_gq.domain.json_types import JsonObject
 from tests.browser.page import LabPage
 from tests.browser.world import read_cells, read_saved_cells, write_notebook
-from tests.patience import eventually, scaled
+from tests.patience import count_processors, eventually, scaled
 
 #: The cells, and what each of them alone prints.
 CELLS = 20
-#: Most seconds between the first and the last job on a quiet machine, on which twenty jobs take longer to run.
-BURST = 10
+#: Sends that are timed one by one, each once the job of the one before has ended; the first one makes all warm.
+ALONE = 4
+#: Most seconds of one send alone, on a quiet machine.
+ONE_SEND = 0.25
+#: How much longer than alone a send may take, beyond what starting jobs explain.
+MARGIN = 2
+#: Jobs that start while cells are sent: as many as the demo's two GPUs hold. Each keeps a processor busy.
+STARTING = 8
 #: More jobs run at once than the demo's two GPUs take whole, and the rest waits for its turn.
 SOURCE = "%%train --queue vision --gpus 0.25 --name cell-{number}\nprint('result', {number} * 1001)"
 #: The last cell begins with this: its job ends only after the page was reloaded.
@@ -40,6 +55,8 @@ async def many_cells(hub: DemoHub, pictures: Path) -> None:
     sources[-1] = sources[-1].replace("print", f"{WAITS.format(reloaded=reloaded)}print")
     write_notebook(file, *sources)
     async with LabPage.opened(hub.url, "ann", "0.25", "many.ipynb") as lab, Person(hub.url, "ann") as ann:
+        alone = await time_one_send(ann)
+        assert alone < scaled(ONE_SEND)
         await lab.page.get_by_role("menuitem", name="Run", exact=True).click()
         await lab.page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
         await eventually(lambda: _count_ended(ann), "the first results", seconds=120, every=0.5)
@@ -48,9 +65,7 @@ async def many_cells(hub: DemoHub, pictures: Path) -> None:
         await eventually(
             lambda: len(_list_jobs(read_cells(file))) == CELLS, "a job for each cell in the saved notebook"
         )
-        sent_at = [job["submitted_at"] for job in await _list_own(ann)]
-        assert len(sent_at) == CELLS
-        assert max(sent_at) - min(sent_at) < scaled(BURST), "no cell waits for the job of another one"
+        assert_sent_at_once(await _list_own(ann), alone)
         assert await _count_ended(ann) < CELLS, "the page is reloaded in the middle"
         await lab.page.reload()
         await lab.notebook_is_open()
@@ -63,6 +78,33 @@ async def many_cells(hub: DemoHub, pictures: Path) -> None:
     assert len(_list_jobs(saved)) == CELLS
 
 
+async def time_one_send(ann: Person) -> float:
+    """Return the seconds that a cell takes to send itself while nothing else is sent, in a kernel without a page."""
+    kernel, took, clock = await ann.start_kernel("alone.ipynb"), [], asyncio.get_running_loop().time
+    for number in range(ALONE):
+        began = clock()
+        await ann.run_cell(kernel, SOURCE.format(number=number).replace("cell-", "alone-"))
+        took.append(clock() - began)
+        await eventually(lambda done=number + 1: _have_ended(ann, "alone-", done), "the end of a single job")
+    return statistics.median(took[1:])
+
+
+def assert_sent_at_once(jobs: list[JsonObject], alone: float) -> None:
+    """Each cell was sent before the job of the previous one had ended, and all of them in the time of as many sends."""
+    assert len(jobs) == CELLS
+    ordered = sorted(jobs, key=lambda job: float(job["submitted_at"]))
+    for before, after in itertools.pairwise(ordered):
+        assert after["submitted_at"] < (before["finished_at"] or math.inf), "no cell waits for the job of another one"
+    spread = ordered[-1]["submitted_at"] - ordered[0]["submitted_at"]
+    crowd = 1 + STARTING / count_processors()
+    assert spread < MARGIN * crowd * CELLS * alone, f"{CELLS} sends took {spread:.1f} s, and one alone {alone:.2f} s"
+
+
+async def _have_ended(person: Person, name: str, count: int) -> bool:
+    """Return whether so many jobs whose names begin so are done."""
+    return sum(job["phase"] == "done" for job in await _list_own(person, name)) == count
+
+
 async def _are_shown(lab: LabPage) -> bool:
     """Return whether the page shows its result under each cell in sight; cells out of sight are not in the page."""
     shown = await lab.cells().evaluate_all(_READ_SHOWN)
@@ -70,15 +112,15 @@ async def _are_shown(lab: LabPage) -> bool:
 
 
 async def _count_ended(person: Person) -> int:
-    """Return how many jobs of the cells are done."""
+    """Return how many jobs of the cells in the page are done."""
     return sum(job["phase"] == "done" for job in await _list_own(person))
 
 
-async def _list_own(person: Person) -> list[JsonObject]:
-    """Return the jobs of the cells; earlier tests have sent others."""
+async def _list_own(person: Person, name: str = "cell-") -> list[JsonObject]:
+    """Return the jobs whose names begin so, by default those of the cells; earlier tests have sent others."""
     page = await person.ask_service("GET", "jobs?limit=100")
     assert isinstance(page, dict)
-    return [job for job in page["jobs"] if job["name"].startswith("cell-")]
+    return [job for job in page["jobs"] if job["name"].startswith(name)]
 
 
 def _list_jobs(cells: list[JsonObject]) -> set[str]:

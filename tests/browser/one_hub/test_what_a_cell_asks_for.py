@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import io
+import itertools
 import os
 import re
 import signal
@@ -13,6 +14,7 @@ import psutil
 from playwright.async_api import Locator, expect
 
 from jupyter_gq.app import main
+from jupyter_gq.demo.person import Person
 from jupyter_gq.demo.processes import DemoHub
 from tests.browser.accessibility import assert_accessible
 from tests.browser.page import MORE, LabPage
@@ -39,6 +41,7 @@ for step in tqdm(range(50), desc="epochs", mininterval=0):
 """
 ENVIRONMENT = "import os\nprint('token', os.environ['HF_TOKEN'], 'and', os.environ['OF_THE_TEST'])"
 FAILS = "print(1 / (depth - 3))"
+RAISED = "“fails”: The cell raised ZeroDivisionError: division by zero. Correct the cell and send it again."
 
 
 def test_a_sweep_tasks_and_secrets_go_from_the_dialog_to_the_results(hub, tmp_path, monkeypatch):
@@ -57,15 +60,15 @@ async def ask_for_more(hub: DemoHub, folder: Path) -> None:
     write_notebook(hub.folder / "homes/ann/more.ipynb", *cells)
     async with LabPage.opened(hub.url, "ann", "0.25", "more.ipynb") as lab:
         await lab.run(lab.cells().first)
-        await sweep_is_compared(lab, lab.cells().nth(1), folder)
+        await sweep_is_compared(hub, lab, lab.cells().nth(1), folder)
         await tasks_have_bars_and_logs(lab, lab.cells().nth(2), folder)
         await environment_goes_along(lab, lab.cells().nth(3), folder)
         await failure_is_told_and_sent_again(lab, lab.cells().nth(4), folder)
         await silence_is_told(hub, lab, lab.cells().nth(3), folder)
 
 
-async def sweep_is_compared(lab: LabPage, cell: Locator, pictures: Path) -> None:
-    """A wrong value is told while it is written; the jobs are compared under the cell, and the rest is cancelled."""
+async def sweep_is_compared(hub: DemoHub, lab: LabPage, cell: Locator, pictures: Path) -> None:
+    """A wrong value is told while it is written; jobs run one at a time, are compared, and the rest is cancelled."""
     await lab.select(cell)
     dialog = await lab.open_dialog(cell)
     await lab.fill_dialog(queue="vision", gpus="0.1", name="grid")
@@ -76,14 +79,16 @@ async def sweep_is_compared(lab: LabPage, cell: Locator, pictures: Path) -> None
     await expect(rate).to_have_attribute("aria-invalid", "true")
     await rate.fill("0.1, 0.2, 0.4")
     await expect(dialog.get_by_role("alert")).to_have_count(0)
+    await dialog.get_by_label("At once").fill("1")
     await dialog.get_by_label("Compare by").fill("loss")
     await dialog.get_by_label("Best is").select_option("min")
-    await expect(dialog).to_contain_text("Sends 3 jobs as one group.")
+    await expect(dialog).to_contain_text("Sends 3 jobs as one group. At most 1 of them runs at the same time;")
     await lab.picture(pictures / "sweep.png")
     await assert_accessible(lab.page, DIALOG)
     await lab.confirm()
     table = lab.output(cell).get_by_role("group", name="Sweep grid")
     await expect(table).to_contain_text("2 done, 1 running")
+    await jobs_took_turns(hub.url, 3)
     await expect(table.get_by_role("row").nth(1)).to_contain_text("0.03")
     await expect(table.get_by_role("row").nth(2)).to_contain_text("0.04")
     await table.get_by_role("button", name="Cancel the rest").click()
@@ -92,6 +97,17 @@ async def sweep_is_compared(lab: LabPage, cell: Locator, pictures: Path) -> None
     await expect(table.get_by_role("button", name="Cancel the rest")).to_have_count(0)
     await lab.picture(pictures / "sweep-table.png")
     await assert_accessible(lab.page, ".jp-gq-sweep")
+
+
+async def jobs_took_turns(url: str, count: int) -> None:
+    """The service knows that one job of the sweep runs at a time, and each began when the one before had ended."""
+    async with Person(url, "ann") as ann:
+        page = await ann.ask_service("GET", "jobs?limit=100")
+    assert isinstance(page, dict)
+    jobs = sorted((job for job in page["jobs"] if job["name"].startswith("grid")), key=lambda job: job["started_at"])
+    assert [job["group_parallel"] for job in jobs] == [1] * count
+    for before, after in itertools.pairwise(jobs):
+        assert before["finished_at"] <= after["started_at"], "the queue has room for all of them at once"
 
 
 async def tasks_have_bars_and_logs(lab: LabPage, cell: Locator, folder: Path) -> None:
@@ -143,6 +159,7 @@ async def failure_is_told_and_sent_again(lab: LabPage, cell: Locator, pictures: 
     await lab.fill_dialog(queue="vision", gpus="0.25", name="fails")
     await lab.confirm()
     told = lab.page.get_by_role("alert").filter(has_text="ZeroDivisionError")
+    await expect(told).to_contain_text(RAISED)
     await expect(told.get_by_role("button", name="Go to cell")).to_be_visible()
     await lab.output(cell).get_by_role("button", name="Fix and send again").click()
     offer = lab.page.get_by_role("alert").filter(has_text="Correct the cell, then send “fails” again.")

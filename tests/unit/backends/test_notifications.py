@@ -1,10 +1,7 @@
 """Notices reach a real HTTP server and a real mail server, and their refusals are said without secrets."""
 
-import asyncio
 import email
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from email.policy import default as modern
 
 import pytest
@@ -17,6 +14,7 @@ from jupyter_gq.backends.notifications.settings import Notifications
 from jupyter_gq.backends.notifications.webhook import Webhook
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import BackendError
+from tests.notice_servers import http_server, mail_server
 
 pytestmark = pytest.mark.asyncio
 
@@ -33,58 +31,6 @@ def a_notice(**changes: object) -> Notice:
         "finished_at": Instant(1_790_000_000.0),
     }
     return Notice(**{**fields, **changes})
-
-
-@asynccontextmanager
-async def http_server(answer: bytes) -> AsyncIterator[tuple[int, list[bytes]]]:
-    """Serve this answer to every request; yield the port and the requests."""
-    requests: list[bytes] = []
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-        requests.append(head + await reader.readexactly(length))
-        writer.write(answer)
-        await writer.drain()
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server:
-        yield server.sockets[0].getsockname()[1], requests
-
-
-@asynccontextmanager
-async def mail_server(refuses: bytes = b"") -> AsyncIterator[tuple[int, list[bytes], list[bytes]]]:
-    """Take mail by SMTP, without encryption; yield the port, the commands and the mails."""
-    commands: list[bytes] = []
-    mails: list[bytes] = []
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"220 here\r\n")
-        while line := await reader.readline():
-            commands.append(line.strip())
-            word = line[:4].upper()
-            if word == refuses:
-                writer.write(b"550 no\r\n")
-            elif word == b"EHLO":
-                writer.write(b"250-here\r\n250 AUTH PLAIN\r\n")
-            elif word == b"AUTH":
-                writer.write(b"235 ok\r\n")
-            elif word == b"DATA":
-                writer.write(b"354 go on\r\n")
-                mails.append((await reader.readuntil(b"\r\n.\r\n")).removesuffix(b".\r\n"))
-                writer.write(b"250 ok\r\n")
-            elif word == b"QUIT":
-                writer.write(b"221 bye\r\n")
-                break
-            else:
-                writer.write(b"250 ok\r\n")
-        await writer.drain()
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server:
-        yield server.sockets[0].getsockname()[1], commands, mails
 
 
 async def test_a_webhook_gets_the_notice_and_the_headers() -> None:
