@@ -17,14 +17,12 @@ from jupyter_gq.demo.processes import DemoHub
 from jupyter_gq.domain.json_types import JsonObject
 from tests.browser.page import LabPage
 from tests.browser.world import read_cells, read_saved_cells, write_notebook
-from tests.patience import count_processors, eventually, scaled
+from tests.patience import count_processors, eventually
 
 #: The cells, and what each of them alone prints.
 CELLS = 20
 #: Sends that are timed one by one, each once the job of the one before has ended; the first one makes all warm.
 ALONE = 4
-#: Most seconds of one send alone, on a quiet machine.
-ONE_SEND = 0.25
 #: How much longer than alone a send may take, beyond what starting jobs explain.
 MARGIN = 2
 #: Jobs that start while cells are sent: as many as the demo's two GPUs hold. Each keeps a processor busy.
@@ -56,7 +54,6 @@ async def many_cells(hub: DemoHub, pictures: Path) -> None:
     write_notebook(file, *sources)
     async with LabPage.opened(hub.url, "ann", "0.25", "many.ipynb") as lab, Person(hub.url, "ann") as ann:
         alone = await time_one_send(ann)
-        assert alone < scaled(ONE_SEND)
         await lab.page.get_by_role("menuitem", name="Run", exact=True).click()
         await lab.page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
         await eventually(lambda: _count_ended(ann), "the first results", seconds=120, every=0.5)
