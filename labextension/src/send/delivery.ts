@@ -8,10 +8,10 @@ import { describeLostAnswer, isOutage, toProblem } from './problems';
 import type { SweepFields } from './sweep';
 import { addName } from './values';
 
-/** Sends what the fields said. Sending the same once more makes no second job. */
+/** A function that sends what the fields said. Sending the same once more makes no second job. */
 export type Attempt = () => Promise<void>;
 
-/** What is sent beside the fields. */
+/** The part of a request beside the fields. */
 export interface IAddition {
   readonly cells: IChosenCells;
   /** Names of the variables to bring back. */
