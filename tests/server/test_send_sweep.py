@@ -43,7 +43,7 @@ async def test_sending_it_twice_makes_the_jobs_once(on_hub, service, fetch):
 
 async def test_values_that_cannot_be_taken_send_nothing(on_hub, service, fetch):
     for grid, words in [
-        ({"lr": ["fast"]}, "lr: fast is not a number"),
+        ({"lr": ["fast"]}, "lr: 'fast' is not a number"),
         ({"rate": ["1"]}, "rate cannot vary"),
         ({}, "make 0 jobs"),
     ]:

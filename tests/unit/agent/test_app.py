@@ -29,7 +29,7 @@ WRONG_FILES = {
     "raise KeyboardInterrupt\n": "line 1: KeyboardInterrupt. Mend the file.",
     "c.NodeAgent = 5\n": "line 1: ValueError: ",
     "load_subconfig(__file__)\n": "RecursionError: ",
-    "x = '\0'\n": "SyntaxError: ",
+    "x = '\0'\n": "source code string cannot contain null bytes",
     "class E(Exception):\n    def __str__(self): raise SystemExit\nraise E\n": "line 3: E. Mend the file.",
     "class E(SyntaxError):\n    filename = property(lambda self: 1 / 0)\n"
     "raise E('no')\n": "line 3: E: no. Mend the file.",

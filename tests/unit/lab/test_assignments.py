@@ -199,10 +199,10 @@ def test_a_grid_is_all_combinations_in_order() -> None:
         ({"lr": list(map(str, range(MAX_JOBS + 1)))}, f"make {MAX_JOBS + 1} jobs, and a sweep has 1 to {MAX_JOBS}"),
         ({"lr": ["fast"] * 100_000}, "make 100000 jobs"),
         ({"rate": ["1"]}, "rate cannot vary: no cell assigns"),
-        ({"lr": ["fast"]}, "lr: fast is not a number, a text in quotes"),
-        ({"depth": ["1"], "lr": ["0.1", "1", "1e-1"]}, "lr: 1e-1 is written twice, and the jobs would be the same"),
-        ({"lr": ["'a'", '"a"']}, 'lr: "a" is written twice'),
-        ({"lr": ["0x10", "16"]}, "lr: 16 is written twice"),
+        ({"lr": ["fast"]}, "lr: 'fast' is not a number, a text in quotes"),
+        ({"depth": ["1"], "lr": ["0.1", "1", "1e-1"]}, "lr: '1e-1' is written twice, and the jobs would be the same"),
+        ({"lr": ["'a'", '"a"']}, "lr: '\"a\"' is written twice"),
+        ({"lr": ["0x10", "16"]}, "lr: '16' is written twice"),
     ],
 )
 def test_a_grid_that_is_none_says_what_is_wrong(grid, words) -> None:

@@ -20,7 +20,7 @@ def files(tmp_path):
 
 def test_each_figure_stands_beside_static_quotas_and_beside_one_line(files, tmp_path, capsys):
     out = tmp_path / "out.json"
-    assert quota.main([*files, "--gpus", "2", "--json", str(out)]) == 0
+    assert quota.main([*files, "--gpus", "2", "--json", str(out)]) == 1, "it misses the goal for lost work"
     rows = json.loads(out.read_text())
     assert {row["case"] for row in rows} == {"jobs, 2 GPUs"}
     static = {row["figure"]: row for row in rows[:6]}
@@ -40,7 +40,7 @@ def test_each_figure_stands_beside_static_quotas_and_beside_one_line(files, tmp_
 
 def test_the_smallest_pool_with_that_mean_wait(files, capsys):
     """Static quotas need 4 GPUs: of 3 each queue has 1.5, which is one whole device."""
-    assert quota.main([*files, "--gpus", "2", "--smallest", "70"]) == 0
+    assert quota.main([*files, "--gpus", "2", "--smallest", "70"]) == 1
     (row,) = [line.split() for line in capsys.readouterr().out.splitlines() if "smallest pool" in line]
     assert row[-4:-2] == ["2", "4"]
 
