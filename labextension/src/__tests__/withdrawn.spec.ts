@@ -11,6 +11,7 @@ import { clearScreen, enter, perform, press, words } from './screen';
 
 let app: FakeApp;
 let training: FakeTraining;
+let panel: FakePanel;
 /** Jobs whose cells were bound. */
 let bound: string[];
 
@@ -18,7 +19,8 @@ beforeEach(async () => {
   jest.useFakeTimers();
   [app, training, bound] = [new FakeApp(), new FakeTraining(), []];
   const tracker = new FakeTracker();
-  tracker.open(new FakePanel(['train()']));
+  panel = new FakePanel(['train()']);
+  tracker.open(panel);
   const { server } = training;
   server.answer('GET me', aMe());
   server.answer('GET kernels/kernel-1/history', { cells: [], complete: false });
@@ -75,6 +77,14 @@ it('the second click of a double click opens no dialog behind the first one', as
   expect(document.querySelector('.jp-Dialog')).toBeNull();
   await click();
   expect(words(document.querySelector('.jp-Dialog'))).toContain('Send to training');
+  await press('Cancel');
+});
+
+it.each([true, false])('the dialog says whether the file gets the job: writable %s', async writable => {
+  panel.context.contentsModel = { writable };
+  await perform(() => void app.commands.execute(CommandIDs.sendCell));
+  await pause();
+  expect(words(document.querySelector('.jp-Dialog')).includes('This notebook is read-only')).toBe(!writable);
   await press('Cancel');
 });
 

@@ -4,6 +4,11 @@ import type { Contents } from '@jupyterlab/services';
 import { PromiseDelegate } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 
+/** Return whether a notebook cannot be saved in its file. */
+export function isReadOnly(context: DocumentRegistry.IContext<INotebookModel>): boolean {
+  return context.model.readOnly || context.contentsModel?.writable === false;
+}
+
 /** Longest wait for another tab in milliseconds: the lab may be asking the user there about the file. */
 const LONGEST_TURN = 10_000;
 
@@ -104,7 +109,7 @@ export class Saver implements IDisposable {
 
   private async _save(again?: () => void): Promise<void> {
     const context = this._context;
-    if (context.isDisposed || context.model.readOnly || context.contentsModel?.writable === false) {
+    if (context.isDisposed || isReadOnly(context)) {
       return;
     }
     try {

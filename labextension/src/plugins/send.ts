@@ -9,6 +9,7 @@ import { UUID } from '@lumino/coreutils';
 import type { ILocalRun } from '../attach/localrun';
 import { LocalRuns } from '../attach/localrun';
 import { METADATA_KEY, readBinding } from '../attach/metadata';
+import { isReadOnly } from '../attach/saver';
 import { readContent } from '../bundle/content';
 import { describeError, RequestError } from '../client';
 import { trainIcon } from '../icons';
@@ -242,6 +243,7 @@ class Sender implements ISender {
     const localRun = this._here.runs.watch(panel, ids);
     const dialog = new SendDialog({
       ...opening,
+      notes: [...opening.notes, ...noteReadOnly(panel, this._trans)],
       localRun,
       queues: listMemberQueues(me.queues),
       pools: me.pools,
@@ -343,6 +345,17 @@ class Sender implements ISender {
   private readonly _findJob = (id: string): Promise<JobView | null> => this._training.findJob(id);
   private _last: IRememberedValues | null = null;
   private _asking = false;
+}
+
+/** Return a sentence about a notebook that cannot be saved with what is sent; none if it can. */
+function noteReadOnly(panel: NotebookPanel, trans: TranslationBundle): string[] {
+  return isReadOnly(panel.context)
+    ? [
+        trans.__(
+          'This notebook is read-only: its file gets neither the job nor its output. The panel Training keeps both.'
+        )
+      ]
+    : [];
 }
 
 /** Return the ids of the jobs that were sent. */
