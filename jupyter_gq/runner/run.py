@@ -211,7 +211,7 @@ class Run:
         ends: set[asyncio.Future[RunResult] | asyncio.Future[OSError] | asyncio.Future[None]]
         ends = {work, self._disk_error, self._stopped_early}
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        self._recorder.flush(monotonic(), everything=True)
+        self._recorder.finish(monotonic())
         saving.cancel()
         if self._disk_error.done():
             await _cancel(work)

@@ -286,17 +286,23 @@ class Recorder:
         wait = max(0.0, self._flushed_at + FLUSH_INTERVAL - now)
         return wait if self._budget.allows(size, now) else max(wait, OVER_BUDGET_WAIT)
 
+    def finish(self, now: float) -> None:
+        """Emit all pending changes, after the last output of the job.
+
+        The empty places of Output widgets are removed before: until then, a later cell may show something in them.
+        """
+        for captured in self._captured.values():
+            captured.remove_free()
+        self.flush(now, everything=True)
+
     def flush(self, now: float, *, everything: bool = False) -> None:
         """Emit the pending changes if the budget allows it, or in any case if `everything` is set.
 
-        With `everything`, the empty places of Output widgets are removed before: a cell that has ended shows what the
-        widgets show. Does nothing if nothing changed. Afterwards each cell knows whether the outputs of the job have
-        reached their limit.
+        Does nothing if nothing changed. Afterwards each cell knows whether the outputs of the job have reached their
+        limit.
         """
         if everything:
             self._release_text()
-            for captured in self._captured.values():
-                captured.remove_free()
         size = self._pending_size()
         if size == 0 or not (everything or self._budget.allows(size, now)):
             return

@@ -145,23 +145,19 @@ def test_a_cell_has_no_places_for_outputs_that_a_widget_has_dropped(sending: Rec
             sending.flush(number)
     _, *texts = [output["data"]["text/plain"] for output in sending.outputs("c")]
     assert texts == [str(number) for number in range(count - len(texts), count)]
-    sending.flush(count, everything=True)
+    sending.finish(count)
     assert fold_shown(sent)[1:] == texts
 
 
-def test_a_cell_that_has_ended_has_no_places_for_outputs_that_a_widget_has_cleared(
+def test_a_job_that_has_ended_has_no_places_for_outputs_that_a_widget_has_cleared(
     sending: Recorder, sent: list[Piece]
 ) -> None:
     for number in range(30):
         add_in(sending, "outer", str(number))
-    sending.flush(1.0)
+    sending.append(sending.cell_output("c", "target"), {"data": {"text/plain": "below"}}, "display_data", None)
     sending.clear_captured("outer", wait=True)
     add_in(sending, "outer", "last")
     sending.flush(2.0, everything=True)
-    assert fold_shown(sent)[1:] == ["last"]
-    sending.clear_captured("outer", wait=False)
-    sending.flush(3.0, everything=True)
-    sending.append(sending.cell_output("c", "target"), {"data": {"text/plain": "below"}}, "display_data", None)
-    add_in(sending, "outer", "in the place of the widget")
-    sending.flush(4.0, everything=True)
-    assert fold_shown(sent)[1:] == ["in the place of the widget", "below"]
+    add_in(sending, "outer", "of a later cell")
+    sending.finish(3.0)
+    assert fold_shown(sent)[1:] == ["last", "of a later cell", "below"]
