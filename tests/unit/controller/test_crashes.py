@@ -9,7 +9,7 @@ from jupyter_gq.domain.errors import Conflict
 from jupyter_gq.domain.states import State
 from tests.fakes import ServiceKilled
 
-from .world import ANN, BOB, World
+from .world import ANN, BOB, World, a_node, story_settings
 
 #: More places than one step has: a look, saves, launches, stops, forgets.
 PLACES = 16
@@ -165,3 +165,26 @@ async def test_a_spawner_that_reports_its_process_before_the_restarted_service_h
     world.servers.processes.clear()
     await world.step(2)
     assert world.controller.tickets.show(ANN, ticket.id).phase == "stopped"
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("restarts", [0, 1, 3])
+async def test_a_place_for_which_somebody_was_evicted_is_kept_over_restarts(tmp_path, restarts):
+    """The job that is within its queue's quota gets it, and not the older one that would use twice the quota."""
+    queues = {name: {"quota": 1, "limit": 2, "groups": [name]} for name in ("vision", "nlp")}
+    nodes, pools = (a_node(3),), {"train": {"devices": 2}, "build": {"devices": 1}}
+    settings = story_settings(nodes, TrainingQueues={"queues": queues}, Pools={"pools": pools})
+    world = World(tmp_path, settings=settings, nodes=nodes)
+    world.backend._told_to_stop = lambda run: None  # it takes its time
+    borrower = world.send(BOB, "nlp", "2")
+    await world.step(2)
+    older, younger = world.send(ANN, "vision", "2"), world.send(ANN, "vision", "1")
+    await world.step()
+    assert world.sql.get(younger).workload.nominated
+    for _ in range(restarts):
+        world.restart()
+        await world.step()
+    world.backend.end(borrower, Outcome.PAUSED)
+    await world.step(3)
+    assert [world.job(each).phase for each in (younger, older)] == ["running", "waiting"]
+    world.close()
