@@ -23,7 +23,9 @@ class Row:
     @property
     def misses(self) -> bool:
         """Whether there is a goal and the figure does not reach it."""
-        return self.goal is not None and (self.ours > self.goal if self.wants == "less" else self.ours < self.goal)
+        if self.goal is None:
+            return False
+        return not (self.ours <= self.goal if self.wants == "less" else self.ours >= self.goal)  # nan reaches none
 
 
 def parser(description: str) -> argparse.ArgumentParser:

@@ -11,7 +11,7 @@ See docs/decisions/0477-ask-before-a-cell-is-sent-from-two-pages.md.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -26,6 +26,8 @@ from .requests import SendRequest
 
 #: Most cells that are remembered; the oldest are forgotten.
 _MOST_CELLS = 1000
+#: The path of a notebook and the id of one of its cells.
+_Cell = tuple[str, str]
 #: Phases of a job that has ended.
 _ENDED = frozenset({"done", "failed", "cancelled"})
 
@@ -48,42 +50,50 @@ class _Sent:
 
 
 class SentCells:
-    """The last request for each cell of a notebook, for the cells that were sent last."""
+    """The last request for each of the cells that were sent last."""
 
     def __init__(self, service: ServiceClient) -> None:
         self._service = service
-        #: By the path of the notebook and the id of the cell.
-        self._last: OrderedDict[tuple[str, str], _Sent] = OrderedDict()
+        self._last: OrderedDict[_Cell, _Sent] = OrderedDict()
 
     @asynccontextmanager
     async def sending(self, request: SendRequest) -> AsyncIterator[Callable[[SentJobs], None]]:
         """Yield a function that takes the jobs of this request; call it once, or never if it is refused.
 
         For a request with `known_jobs`, raises `RefusedRequest` if the last request for one of the cells had another
-        key, and one of its jobs is not among `known_jobs` and has not ended. Raises `ServiceError` if the service
+        key, none of its jobs is among `known_jobs`, and one of them has not ended. Raises `ServiceError` if the service
         cannot be asked about these jobs. While the other request is being sent, this waits for the answer to it.
         """
         cells = [(request.notebook_path, cell) for cell in request.targets]
-        while request.known_jobs is not None and (other := self._find_other(cells, request.key)) is not None:
+        checked: set[_Sent] = set()
+        while request.known_jobs is not None and (other := self._find_other(cells, request.key, checked)) is not None:
             await self._check(await asyncio.shield(other.jobs), request.known_jobs)
-            self._last = OrderedDict(item for item in self._last.items() if item[1] is not other)
-        sent = _Sent(request.key)
-        self._last.update(dict.fromkeys(cells, sent))
-        while len(self._last) > _MOST_CELLS:
-            self._last.popitem(last=False)
+            checked.add(other)
+        sent, former = _Sent(request.key), {cell: self._last.get(cell) for cell in cells}
+        self._note(dict.fromkeys(cells, sent))
         try:
             yield sent.jobs.set_result
         finally:
-            if not sent.jobs.done():
+            if not sent.jobs.done():  # nothing was accepted, so the requests before count on
                 sent.jobs.set_result(SentJobs([]))
+                self._note({cell: before for cell, before in former.items() if self._last.get(cell) is sent})
 
-    def _find_other(self, cells: list[tuple[str, str]], key: str) -> _Sent | None:
-        """Return a request for one of these cells with another key; None if there is none."""
+    def _note(self, last: Mapping[_Cell, _Sent | None]) -> None:
+        """Remember these last requests, and forget the oldest ones that are too many; None forgets that of a cell."""
+        for cell, sent in last.items():
+            self._last.pop(cell, None)
+            if sent is not None:
+                self._last[cell] = sent
+        while len(self._last) > _MOST_CELLS:
+            self._last.popitem(last=False)
+
+    def _find_other(self, cells: Sequence[_Cell], key: str, checked: Collection[_Sent]) -> _Sent | None:
+        """Return a request for one of these cells with another key that is not `checked`; None if there is none."""
         found = (self._last.get(cell) for cell in cells)
-        return next((sent for sent in found if sent is not None and sent.key != key), None)
+        return next((sent for sent in found if sent is not None and sent.key != key and sent not in checked), None)
 
     async def _check(self, jobs: SentJobs, known: Sequence[str]) -> None:
-        """Raise `RefusedRequest` if one of these jobs has not ended, unless the page knows them."""
+        """Raise `RefusedRequest` if one of these jobs has not ended, unless the page knows at least one of them."""
         if not set(known).isdisjoint(jobs.ids):
             return
         found = await (self._list_left_of_sweep(jobs) if jobs.sweep else self._list_left(jobs.ids))

@@ -61,6 +61,25 @@ async def test_a_request_that_was_refused_does_not_keep_another_page_from_sendin
     assert (await fetch("POST", "send", body=a_request(key="second", known_jobs=[])))[0] == 201
 
 
+@pytest.mark.parametrize("between", ["refused", "knows"])
+async def test_the_job_of_a_page_counts_whatever_another_page_sent_since(on_hub, service, fetch, between):
+    """The second page knows the job of the first; its own request is refused, or is for one of its cells only."""
+    service.answers["GET", "jobs/job-0"] = (200, a_job(id="job-0", phase="running"))
+
+    async def send(key, *targets, **changes):
+        return (
+            await fetch("POST", "send", body=a_request(key=key, targets=list(targets), **{"prefix": [], **changes}))
+        )[0]
+
+    assert await send("first", "load", "train", known_jobs=[]) == 201
+    if between == "refused":
+        wrong = {"cell_id": "broken", "source": "x = 1\nfor\n", "seconds": 1}
+        assert await send("second", "train", known_jobs=["job-0"], prefix=[wrong]) == 422
+    else:
+        assert await send("second", "load", known_jobs=["job-0"]) == 201
+    assert await send("third", "train", known_jobs=[]) == 409
+
+
 def the_sweep(*phases):
     """Return the list of the jobs of the sweep, which the service gives newest first, and a job that is not its own."""
     jobs = [a_job(id=f"job-{number}", phase=phase) for number, phase in enumerate(phases)]

@@ -14,6 +14,8 @@ from benchmarks.table import Row, show
         ("more", 2.0, 1.0, False),
         ("more", 0.5, 1.0, True),
         ("less", 9.0, None, False),
+        ("less", float("nan"), 1.0, True),
+        ("more", float("nan"), 1.0, True),
     ],
 )
 def test_a_goal_that_is_missed_fails_the_benchmark(capsys, wants, ours, goal, misses) -> None:

@@ -2,10 +2,11 @@
 
 Rules
 -----
-- `map`, `filter` and `reduce` of Python, and methods of these names of tables and thread pools, call a function with
-  the elements of what they go through.
-- `Thread`, `Timer`, `submit` and `to_thread` call a function with the arguments beside it.
-- A lambda is called by whatever it is given to; what with, is not known.
+- `map`, `filter`, `starmap` and `imap`, as functions and as methods of tables and thread pools, call a function with
+  the elements of what they go through; `reduce` is read as one call with the start and all of that.
+- `Thread`, `Timer`, `submit`, `to_thread` and `run_in_executor` call a function with the arguments beside it.
+- `apply`, `applymap` and `pipe` of a table call a function with what is not known, and so does whatever is given a
+  lambda.
 - What runs in another process changes nothing here.
 
 See docs/decisions/0482-propose-what-a-call-is-made-for.md.
@@ -46,18 +47,26 @@ def list_given_calls(call: ast.Call, maker: str) -> Iterator[GivenCall]:
     """Yield the calls that a call makes of what it is given.
 
     `maker` is the name of the class whose instance the method belongs to, or the name of that instance if the class is
-    not known; "" for a function.
+    not known; of a function, its full name.
     """
     last = get_last_name(call)
-    called = None
-    if last in _IN_THREADS or not _runs_elsewhere(maker):
-        given = _find_given_call(call, last)
-        if given is not None:
-            called = given.call.func
-            yield given
+    if last not in _IN_THREADS and _runs_elsewhere(_name_executor(call) if last == "run_in_executor" else maker):
+        return
+    given, called = _find_given_call(call, last), None
+    if given is not None:
+        called = given.call.func
+        yield given
     for each in [*call.args, *(keyword.value for keyword in call.keywords)]:
         if isinstance(each, ast.Lambda) and each is not called:
             yield GivenCall(call=_make_call(call, each, []))
+
+
+def _name_executor(call: ast.Call) -> str:
+    """Return the name of the executor of a `run_in_executor`, or of its class; "" for the threads of the loop."""
+    executor = get_argument(call, 0)
+    if isinstance(executor, ast.Call):
+        return get_last_name(executor)
+    return executor.id if isinstance(executor, ast.Name) else ""
 
 
 def _runs_elsewhere(maker: str) -> bool:

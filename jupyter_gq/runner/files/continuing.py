@@ -97,6 +97,8 @@ def _copy(earlier: EarlierJob, folder: Path, look: Callable[[], None]) -> str:
         _copy_tree(earlier.checkpoint, folder, copied, look)
         mark.unlink()
         _sync(folder)
+        if not has_checkpoints(folder):  # there were only pipes and sockets
+            raise RunError(describe_missing(earlier.id))
     except OSError as error:
         with suppress(OSError):  # else the next run deletes what is there
             _clear(folder)
@@ -127,12 +129,14 @@ def _describe_failure(earlier: EarlierJob, error: OSError, copied: _Copied) -> s
 
 
 def _clear(folder: Path) -> None:
-    """Delete all that is in the folder but the mark."""
+    """Delete all that is in the folder but the product's own files, which other tasks may make there at this moment."""
     for path in sorted(_walk(folder), reverse=True):  # what is in a folder comes before that folder
+        if path.relative_to(folder).parts[0].startswith(OWN_PREFIX):
+            continue
         if path.is_dir() and not path.is_symlink():
             path.rmdir()
-        elif path != folder / COPYING:
-            path.unlink()
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _walk(folder: Path) -> Iterator[Path]:
@@ -189,7 +193,7 @@ def _copy_file(source: Path, target: Path, copied: _Copied, look: Callable[[], N
 def _copy_chunk(reading: int, writing: int) -> int:
     """Copy the next bytes between two open files; return their number, 0 at the end.
 
-    Some file systems share the blocks of both files, so that nothing is copied; otherwise the bytes are read.
+    Linux copies them, or shares the blocks of both files where the file system can; else they are read and written.
     """
     try:
         if size := os.copy_file_range(reading, writing, _CHUNK):

@@ -122,9 +122,12 @@ class CheckpointStore:
         self._base = f"{self._job}/{task}"
 
     def find_newest(self) -> SavedState:
-        """Return the newest state whose list can be read, or an empty state if there is none."""
+        """Return the newest state whose list is complete, or an empty state if there is none.
+
+        Raises `OSError` if a list cannot be read now: an older state in its place would cost the work since then.
+        """
         for run, number, path in reversed(self._find_lists()):
-            with suppress(OSError, ValueError, KeyError, TypeError):
+            with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
                 document = json.loads(self._fs.cat_file(path))
                 files = {name: CopiedFile(**copy) for name, copy in document["files"].items()}
                 return SavedState(run=run, number=number, files=files)

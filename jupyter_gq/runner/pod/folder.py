@@ -144,7 +144,7 @@ def _link_checkpoints(place: Path, checkpoint: Path | None) -> None:
         # Try to write now, because an error after hours of work would be too late.
         handle, name = tempfile.mkstemp(dir=checkpoint, prefix=".gq-")
         os.close(handle)
-        os.unlink(name)
+        Path(name).unlink(missing_ok=True)  # another task may be clearing the folder, which all tasks share
     except OSError as error:
         raise BundleError(
             f"The volume for checkpoints at {checkpoint} cannot be written by the user {os.getuid()} of this pod "

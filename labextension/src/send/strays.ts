@@ -69,7 +69,11 @@ export class Strays implements IDisposable {
       const ids = strays.map(({ id }) => id);
       ids.forEach(id => settled.add(id));
       if (ids.length > 0) {
-        void withdraw(this._training, nameSweep(strays), ids, this._trans);
+        void withdraw(this._training, nameSweep(strays), ids, this._trans).then(cancelled => {
+          if (!cancelled) {
+            ids.forEach(id => settled.delete(id)); // the next news of the jobs is another attempt
+          }
+        });
       }
     }
   }

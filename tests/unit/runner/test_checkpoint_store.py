@@ -288,6 +288,35 @@ def test_each_task_continues_from_its_own_states_and_those_of_the_first(place: P
     assert continue_job(place, tmp_path, task=2, run=2) == (0, {"model": "later"}), "no state of job-1 counts any more"
 
 
+def test_a_store_that_cannot_be_read_for_a_moment_costs_no_state(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.write("model", "epoch 17")
+    place.store().save(place.folder, run=1)
+    assert continue_job(place, tmp_path) == (0, {"model": "epoch 17"})
+    own = CheckpointStore(place.url, "job-2", 0)
+    place.write("model", "epoch 30", at=2_000)
+    own.save(place.folder, run=1)
+    with monkeypatch.context() as broken:
+        broken.setattr(type(own._fs), "cat_file", _fail_once(type(own._fs).cat_file))
+        code, _ = continue_job(place, tmp_path, run=2)
+    assert code == FAILED, "the pod tries again"
+    assert continue_job(place, tmp_path, run=2) == (0, {"model": "epoch 30"})
+
+
+def _fail_once(read):
+    """Return a function that fails the first time for each file."""
+    failed = set()
+
+    def cat_file(self, path, *args, **options):
+        if path not in failed:
+            failed.add(path)
+            raise TimeoutError("the store is slow")
+        return read(self, path, *args, **options)
+
+    return cat_file
+
+
 @pytest.mark.parametrize("kept", ["nothing", "half an upload"])
 def test_a_job_without_states_cannot_be_continued(place: Place, tmp_path: Path, kept: str) -> None:
     if kept == "half an upload":

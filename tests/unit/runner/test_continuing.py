@@ -102,13 +102,25 @@ def test_a_copy_that_is_cut_is_never_taken_for_whole_and_is_done_anew(earlier, f
     assert (folder / "latest").read_bytes() == (earlier.checkpoint / "epoch-17.pt").read_bytes()
 
 
-@pytest.mark.parametrize("kept", ["nothing", "no folder", "trials"])
+def test_files_of_the_product_that_other_tasks_make_meanwhile_stay(earlier, folder):
+    """Each task tries to write into the folder that all of them share."""
+    (folder / COPYING).touch()
+    (folder / "part").touch()
+    (folder / ".gq-trial").touch()
+    continue_from_job(earlier, folder, task=0, look=go_on)
+    assert (folder / ".gq-trial").exists()
+    assert not (folder / "part").exists()
+
+
+@pytest.mark.parametrize("kept", ["nothing", "no folder", "trials", "a pipe"])
 def test_an_earlier_job_without_checkpoints_ends_the_run_with_a_sentence(tmp_path, folder, kept):
     gone = tmp_path / "job-1" / "checkpoint"
     if kept != "no folder":
         gone.mkdir(parents=True)
     if kept == "trials":
         (gone / ".gq-x").touch()
+    if kept == "a pipe":
+        os.mkfifo(gone / "pipe")
     with pytest.raises(RunError, match="The job job-1 has no checkpoints any more, or it wrote none, so nothing was"):
         continue_from_job(EarlierJob(id="job-1", checkpoint=gone), folder, task=0, look=go_on)
 
