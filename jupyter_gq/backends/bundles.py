@@ -134,10 +134,10 @@ class BundleStore(Protocol):
         ...
 
     def has_checkpoints(self, job: str, owner: str) -> bool | None:
-        """Return whether there is anything in the folder of checkpoints of a job; None if that is not known here.
+        """Return whether the folder of a job has complete checkpoints; None if that is not known here.
 
-        Not known is what the pods of a job keep elsewhere, and a file system that gives no answer in time. Several
-        threads may call this.
+        The answer is None if the pods of the job keep checkpoints elsewhere, or if the folder cannot be read now or in
+        time. Raises `BackendError` if jobs cannot run as the owner. Several threads may call this.
         """
         ...
 

@@ -150,9 +150,9 @@ class FileCopier:
 
         With "ask", raises `FilesExist` before anything is written if something else is in the place of a file, unless
         the same content was kept beside it before; with "replace", if a file is there to whose replacement nobody has
-        agreed. Raises `CopyRefused` if no file can be copied, if the job has a file
-        and a folder of one path, or if the disk has no room, and the `ServiceError` of a reading that fails. In the
-        last two cases, copies that are complete stay.
+        agreed. Raises `CopyRefused` if no file can be copied, if the job has a file and a folder of one path, or if the
+        disk has no room, and the `ServiceError` of a reading that fails. If the disk fills up or a reading fails, the
+        copies that are complete stay.
         """
         clash = find_clash([file.path for file in files])
         if clash is not None:
@@ -246,8 +246,8 @@ class FileCopier:
     async def _find_place(self, file: JobFile, taken: Collection[str]) -> Copy:
         """Return the copy of a file under a name that is not taken, and is free or has the same content already.
 
-        The names have a number. Among many, a free number is searched for in steps that double and then halve, so it
-        follows a name that is in use, and is not always the lowest one.
+        All names but the first have a number. Among many, a free number is searched for in steps that double and then
+        halve, so it follows a name that is in use, and is not always the lowest one.
         """
         for number in range(1, _MOST_COMPARED + 1):
             target = self._name_kept(file, number)

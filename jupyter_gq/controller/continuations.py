@@ -1,4 +1,4 @@
-"""The jobs that wait to begin with the checkpoints of an ended job, which is kept for so long.
+"""The search for a job that still has to copy the checkpoints of an ended job. The ended job is kept until then.
 
 See docs/decisions/0493-continue-a-job-from-the-checkpoints-of-another.md.
 """

@@ -273,7 +273,8 @@ class ServiceConnection:
         A cancelled job is not returned, nor one that is being deleted: the user sends its cells again because they want
         them to run. See docs/decisions/0196-let-a-key-stand-for-the-content-too.md.
 
-        The key of the service begins with that of the page, by which the page knows a job again whose answer was lost.
+        The key of the service begins with that of the page if that is printable ASCII of at most 100 characters. By
+        this beginning, the page knows a job again whose answer was lost.
         See docs/decisions/0495-find-a-job-whose-answer-was-lost-by-its-key.md.
         """
         digest = hashlib.sha256(f"{key} {submission.model_dump_json()}".encode()).hexdigest()

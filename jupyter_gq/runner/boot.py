@@ -58,7 +58,8 @@ def boot(folder: RunFolder, *, last_seq: int = 0, ephemeral: bool = False, conti
 def _copy_checkpoints(folder: RunFolder, job: str, stop: StopRequest) -> None:
     """Copy the checkpoints of another job of this machine, unless this job has some, and say so in the run's log.
 
-    Raises `RunError` if they cannot be copied, and `StoppedWhileCopying` if the run is told to stop.
+    Raises `RunError` if they cannot be copied, `StoppedWhileCopying` if the run is told to stop, and `OSError` if the
+    folder of this job's checkpoints cannot be listed.
     """
 
     def look() -> None:

@@ -3,8 +3,8 @@
 const AT_ONCE = 4;
 
 /**
- * Do the work for each item, in order, a few at one time. Once one rejects, no other begins, and this rejects when those
- * under way have ended.
+ * Do the work for each item, in order, a few at one time. If the work for an item fails, no further item begins, and the promise
+ * rejects with the reason of that failure once the work under way has ended.
  */
 export async function forEachPaced<Item>(
   items: Iterable<Item>,

@@ -556,7 +556,7 @@ export interface components {
             devices: string[];
             node: string | null;
             server: string;
-            /** @description Idempotency key of the request that made it; "" = it had none. */
+            /** @description Idempotency key with which the job was sent; "" = without one. If a dialog sent the job, the key begins with that of the dialog. */
             idempotency_key: string;
             notebook_path: string;
             /**
@@ -672,7 +672,7 @@ export interface components {
             devices: string[];
             node: string | null;
             server: string;
-            /** @description Idempotency key of the request that made it; "" = it had none. */
+            /** @description Idempotency key with which the job was sent; "" = without one. If a dialog sent the job, the key begins with that of the dialog. */
             idempotency_key: string;
             notebook_path: string;
             /**
@@ -1102,7 +1102,7 @@ export interface components {
             path: string;
             /** @description Why the value was not saved, one sentence. */
             reason: string;
-            /** @description The value, if it is a number; None = it is none. */
+            /** @description The value, if it is a number; nan and infinite ones as text, since JSON has none. None = it is not a number. */
             number: number | ("nan" | "inf" | "-inf") | null;
         };
         /** @description The answer of GET same-file: whether two paths, relative to the root folder, lead to one file. */

@@ -146,7 +146,10 @@ class LocalBundles:
             return late
 
     def has_checkpoints(self, job: str, owner: str) -> bool | None:
-        """Return whether the job's folder of checkpoints has content; None if the file system does not tell."""
+        """Return whether the job's folder has complete checkpoints; None if it cannot be read now or in time.
+
+        Raises `BackendError` if jobs cannot run as the owner.
+        """
         folder = job_folder(self._root, job) / CHECKPOINTS
         try:
             return run_as(self._accounts.look_up(owner), folder, partial(has_checkpoints, folder))

@@ -250,7 +250,9 @@ class JobSummary(BaseModel):
     node: str | None = None
     server: str = ""
     idempotency_key: str = Field(
-        default="", description='Idempotency key of the request that made it; "" = it had none.'
+        default="",
+        description='Idempotency key with which the job was sent; "" = without one. If a dialog sent the job, the key '
+        "begins with that of the dialog.",
     )
     notebook_path: str = ""
     origin: JobOrigin = Field(

@@ -34,7 +34,9 @@ class ResultVariable(BaseModel):
     path: ResultPath = Field(default="", description="Path of the pickle among the results.")
     reason: Text = Field(default="", description="Why the value was not saved, one sentence.")
     number: Annotated[float, Field(allow_inf_nan=False)] | Literal["nan", "inf", "-inf"] | None = Field(
-        default=None, description="The value, if it is a number; None = it is none."
+        default=None,
+        description="The value, if it is a number; nan and infinite ones as text, since JSON has none. "
+        "None = it is not a number.",
     )
 
 

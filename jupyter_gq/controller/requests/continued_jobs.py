@@ -2,8 +2,8 @@
 
 Rules
 -----
-Own only: the earlier job belongs to the caller, be they an administrator or not. Any other job is refused as an unknown
-    one is.
+Own only: the earlier job belongs to the caller, be they an administrator or not. Any other job is refused with the
+    sentence for an unknown job.
 
 Ended only: a job that may still write is refused.
 
@@ -34,7 +34,11 @@ _OTHERWISE = "Name another job, or send this one without continuing from a job."
 
 
 async def check_kept_checkpoints(context: Context, caller: Caller, request: JobFields) -> None:
-    """Raise `CannotContinue` if `check_earlier_job` does, or if the earlier job is known to have no checkpoints."""
+    """Raise `CannotContinue` if the requested job cannot continue from the job that it names.
+
+    This looks for checkpoints, which `check_earlier_job` does not. If nobody here knows whether there are some, the
+    request passes. Raises `BackendError` if jobs cannot run as the owner.
+    """
     earlier = check_earlier_job(context, caller, request)
     if earlier is None:
         return

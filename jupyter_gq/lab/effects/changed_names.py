@@ -260,7 +260,10 @@ class _Reader:
             self._read_call(given.call, "thrown away" if given.is_thrown_away else "kept", own, found)
 
     def _name_maker(self, call: ast.Call) -> str:
-        """Return the name of the class of what a method is called on, or of that; the full name of a function."""
+        """Return the name of the class of the object a method is called on; for a function, its full name.
+
+        If the class is not known, this is the name of the object.
+        """
         receiver = get_receiver(call)
         if receiver is None or self._is_module(receiver):
             return self._names.spell(call.func)

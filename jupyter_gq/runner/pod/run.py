@@ -119,10 +119,13 @@ def _prepare_run(settings: PodSettings, sigterm: SigtermHandler, tail: LogTail) 
 
 
 def _lay_out_checkpoints(settings: PodSettings, folder: Path) -> Checkpoints | None:
-    """Let the folder have the checkpoints with which the run begins; return their copy at the URL, None without one.
+    """Fill the folder with the checkpoints to begin with; return what copies it to the URL, or None without a URL.
 
-    They are those of earlier runs, or else those of the job from which this one continues. Raises `RunError` if they
-    can never be had, and `RetriesExhausted` if they could not be fetched now.
+    Checkpoints of earlier runs come first, then those of the job from which this one continues. On a volume, task 0
+    copies these, and the other tasks wait until it has. Their wait has no timeout: SIGTERM ends it.
+
+    Raises `RunError` if the checkpoints can never be had, `RetriesExhausted` if they could not be fetched now, and
+    `OSError` if the folder cannot be listed.
     """
     if settings.continue_dir is not None:
         earlier = EarlierJob(id=settings.continue_from, checkpoint=settings.continue_dir)

@@ -181,7 +181,10 @@ export function listNumbers(rows: readonly ISweepRow[], metric: string): string[
   return [...(metric === '' ? [] : [metric]), ...[...names].filter(name => name !== metric)];
 }
 
-/** Return a number with four digits that count, such as 0.01473 or 1.2e-7; nan and the infinite ones as in Python. */
+/**
+ * Return a number with four significant digits, such as 0.01473 or 1.2e-7, and a whole number as it is; nan and the infinite
+ * ones as in Python.
+ */
 export function formatNumber(value: number): string {
   const name = Object.entries(NOT_FINITE).find(([, number]) => Object.is(number, value))?.[0];
   if (name !== undefined) {

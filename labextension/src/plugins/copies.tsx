@@ -17,7 +17,10 @@ import type { CopyConflict, CopyNews, CopyRequest, JobView } from '../wire';
 const PATIENCE = 1000;
 const PAUSE = 500;
 
-/** The fate of files that are there and differ; with "replace", of those that the user has seen in the question. */
+/**
+ * The fate of files that are there and differ. `agreed` has those that the user wants replaced, also with "keep_both", by
+ * path and in the version that the question showed; null = none so far.
+ */
 type Fate = Required<Pick<CopyRequest, 'existing' | 'agreed'>>;
 /** Opens a file of the user's folder. */
 type Open = (path: string) => void;
@@ -77,9 +80,11 @@ class Copier {
   }
 
   /**
-   * Copy files of a job, all if `paths` is empty; return what is there now, nothing if the user cancelled.
+   * Copy files of a job, all if `paths` is empty; return the copies that are there now. None are returned if the user
+   * cancelled, or if the copying failed, which a notification says.
    *
-   * The user is asked about files that differ, and again about those that differ since then. With `tell`, a notification says in the end what was copied.
+   * The user is asked about files that differ, and again about those that differ since then. With `tell`, a notification
+   * says in the end what was copied.
    */
   async copy(job: JobView, paths: string[], tell: boolean): Promise<NonNullable<CopyNews['copied']>> {
     let fate: Fate | null = { existing: 'ask', agreed: null };
@@ -98,7 +103,11 @@ class Copier {
     return [];
   }
 
-  /** Copy files; if that takes a while, a notification shows how far they are. Return null if the user cancelled. */
+  /**
+   * Copy files; if that takes a while, a notification shows how far they are. Return null if the user cancelled, or if the
+   * copying failed, which a notification says. Throws the reason if the user must be
+   * asked about files that differ, or if it is no refusal of the server.
+   */
   private async _copyOnce(job: JobView, request: CopyRequest, tell: boolean): Promise<CopyNews | null> {
     const running = new AbortController();
     this._running.add(running);

@@ -17,8 +17,8 @@ export interface IEarlierJob {
 }
 
 /**
- * Return the job whose checkpoints can be continued in place of this one's cells: the job itself if it has saved some, or
- * else the job that it continued from; null if there is none.
+ * Return the job with whose checkpoints a new job of the same cells can begin: this job if it has saved some, or else the
+ * job from which it was to continue; null if there is none, or if this job has not ended.
  */
 export function findEarlierJob(job: JobView): IEarlierJob | null {
   if (!isFinal(job.phase)) {
@@ -33,8 +33,8 @@ export function findEarlierJob(job: JobView): IEarlierJob | null {
 }
 
 /**
- * Return whether a job that is sent again goes on from these checkpoints unless the user says otherwise. A job that is done
- * would find its last epoch done, and end at once.
+ * Return whether a job that is sent again begins with the checkpoints of that job unless the user says otherwise. After a job
+ * that is done, the new one would find the last epoch done, and end at once.
  */
 export function wantsToContinue(job: JobView): boolean {
   return job.phase === 'failed' || job.phase === 'cancelled';

@@ -8,7 +8,10 @@ import { describeLostAnswer, isOutage, toProblem } from './problems';
 import type { SweepFields } from './sweep';
 import { addName } from './values';
 
-/** A function that sends what the fields said. Sending the same once more makes no second job. */
+/**
+ * A function that sends what the fields said. Called once more, it fetches the job that was accepted, unless the notebook or
+ * its files have changed since: then it makes a second one.
+ */
 export type Attempt = () => Promise<void>;
 
 /** The part of a request beside the fields. */
@@ -32,7 +35,10 @@ export class Delivery {
   job: JobView | null = null;
   /** The accepted sweep; null if none was sent. */
   sweep: SentSweep | null = null;
-  /** Whether no answer came to a request, so that other jobs may have been accepted too. */
+  /**
+   * Whether the answer to any request of this dialog was lost, so that other jobs may have been accepted too. Stays true
+   * when such a job is found later.
+   */
   hasLostAnswer = false;
 
   /** Return the way to send a job, or several if a `sweep` varies it. */
@@ -51,7 +57,10 @@ export class Delivery {
     };
   }
 
-  /** Send; return why nothing was accepted, as far as that is known, or null if it was accepted. */
+  /**
+   * Carry out the attempt; return null if the job was accepted, else the problem. The problem has the code `answer_lost` if
+   * no answer came: the job may have been accepted.
+   */
   async carryOut(attempt: Attempt): Promise<Problem | null> {
     this._unanswered = null;
     try {

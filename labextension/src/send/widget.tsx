@@ -137,7 +137,7 @@ export class SendFormWidget extends ReactWidget {
     return this._state.withdrawn;
   }
 
-  /** Emitted when a job turns out to have been accepted although no answer came, or the user cancelled meanwhile. */
+  /** Emitted when a job whose answer was lost has been fetched, or when the user cancelled during that. */
   get arrived(): ISignal<this, void> {
     return this._arrived;
   }
@@ -192,7 +192,7 @@ export class SendFormWidget extends ReactWidget {
     return this._attempt(attempt);
   }
 
-  /** Send the job; return whether it was accepted. */
+  /** Carry out an attempt and show its problem; return whether the job was accepted. */
   private async _attempt(attempt: Attempt): Promise<boolean> {
     const problem = await this._delivery.carryOut(attempt);
     if (problem !== null) {

@@ -99,7 +99,8 @@ def with_earlier_checkpoints(
     """Return the pod of a task that begins with the checkpoints of an earlier job of the same owner; "" = of none.
 
     The folder of that job in the volume is mounted read-only. The path has the owner of `workload` in it, so that no id
-    of a job leads to the folder of another user. With the other command, a runner of an older release ends at once.
+    of a job leads to the folder of another user. The command is `--pod-continuing`, at which a runner of an older
+    release ends: it would ignore the variables.
     See docs/decisions/0493-continue-a-job-from-the-checkpoints-of-another.md.
     """
     if not earlier:
