@@ -289,7 +289,8 @@ class Recorder:
     def finish(self, now: float) -> None:
         """Emit all pending changes, after the last output of the job.
 
-        The empty places of Output widgets are removed before: until then, a later cell may show something in them.
+        The empty places of Output widgets are removed before, but for one of a widget that shows nothing: until then, a
+        later cell may show something in them.
         """
         for captured in self._captured.values():
             captured.remove_free()
