@@ -2,86 +2,54 @@ import { Widget } from '@lumino/widgets';
 
 import { METADATA_KEY } from '../attach/metadata';
 import { send } from '../plugins/send';
-import type { ICellOutputs, IRunHistory } from '../tokens';
+import type { IRunHistory } from '../tokens';
 import { CommandIDs } from '../tokens';
 import type { SendRequest } from '../wire';
 import { aJob, aMe, aPlan, aPool, aQueue, WOULD_WAIT, aRun } from './builders';
-import { FakeApp, FakeTraining, settle } from './fakes';
-import { FakePanel, FakeTracker } from './notebooks';
-import { all, button, clearScreen, enter, perform, press, words } from './screen';
+import { settle } from './fakes';
+import { all, button, enter, perform, press, words } from './screen';
+import { pause, SendingPage, submit } from './sending';
 
-let app: FakeApp;
-let training: FakeTraining;
-let tracker: FakeTracker;
-let notebook: FakePanel;
+let page: SendingPage;
+let app: SendingPage['app'];
+let training: SendingPage['training'];
+let tracker: SendingPage['tracker'];
+let notebook: SendingPage['notebook'];
+let bound: string[];
 /** The state database of JupyterLab. */
 let database: Map<string, unknown>;
-/** Jobs whose cells were bound. */
-let bound: string[];
 let runs: IRunHistory;
 
 beforeEach(async () => {
   jest.useFakeTimers();
   jest.spyOn(console, 'warn').mockImplementation(() => undefined);
-  app = new FakeApp();
-  training = new FakeTraining();
-  tracker = new FakeTracker();
-  notebook = tracker.open(new FakePanel(['load()', 'train()']));
+  page = new SendingPage('load()', 'train()');
+  ({ app, training, tracker, notebook, bound } = page);
   notebook.content.selected = [1];
   database = new Map();
-  bound = [];
   runs = { isComplete: () => false, listRuns: () => [] };
-  const { server } = training;
-  server.answer('GET me', aMe());
-  server.answer('GET kernels/kernel-1/history', { cells: [], complete: false });
-  server.answer('POST preview', { starts_now: true, sentence: 'Starts now.', alternatives: [] });
-  server.answer('POST check', aPlan());
-  server.answer('POST send', aJob({ id: 'new', phase: 'waiting' }));
   await activate();
 });
 afterEach(async () => {
-  await send.deactivate?.(app.frontEnd);
-  tracker.panels.forEach(panel => panel.close());
-  clearScreen();
+  await page.close();
   jest.useRealTimers();
   jest.restoreAllMocks();
 });
 
-async function activate(): Promise<void> {
-  const show = (id: string): Promise<void> => Promise.resolve(void bound.push(id));
-  const outputs: ICellOutputs = { bind: (_, job) => show(job.id), showSweep: (_, cell) => show(cell) };
+function activate(): Promise<void> {
   const memory = {
     fetch: (id: string) => Promise.resolve(database.get(id)),
     save: (id: string, value: unknown) => Promise.resolve(void database.set(id, value))
   };
   const history: IRunHistory = { isComplete: id => runs.isComplete(id), listRuns: id => runs.listRuns(id) };
-  await send.activate(app.frontEnd, tracker, training, history, outputs, memory);
+  return page.activate(history, memory);
 }
-
-/** Choose the command, up to the first question; its result comes when all questions are answered. */
-async function choose(): Promise<{ result: Promise<unknown> }> {
-  let result: Promise<unknown> = Promise.resolve();
-  await perform(() => {
-    result = app.commands.execute(CommandIDs.sendCell);
-    // A dialog that is left open at the end of a test rejects.
-    result.catch(() => undefined);
-  });
-  await pause();
-  return { result };
-}
-
-/** Let time pass for what the dialog does by itself. */
-const pause = (milliseconds = 0): Promise<void> => perform(() => jest.advanceTimersByTimeAsync(milliseconds));
 
 const dialog = (): string => words(document.querySelector('.jp-Dialog'));
 const field = (name: string): HTMLInputElement =>
   document.querySelector(`#jp-gq-send-${name}`) as HTMLInputElement;
 const alerts = (): string[] => all('[role=alert]').map(words);
 const sent = (): Partial<SendRequest> => training.server.bodies.at(-1) as Partial<SendRequest>;
-/** Press the primary button of the dialog. */
-const submit = (): Promise<void> =>
-  perform(() => document.querySelector<HTMLElement>('.jp-Dialog .jp-mod-accept')?.click());
-
 describe('cells that cannot be sent', () => {
   it.each<[string, () => void, string]>([
     ['no code', () => (notebook.content.selected = []), 'This is not a code cell'],
@@ -90,7 +58,7 @@ describe('cells that cannot be sent', () => {
     ['a notebook without a file', () => (notebook.context.contentsModel = null), 'has not been saved yet']
   ])('%s: the user is told before any question', async (_, prepare, title) => {
     prepare();
-    const { result } = await choose();
+    const { result } = await page.choose();
     expect(dialog()).toContain(title);
     await press('Close');
     expect(await result).toBeNull();
@@ -99,7 +67,7 @@ describe('cells that cannot be sent', () => {
 
   it('a user without a queue is told who can help', async () => {
     training.server.answer('GET me', aMe({ queues: [aQueue({ member: false })] }));
-    const { result } = await choose();
+    const { result } = await page.choose();
     expect(dialog()).toContain(
       'You are not a member of any training queue. The admin of this hub can add you'
     );
@@ -111,7 +79,7 @@ describe('cells that cannot be sent', () => {
 describe('a service that is down', () => {
   it('is tried again when the user wants that', async () => {
     training.server.isDown = true;
-    const { result } = await choose();
+    const { result } = await page.choose();
     expect(dialog()).toContain('Training cannot be reached');
     expect(dialog()).toContain('Running jobs continue.');
     training.server.isDown = false;
@@ -127,7 +95,7 @@ describe('a service that is down', () => {
 describe('the dialog', () => {
   it('proposes the name of the notebook, the first queue and one GPU, and says what would happen', async () => {
     training.set({ jobs: [aJob({ targets: [] })] }); // another job of the notebook, so the name has a number
-    await choose();
+    await page.choose();
     expect([field('name').value, field('queue').value, field('gpus').value]).toEqual([
       'digits 2',
       'vision',
@@ -138,7 +106,7 @@ describe('the dialog', () => {
   });
 
   it('sends the cell with what was entered, once', async () => {
-    const { result } = await choose();
+    const { result } = await page.choose();
     await enter(field('name'), 'night run');
     await enter(field('gpus'), '0.5');
     await submit();
@@ -161,7 +129,7 @@ describe('the dialog', () => {
   it('shows a refusal at its field, keeps what was entered, and uses the same key again', async () => {
     const problem = { code: 'over_limit', message: 'vision has 1 GPU at most.', field: 'gpus' };
     training.server.answer('POST send', problem, 422);
-    const { result } = await choose();
+    const { result } = await page.choose();
     await enter(field('name'), 'night run');
     await submit();
     expect(alerts()).toEqual(['vision has 1 GPU at most.']);
@@ -175,13 +143,13 @@ describe('the dialog', () => {
 
   it('shows a problem that is about no field as well', async () => {
     training.server.answer('POST send', { code: 'disk_full', message: 'The disk is full.' }, 507);
-    await choose();
+    await page.choose();
     await submit();
     expect(alerts()).toEqual(['The disk is full.']);
   });
 
   it('finds a wrong duration before anybody is asked', async () => {
-    await choose();
+    await page.choose();
     await press('MoreGPU memory, tasks, CPU, memory, duration, maximum time, priority');
     await enter(field('expected_seconds'), 'soon');
     await submit();
@@ -194,7 +162,7 @@ describe('the dialog', () => {
 
   it('opens the closed section if the problem is there', async () => {
     training.server.answer('POST send', { code: 'x', message: 'No node has 99 cores.', field: 'cpus' }, 422);
-    await choose();
+    await page.choose();
     expect(document.querySelector('#jp-gq-send-more')?.hasAttribute('hidden')).toBe(true);
     await submit();
     await pause();
@@ -202,7 +170,7 @@ describe('the dialog', () => {
   });
 
   it('asks what would happen after a change, once for many', async () => {
-    await choose();
+    await page.choose();
     const before = training.server.asked.filter(asked => asked === 'POST preview').length;
     await enter(field('gpus'), '0.5');
     await enter(field('gpus'), '2');
@@ -221,7 +189,7 @@ describe('the dialog', () => {
       { code: 'slow_prefix', message: 'The cells before took 40 s.', cell_id: null, index: null }
     ];
     training.server.answer('POST check', aPlan({ warnings }));
-    await choose();
+    await page.choose();
     expect(all('.jp-gq-targets .jp-gq-replay-note').map(words)).toEqual(['asks for input']);
     expect(all('.jp-gq-replay .jp-gq-replay-note').map(words)).toEqual(['was edited since', 'writes a.csv']);
     expect(all('.jp-gq-note').map(words)).toEqual(['The cells before took 40 s.']);
@@ -230,7 +198,7 @@ describe('the dialog', () => {
   it('drops a warning with its cell at once, and asks about the cells that are left', async () => {
     const warning = { code: 'x', message: 'writes a.csv', cell_id: notebook.cells[0].id, index: 0 };
     training.server.answer('POST check', aPlan({ warnings: [warning] }));
-    await choose();
+    await page.choose();
     expect(dialog()).toContain('writes a.csv');
     training.server.answer('POST check', aPlan());
     await perform(() => all('[aria-label="Replay cell 1"]')[0].click());
@@ -241,7 +209,7 @@ describe('the dialog', () => {
 
   it('proposes the variables that later cells need, and sends what the field says', async () => {
     training.server.answer('POST check', aPlan({ makes: ['loss', 'model'], returns: ['model'] }));
-    await choose();
+    await page.choose();
     expect(field('returns').value).toBe('model');
     expect(words(document.querySelector('#jp-gq-send-returns-hint'))).toBe(
       'variables of this cell: loss, model'
@@ -253,7 +221,7 @@ describe('the dialog', () => {
   it('keeps the names that the user wrote, and shows a refusal at the field', async () => {
     training.server.answer('POST check', aPlan({ makes: ['model'], returns: ['model'] }));
     training.server.answer('POST send', { code: 'invalid_name', message: 'No.', field: 'returns' }, 422);
-    await choose();
+    await page.choose();
     await enter(field('returns'), 'loss, best  model');
     await press('Send to training');
     expect(training.server.bodies.at(-1)).toMatchObject({ returns: ['loss', 'best', 'model'] });
@@ -261,11 +229,11 @@ describe('the dialog', () => {
   });
 
   it('offers a model of GPU only where there are several', async () => {
-    await choose();
+    await page.choose();
     expect(document.querySelector('#jp-gq-send-gpu_model')).toBeNull();
     await press('Cancel');
     training.server.answer('GET me', aMe({ pools: [aPool({ models: ['A100', 'H100'] })] }));
-    const { result } = await choose();
+    const { result } = await page.choose();
     await enter(field('gpu_model'), 'H100');
     await enter(field('gpu_memory'), '12 GB');
     await Promise.all([submit(), result]);
@@ -275,7 +243,7 @@ describe('the dialog', () => {
   it('offers no priority above the one that the queue allows, also after another queue was chosen', async () => {
     const managed = aQueue({ name: 'managed', max_priority: 100 });
     training.server.answer('GET me', aMe({ queues: [managed, aQueue({ name: 'vision' })] }));
-    const { result } = await choose();
+    const { result } = await page.choose();
     const hint = (): string => words(document.querySelector('#jp-gq-send-priority-hint'));
     expect(hint()).toContain('at most 100');
     await enter(field('priority'), '100');
@@ -294,7 +262,7 @@ describe('the dialog', () => {
   });
 
   it('asks for no preview any more once it is closed', async () => {
-    const { result } = await choose();
+    const { result } = await page.choose();
     await enter(field('gpus'), '2');
     const before = training.server.asked.length;
     await press('Cancel');
@@ -305,14 +273,14 @@ describe('the dialog', () => {
 
   it('disposes its form when it is closed', async () => {
     const dispose = jest.spyOn(Widget.prototype, 'dispose');
-    await choose();
+    await page.choose();
     const form = document.querySelector('.jp-gq-send-body');
     await press('Cancel');
     expect(dispose.mock.contexts.map(widget => (widget as Widget).node)).toContain(form);
   });
 
   it('lets Enter press the button that has the focus, and sends otherwise', async () => {
-    const { result } = await choose();
+    const { result } = await page.choose();
     const enterOn = (element: Element): Promise<void> =>
       perform(() => element.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true })));
     await enterOn(button('MoreGPU memory, tasks, CPU, memory, duration, maximum time, priority'));
@@ -330,7 +298,7 @@ describe('what runs first', () => {
     const [first] = notebook.cells;
     const run = aRun({ cell_id: first.id, code: 'load()', seconds: 1.2 });
     runs = { isComplete: () => true, listRuns: () => [run, { ...run, execution_count: 2 }] };
-    const { result } = await choose();
+    const { result } = await page.choose();
     expect(dialog()).toContain('Runs first: 2 cells, which took 2.4 s here');
     await press('Only the last run of each');
     expect(dialog()).toContain('Runs first: 1 cell, which took 1.2 s here');
@@ -352,7 +320,7 @@ describe('what runs first', () => {
       ],
       complete: true
     });
-    const { result } = await choose();
+    const { result } = await page.choose();
     expect(replayed()).toEqual(['typed()']);
     expect(dialog()).toContain('in the order in which they ran here');
     await submit();
@@ -364,7 +332,7 @@ describe('what runs first', () => {
     const run = aRun({ cell_id: 'x', code: 'before()' });
     runs = { isComplete: () => true, listRuns: () => [run] };
     training.server.answer('GET kernels/kernel-1/history', { cells: [], complete: true });
-    await choose();
+    await page.choose();
     expect(dialog()).toContain('Nothing has run in this kernel since it started.');
     expect(replayed()).toEqual(['load()']);
   });
@@ -372,41 +340,41 @@ describe('what runs first', () => {
   it('says that only a part of what ran is known', async () => {
     const run = { cell_id: '', code: 'late()', seconds: 1, failed: false, execution_count: 7 };
     training.server.answer('GET kernels/kernel-1/history', { cells: [run], complete: false });
-    await choose();
+    await page.choose();
     expect(replayed()).toEqual(['late()']);
     expect(dialog()).toContain('What ran before them is not known.');
   });
 
   it('is what stands above the cell if nobody knows what ran', async () => {
     training.server.answer('GET kernels/kernel-1/history', { code: 'x', message: 'No.' }, 404);
-    await choose();
+    await page.choose();
     expect(replayed()).toEqual(['load()']);
     expect(dialog()).toContain('in the order of the document, because the run order is not known');
   });
 
   it('is nothing if the cell is the first one', async () => {
     notebook.content.selected = [0];
-    await choose();
+    await page.choose();
     expect(dialog()).toContain('The job starts with a new kernel.');
   });
 });
 
 describe('what was entered last time', () => {
   it('is proposed again, also after a reload of the page', async () => {
-    const { result } = await choose();
+    const { result } = await page.choose();
     await enter(field('gpus'), '2');
     await submit();
     await result;
     await send.deactivate?.(app.frontEnd);
     await activate();
-    await choose();
+    await page.choose();
     expect(field('gpus').value).toBe('2');
     expect(database.get('jupyter-gq:asked')).toMatchObject({ gpus: '2', notebook: 'digits.ipynb' });
   });
 
   it('does not matter if it cannot be read', async () => {
     database.set('jupyter-gq:asked', Promise.reject(new Error('broken')));
-    await choose();
+    await page.choose();
     expect(field('gpus').value).toBe('1');
   });
 });
@@ -422,7 +390,7 @@ describe('a cell that is in training already', () => {
   });
 
   it('can be sent again beside the job that runs', async () => {
-    const { result } = await choose();
+    const { result } = await page.choose();
     expect(dialog()).toContain('This cell was sent to training before');
     await press('Keep both');
     await pause();
@@ -434,7 +402,7 @@ describe('a cell that is in training already', () => {
   });
 
   it('can replace the job that runs, which is cancelled only when the new one is accepted', async () => {
-    const { result } = await choose();
+    const { result } = await page.choose();
     expect(dialog()).toContain('Replacing it cancels this job, once the new one is accepted.');
     await press('Replace it');
     await pause();
@@ -451,7 +419,7 @@ describe('a cell that is in training already', () => {
   });
 
   it('is kept beside the new job by Enter', async () => {
-    await choose();
+    await page.choose();
     const pressed = new KeyboardEvent('keydown', { key: 'Enter', keyCode: 13, bubbles: true });
     await perform(() => document.querySelector('.jp-Dialog')?.dispatchEvent(pressed));
     await pause();
@@ -463,12 +431,12 @@ describe('a cell that is in training already', () => {
   it('is found in a notebook that was renamed since', async () => {
     notebook.context.path = 'renamed.ipynb';
     notebook.cells[1].setMetadata(METADATA_KEY, { job: 'old', source_hash: '', seq: 0 });
-    await choose();
+    await page.choose();
     expect(dialog()).toContain('This cell was sent to training before');
   });
 
   it('stays as it is if the user cancels', async () => {
-    const { result } = await choose();
+    const { result } = await page.choose();
     await press('Cancel');
     expect(await result).toBeNull();
     expect(training.server.asked).toEqual(['GET me']);

@@ -1,47 +1,29 @@
 import { Notification } from '@jupyterlab/apputils';
 
-import { send } from '../plugins/send';
-import type { ICellOutputs, IRunHistory } from '../tokens';
 import { CommandIDs } from '../tokens';
 import type { JobView } from '../wire';
-import { aJob, aMe, aPlan } from './builders';
-import { FakeApp, FakeTraining } from './fakes';
-import { FakePanel, FakeTracker } from './notebooks';
-import { clearScreen, enter, perform, press, words } from './screen';
+import { aJob } from './builders';
+import { enter, perform, press, words } from './screen';
+import { pause, SendingPage, submit } from './sending';
 
-let app: FakeApp;
-let training: FakeTraining;
-let panel: FakePanel;
-/** Jobs whose cells were bound. */
+let page: SendingPage;
+let app: SendingPage['app'];
+let training: SendingPage['training'];
+let panel: SendingPage['notebook'];
 let bound: string[];
 
 beforeEach(async () => {
   jest.useFakeTimers();
-  [app, training, bound] = [new FakeApp(), new FakeTraining(), []];
-  const tracker = new FakeTracker();
-  panel = new FakePanel(['train()']);
-  tracker.open(panel);
-  const { server } = training;
-  server.answer('GET me', aMe());
-  server.answer('GET kernels/kernel-1/history', { cells: [], complete: false });
-  server.answer('POST preview', { starts_now: true, sentence: 'Starts now.', alternatives: [] });
-  server.answer('POST check', aPlan());
-  server.answer('POST send', aJob({ id: 'new', name: 'digits', phase: 'waiting' }));
-  const show = (id: string): Promise<void> => Promise.resolve(void bound.push(id));
-  const outputs: ICellOutputs = { bind: (_, job) => show(job.id), showSweep: (_, cell) => show(cell) };
-  const history: IRunHistory = { isComplete: () => false, listRuns: () => [] };
-  await send.activate(app.frontEnd, tracker, training, history, outputs, null);
+  page = new SendingPage('train()');
+  ({ app, training, bound, notebook: panel } = page);
+  await page.activate();
 });
 afterEach(async () => {
-  await send.deactivate?.(app.frontEnd);
-  clearScreen();
+  await page.close();
   jest.useRealTimers();
   jest.restoreAllMocks();
 });
 
-const pause = (): Promise<void> => perform(() => jest.advanceTimersByTimeAsync(0));
-const submit = (): Promise<void> =>
-  perform(() => document.querySelector<HTMLElement>('.jp-Dialog .jp-mod-accept')?.click());
 const escape = (): Promise<void> =>
   perform(() => {
     const key = new KeyboardEvent('keydown', { key: 'Escape', bubbles: true });
@@ -68,7 +50,7 @@ async function cancelWhileSending(cancel: () => Promise<void>): Promise<unknown>
 it('the second click of a double click opens no dialog behind the first one', async () => {
   const results: Promise<unknown>[] = [];
   const click = (): Promise<void> =>
-    perform(() => results.push(app.commands.execute(CommandIDs.sendCell))).then(pause);
+    perform(() => results.push(app.commands.execute(CommandIDs.sendCell))).then(() => pause());
   await click();
   await click();
   expect(await results[1]).toBeNull();
@@ -152,7 +134,7 @@ describe('a job whose answer was lost', () => {
 
   it('is shown under its cell as soon as it is known', async () => {
     training.server.answer('POST send', jobOf('new'));
-    await perform(() => training.set({ jobs: [aJob({ id: 'other' })] }));
+    await perform(() => training.set({ jobs: [aJob({ id: 'other', idempotency_key: undefined as never })] }));
     await pause();
     expect(dialog()).toContain('If the job was accepted');
     await perform(() => training.set({ jobs: [jobOf('new')] }));

@@ -83,7 +83,7 @@ export class Delivery {
 
   /** The last request if its answer was lost and its job is known by now, else null. Sending it once more fetches the job. */
   get arrived(): Attempt | null {
-    return this._options.arrival?.isKnown() === true ? this._unanswered : null;
+    return this._unanswered !== null && this._options.arrival?.isKnown() === true ? this._unanswered : null;
   }
 
   /** Note that the user wants something else than what was sent last. */

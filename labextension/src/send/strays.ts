@@ -34,7 +34,8 @@ export function watchArrival(training: ITraining, key: string): IArrival {
 
 /** Return whether a dialog sent the job with this key. */
 function isSentWith(job: JobSummary, key: string): boolean {
-  return job.idempotency_key.startsWith(key);
+  // An earlier release of the service does not send the field.
+  return ((job.idempotency_key as string | undefined) ?? '').startsWith(key);
 }
 
 /** The jobs that nobody wants any more: each is cancelled once it is known. */
