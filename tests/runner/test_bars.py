@@ -11,7 +11,7 @@ from itertools import groupby
 
 import pytest
 
-from jupyter_gq.client.outputs import Fold
+from jupyter_gq.client.outputs.fold import Fold
 from jupyter_gq.runner.output.progress_bars import find_progress
 
 from .conftest import Job, Service
@@ -213,7 +213,7 @@ def parameters() -> Iterator[object]:
 
 
 def find_phase(text: str, phases: list[str]) -> str | None:
-    """Return the phase whose pattern the beginning of the progress has: a bar may be seen while it has only its title."""
+    """Return the phase whose pattern the beginning of the progress has; a bar may be seen while it has only a title."""
     return next((phase for phase in phases if re.match(phase, f"{text} ")), None)
 
 
