@@ -13,7 +13,7 @@ from jupyter_gq.domain.json_types import JsonMapping
 from .variables import keep_one_fraction
 
 #: Started instead of `-m ipykernel_launcher`; applies the caps, then runs that module. Standard library only.
-STARTUP_FILE = Path(__file__).resolve().parent.parent / "notebook" / "kernel_startup.py"
+STARTUP_FILE = Path(__file__).resolve().parents[2] / "notebook" / "kernel_startup.py"
 #: Run in a job's kernel to save the variables that the job returns. Standard library and cloudpickle.
 SAVE_FILE = STARTUP_FILE.with_name("save_results.py")
 #: Run in a kernel to save or load the variables that a job takes along. Standard library and cloudpickle.
