@@ -27,7 +27,7 @@ from pathlib import Path
 from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_client.manager import AsyncKernelManager
 
-from jupyter_gq.client.kernel import make_carry_call
+from jupyter_gq.client.environment.kernel import make_carry_call
 from jupyter_gq.demo.person import Person
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.lab.carrying.freezing import freeze_pickles

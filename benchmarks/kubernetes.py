@@ -35,7 +35,7 @@ from jupyter_gq.backends.kubernetes.objects.manifests import training_pod
 from jupyter_gq.backends.kubernetes.objects.names import INSTALLATION
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.client.models import JobSubmission
-from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.pods.additions import PodAdditions
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller

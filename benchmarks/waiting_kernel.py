@@ -15,7 +15,7 @@ from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 
-from jupyter_gq.client.kernel import prepare
+from jupyter_gq.client.environment.kernel import prepare
 
 from . import table
 from .kernels import start_kernel

@@ -12,10 +12,10 @@ from pydantic import BaseModel, Field
 from traitlets import TraitError
 from traitlets.config import Config
 
-from jupyter_gq.commands.answers import add_output_argument, print_json, print_lines, terminal_width
 from jupyter_gq.commands.clock import now
+from jupyter_gq.commands.printing.answers import add_output_argument, print_json, print_lines, terminal_width
+from jupyter_gq.commands.printing.tables import format_table
 from jupyter_gq.commands.refusal import CommandRefused
-from jupyter_gq.commands.tables import format_table
 from jupyter_gq.controller.settings.config_file import ConfigFileError, ExecutedFiles, load_config
 from jupyter_gq.devices.abilities import LimitFindings
 from jupyter_gq.devices.checkpointer import Checkpointer, CheckpointError, CheckpointState

@@ -9,8 +9,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from jupyter_gq.client.agents import AgentOrders, AgentReport
+from jupyter_gq.client.connection.transport import Transport, join_path
 from jupyter_gq.client.problems import PlainProblem, ServiceError
-from jupyter_gq.client.transport import Transport, join_path
 from jupyter_gq.domain.errors import MachineError
 
 #: Seconds that an answer may take beyond the time for which the service was asked to wait.

@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets, bind_unix_socket
 
-from jupyter_gq.client.early_answer import end_early_answer
-from jupyter_gq.client.service_address import SocketPlace
-from jupyter_gq.client.service_port import is_in_use
+from jupyter_gq.client.connection.early_answer import end_early_answer
+from jupyter_gq.client.connection.service_address import SocketPlace
+from jupyter_gq.client.connection.service_port import is_in_use
 from jupyter_gq.connections.registry import Connections
 from jupyter_gq.domain.errors import AdminError
 

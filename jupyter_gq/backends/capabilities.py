@@ -18,7 +18,7 @@ from typing import Protocol
 
 from jupyter_gq.client.agents import AgentOrders, AgentReport
 from jupyter_gq.client.models import NodeDescription
-from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.pods.additions import PodAdditions
 from jupyter_gq.devices.linux.processes import ProcessId
 from jupyter_gq.domain.amount import MiB, MilliGpu, Seconds
 from jupyter_gq.domain.cluster import Device, NewNodes, NodeRequest

@@ -9,8 +9,8 @@ from jupyter_gq.notebook.job_options import parse_whole
 
 from .clock import now
 from .job_acts import add_jobs_arguments, run_on_jobs
+from .printing.tables import format_duration
 from .refusal import CommandRefused
-from .tables import format_duration
 
 _NO_LIMIT = "none"
 

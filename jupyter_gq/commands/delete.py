@@ -2,7 +2,7 @@
 
 import argparse
 
-from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.connection.http import ServiceClient
 from jupyter_gq.client.models import JobView
 
 from .job_acts import add_jobs_arguments, run_on_jobs

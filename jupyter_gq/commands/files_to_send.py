@@ -27,9 +27,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from jupyter_gq.client.frozen_files import MAX_FILE_MIB
+from jupyter_gq.client.files.frozen_files import MAX_FILE_MIB
+from jupyter_gq.client.files.user_files import LARGE_FILE
 from jupyter_gq.client.models import Bundle, FrozenFile, Kernel
-from jupyter_gq.client.user_files import LARGE_FILE
 from jupyter_gq.domain.job_names import ARGUMENTS_CELL, SCRIPT_CELL
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.plain_text import quoted, strip_controls

@@ -6,14 +6,14 @@ See docs/decisions/0112-follow-a-job-by-asking.md; `patience` waits for the serv
 import asyncio
 from collections.abc import AsyncIterator
 
-from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.connection.http import ServiceClient
 from jupyter_gq.client.models import JobView
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.phases import ENDED
 from jupyter_gq.notebook.pace import INTERVAL
 
-from .patience import PatientClient
-from .printer import StatePrinter
+from .printing.printer import StatePrinter
+from .service.patience import PatientClient
 
 
 async def follow(client: PatientClient, job: JobView, watcher: StatePrinter) -> JobView:

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from functools import partial
 
-from jupyter_gq.client.http import ServiceClient, ServiceError
-from jupyter_gq.client.job_pages import read_all_jobs
+from jupyter_gq.client.connection.http import ServiceClient, ServiceError
+from jupyter_gq.client.connection.job_pages import read_all_jobs
 from jupyter_gq.client.models import JobList, JobSummary, JobView
 from jupyter_gq.domain.job_names import LAST
 from jupyter_gq.domain.phases import omit_state
 from jupyter_gq.domain.plain_text import quoted
 
-from .gpu_use import describe_use
+from .printing.gpu_use import describe_use
+from .printing.tables import format_duration, format_percent, format_table
 from .refusal import CommandRefused, ExitCode
-from .tables import format_duration, format_percent, format_table
 
 _PREFIX = "job-"
 _PAGE = 200

@@ -4,15 +4,15 @@ import argparse
 from collections.abc import Sequence, Set
 from typing import get_args
 
-from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.connection.http import ServiceClient
 from jupyter_gq.client.models import JobList, JobPhase, JobSummary
 from jupyter_gq.domain.phases import ENDED
 from jupyter_gq.domain.plain_text import quoted
 
-from .answers import add_output_argument, print_json, print_lines, terminal_width
 from .clock import now
-from .connection import add_service_arguments, ask_service
 from .job_lists import HELD, QueueNotFound, format_jobs, is_held, list_jobs, list_jobs_of_queues
+from .printing.answers import add_output_argument, print_json, print_lines, terminal_width
+from .service.connection import add_service_arguments, ask_service
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

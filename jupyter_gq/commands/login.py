@@ -6,13 +6,13 @@ import os
 import sys
 from urllib.parse import urlsplit
 
-from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.connection.http import ServiceClient
 
-from .address import SERVICE_PATH, find_service
-from .connection import TOKEN_VARIABLES, ask_as
-from .login_file import Login, write_login
 from .refusal import CommandRefused
-from .tokens import clean_token
+from .service.address import SERVICE_PATH, find_service
+from .service.connection import TOKEN_VARIABLES, ask_as
+from .service.login_file import Login, write_login
+from .service.tokens import clean_token
 
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from jupyter_gq.client.models import NodeAbility, NodeDescription
 from jupyter_gq.domain.plain_text import strip_controls
 
-from .tables import format_table
+from .printing.tables import format_table
 
 #: The most nodes that a sentence names.
 _MOST_NAMES = 5

@@ -5,21 +5,21 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from jupyter_gq.client.file_copies import Existing, FileCopier, FilesExist, choose_files
-from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.connection.http import ServiceClient
+from jupyter_gq.client.files.file_copies import Existing, FileCopier, FilesExist, choose_files
+from jupyter_gq.client.files.target_folder import CopyRefused, TargetFolder
+from jupyter_gq.client.files.unlisted_files import explain_omitted
 from jupyter_gq.client.models import JobResults
 from jupyter_gq.client.models.results import FILES
-from jupyter_gq.client.plain_output import print_plain
-from jupyter_gq.client.target_folder import CopyRefused, TargetFolder
-from jupyter_gq.client.unlisted_files import explain_omitted
+from jupyter_gq.client.outputs.plain_output import print_plain
 from jupyter_gq.domain.amount import format_bytes
 
-from .answers import add_output_argument, print_json, print_lines
-from .connection import add_service_arguments, ask_service
 from .explain import JOB_HELP, JOB_METAVAR
 from .job_lists import find_job
+from .printing.answers import add_output_argument, print_json, print_lines
+from .printing.tables import format_table
 from .refusal import CommandRefused, ExitCode
-from .tables import format_table
+from .service.connection import add_service_arguments, ask_service
 
 _CLEAR_LINE = "\r\x1b[K"
 

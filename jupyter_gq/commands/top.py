@@ -9,19 +9,19 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel
 
-from jupyter_gq.client.http import ServiceClient, ServiceUnavailable
+from jupyter_gq.client.connection.http import ServiceClient, ServiceUnavailable
 from jupyter_gq.client.models import DeviceView, JobSummary, QueueView
 from jupyter_gq.domain.phases import ENDED
 from jupyter_gq.domain.plain_text import strip_controls
 
-from .answers import add_output_argument, print_json, print_lines
 from .clock import now
-from .connection import add_service_arguments, ask_service
 from .job_lists import format_jobs, list_jobs
-from .patience import PatientClient
+from .printing.answers import add_output_argument, print_json, print_lines
+from .printing.tables import cut_lines, format_table
 from .queues import format_queues
 from .refusal import ExitCode
-from .tables import cut_lines, format_table
+from .service.connection import add_service_arguments, ask_service
+from .service.patience import PatientClient
 
 _INTERVAL = 2.0
 #: Terminal sequences: to the top left corner, and erase everything below.

@@ -13,7 +13,7 @@ import httpx
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
-from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.connection.http import ServiceClient
 from jupyter_gq.client.models import ServiceEvent
 from jupyter_gq.domain.errors import HttpRefusal, MachineError
 from jupyter_gq.domain.json_types import JsonObject, JsonValue

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from jupyter_gq.client.http import ServiceError
+from jupyter_gq.client.connection.http import ServiceError
 from jupyter_gq.domain.errors import DefectError
 from jupyter_gq.domain.json_types import JsonObject
 

@@ -7,7 +7,7 @@ Rules
   the same again, above all the same port.
 - Two addresses: programs that send tokens reach the service through a Unix socket, which no other account can imitate.
   The Hub's proxy passes browsers on to a port. The port is chosen once, nothing moves it silently, and the Hub and its
-  proxy hold it; see `client.service_port`.
+  proxy hold it; see `client.connection.service_port`.
 - No secrets: no token is made here. The Hub makes one for the service at each start and keeps only its hash.
 """
 
@@ -27,8 +27,8 @@ from traitlets import TraitError
 from traitlets.config import Config
 from traitlets.log import get_logger
 
-from jupyter_gq.client.service_address import SOCKET_VARIABLE, SocketPlace
-from jupyter_gq.client.service_port import HOST, hold_port, is_in_use
+from jupyter_gq.client.connection.service_address import SOCKET_VARIABLE, SocketPlace
+from jupyter_gq.client.connection.service_port import HOST, hold_port, is_in_use
 from jupyter_gq.domain.errors import AdminError
 from jupyter_gq.domain.plain_text import quoted
 

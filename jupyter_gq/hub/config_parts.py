@@ -12,7 +12,7 @@ import jupyterhub
 from traitlets import TraitError
 from traitlets.config.loader import Config, LazyConfigValue
 
-from jupyter_gq.client.early_answer import DELAY_VARIABLE
+from jupyter_gq.client.connection.early_answer import DELAY_VARIABLE
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject, JsonValue
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ command need not know about the socket that holds the port, which is an open fil
 import os
 import sys
 
-from jupyter_gq.client.service_port import hold_port
+from jupyter_gq.client.connection.service_port import hold_port
 
 
 def main() -> None:

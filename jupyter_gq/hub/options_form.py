@@ -18,7 +18,7 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 
-from jupyter_gq.client.http import ServiceClient, ServiceError
+from jupyter_gq.client.connection.http import ServiceClient, ServiceError
 from jupyter_gq.client.models import Choice, Eviction, Me, PoolView
 from jupyter_gq.domain.amount import ONE_GPU, format_gpus, parse_quota
 from jupyter_gq.domain.errors import UserError

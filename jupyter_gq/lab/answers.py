@@ -6,7 +6,7 @@ describes them.
 
 from dataclasses import dataclass, field
 
-from jupyter_gq.client.target_folder import PresentKind
+from jupyter_gq.client.files.target_folder import PresentKind
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

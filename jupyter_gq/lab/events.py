@@ -10,7 +10,7 @@ from dataclasses import asdict
 from logging import Logger
 from typing import Protocol
 
-from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
+from jupyter_gq.client.connection.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import ServiceEvent
 
 from .answers import ConnectionNotice

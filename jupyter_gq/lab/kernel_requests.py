@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from pydantic import BaseModel, Field
 
-from jupyter_gq.client.http import ServiceClient, ServiceError
-from jupyter_gq.client.job_pages import read_all_jobs
+from jupyter_gq.client.connection.http import ServiceClient, ServiceError
+from jupyter_gq.client.connection.job_pages import read_all_jobs
 from jupyter_gq.client.models import JobView
-from jupyter_gq.client.output_text import OutputText, render
-from jupyter_gq.client.outputs import Fold
+from jupyter_gq.client.outputs.fold import Fold
+from jupyter_gq.client.outputs.output_text import OutputText, render
 from jupyter_gq.domain.job_names import CALL_CELL, LAST, SETUP_CELL
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 

@@ -5,8 +5,8 @@ import os
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 from traitlets import Float
 
-from jupyter_gq.client.devices import CheckTimeouts
-from jupyter_gq.client.kernel import prepare
+from jupyter_gq.client.environment.kernel import prepare
+from jupyter_gq.client.pods.devices import CheckTimeouts
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
 from .hub_environment import read_hub_environment

@@ -16,8 +16,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from jupyter_gq.client.http import ServiceClient
-from jupyter_gq.client.job_pages import read_all_jobs
+from jupyter_gq.client.connection.http import ServiceClient
+from jupyter_gq.client.connection.job_pages import read_all_jobs
 from jupyter_gq.client.models import MOST_JOBS, JobSummary
 from jupyter_gq.client.problems import ServiceError
 

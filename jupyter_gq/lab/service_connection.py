@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from jupyter_core.utils import ensure_async
 from tornado.web import HTTPError
 
-from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
+from jupyter_gq.client.connection.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import (
     MAX_NAME,
     MOST_JOBS,

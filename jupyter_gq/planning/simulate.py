@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
+from jupyter_gq.commands.printing.tables import format_duration
 from jupyter_gq.commands.refusal import CommandRefused
-from jupyter_gq.commands.tables import format_duration
 from jupyter_gq.domain.amount import MiB, MilliCpu, MilliGpu, Seconds, parse_cpus, parse_memory
 from jupyter_gq.domain.errors import InvalidAmount
 from jupyter_gq.domain.json_types import JsonObject

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from jupyter_gq.commands.tables import format_duration, format_table
+from jupyter_gq.commands.printing.tables import format_duration, format_table
 from jupyter_gq.domain.amount import MilliGpu, format_gpus
 from jupyter_gq.simulation.figures import Figures, ReplayResult
 

@@ -4,8 +4,8 @@ import os
 import sys
 import traceback
 
-from jupyter_gq.client.checkpoint_folder import CHECKPOINTS
 from jupyter_gq.client.exit_status import DISK_FULL, RESULT_NOT_WRITTEN
+from jupyter_gq.client.files.checkpoint_folder import CHECKPOINTS
 
 from .cells.kernel import start_kernel
 from .clock import now

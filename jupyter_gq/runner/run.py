@@ -18,8 +18,8 @@ from typing import TypeVar
 from jupyter_client.asynchronous.client import AsyncKernelClient
 
 from jupyter_gq.client.bundle import CellToRun
-from jupyter_gq.client.executed import ShownOutputs, make_executed_notebook
-from jupyter_gq.client.outputs import make_notice
+from jupyter_gq.client.outputs.executed import ShownOutputs, make_executed_notebook
+from jupyter_gq.client.outputs.fold import make_notice
 from jupyter_gq.domain.json_types import JsonObject
 
 from .cells.carried import load_variables, restore_variables

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from jupyter_gq.client.service_address import VIRTUAL_FOLDERS
+from jupyter_gq.client.connection.service_address import VIRTUAL_FOLDERS
 from jupyter_gq.domain.errors import AdminError
 from jupyter_gq.domain.plain_text import quoted, shorten
 

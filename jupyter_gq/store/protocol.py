@@ -81,7 +81,7 @@ class NewEvent:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OutputPiece:
-    """A numbered piece of a job's output (the wire form is described in `client.outputs`)."""
+    """A numbered piece of a job's output (the wire form is described in `client.outputs.fold`)."""
 
     #: From 1, without gaps, over all runs of the job.
     seq: int

@@ -5,7 +5,7 @@ from itertools import chain
 
 import sqlalchemy as sa
 
-from jupyter_gq.client.outputs import LEFT_OUT
+from jupyter_gq.client.outputs.fold import LEFT_OUT
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.audit import AuditEntry, AuditFilter
 from jupyter_gq.domain.errors import Conflict, NotFound

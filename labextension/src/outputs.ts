@@ -1,7 +1,7 @@
 /**
  * The numbered pieces of a job's output, and how they fold into the outputs of a cell.
  *
- * `jupyter_gq/client/outputs.py` has the same fold; `tests/data/outputs.json` has the cases that both must pass.
+ * `jupyter_gq/client/outputs/fold.py` has the same fold; `tests/data/outputs.json` has the cases that both must pass.
  * The outputs of a cell are a pure function of the pieces. Applying the pieces again, from the start or in another tab,
  * gives the same outputs and never doubles them.
  *

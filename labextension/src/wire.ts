@@ -840,7 +840,7 @@ export interface components {
             trouble: string;
             eviction: components["schemas"]["Eviction"] | null;
         };
-        /** @description A numbered piece of output. `client.outputs` says what each `op` means and which fields it has. */
+        /** @description A numbered piece of output. `client.outputs.fold` says what each `op` means and which fields it has. */
         OutputEvent: {
             seq: number;
             run: number;

@@ -14,7 +14,7 @@ from tornado.netutil import bind_sockets
 from jupyter_gq.api.app import make_server
 from jupyter_gq.api.auth import HubAuthenticator
 from jupyter_gq.app import main
-from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.connection.http import ServiceClient
 from tests.contract.postgresql import PostgresServer, programs_or_skip
 from tests.patience import scaled
 from tests.serving import application_of

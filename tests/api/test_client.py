@@ -13,8 +13,8 @@ import pytest
 
 from jupyter_gq.app import main
 from jupyter_gq.client import models
-from jupyter_gq.client.delivery import Delivery
-from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
+from jupyter_gq.client.connection.http import ServiceClient, ServiceError, ServiceUnavailable
+from jupyter_gq.client.outputs.delivery import Delivery
 from jupyter_gq.client.state import decision_document, read_state
 from jupyter_gq.domain.errors import NotFound
 from jupyter_gq.scheduling.cycle import run_cycle
@@ -418,7 +418,7 @@ async def test_an_answer_of_somebody_else_is_told_apart(serve, hub):
 
 
 async def test_the_runner_imports_its_channel_without_pydantic():
-    code = "import sys, jupyter_gq.client.delivery; print([m for m in sys.modules if m.startswith('pydantic')])"
+    code = "import sys, jupyter_gq.client.outputs.delivery; print([m for m in sys.modules if m.startswith('pydantic')])"
     done = await asyncio.to_thread(
         subprocess.run, [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

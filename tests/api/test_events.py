@@ -8,7 +8,7 @@ import pytest
 from jupyter_gq.api import events as stream_rules
 from jupyter_gq.api.auth import MAX_CACHE
 from jupyter_gq.api.events import event_stream
-from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
+from jupyter_gq.client.connection.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import ServiceEvent
 from jupyter_gq.connections.limits import ConnectionLimits
 from jupyter_gq.connections.registry import Connections

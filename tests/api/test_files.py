@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from jupyter_gq.client.frozen_files import PART_SIZE
+from jupyter_gq.client.files.frozen_files import PART_SIZE
 from jupyter_gq.store.protocol import PageSize
 from tests.frozen import digest, list_frozen, split
 

@@ -6,7 +6,7 @@ import pytest
 from traitlets.config import Config
 
 from jupyter_gq.client import models
-from jupyter_gq.client.http import ServiceClient, ServiceError
+from jupyter_gq.client.connection.http import ServiceClient, ServiceError
 
 from .world import CONFIG, World, submission
 

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from jupyter_gq.api.access import Access
 from jupyter_gq.api.routes import ROUTES
-from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.connection.http import ServiceClient
 from jupyter_gq.client.models import TicketRequest
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.views.mentions import ShowNames

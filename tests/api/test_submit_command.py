@@ -8,7 +8,7 @@ import pytest
 
 from jupyter_gq.app import main
 from jupyter_gq.client import models
-from jupyter_gq.client.frozen_files import MAX_FILE_MIB
+from jupyter_gq.client.files.frozen_files import MAX_FILE_MIB
 from jupyter_gq.client.problems import ServiceError
 
 pytestmark = pytest.mark.asyncio

@@ -10,7 +10,7 @@ from tornado.web import Application, RequestHandler
 
 from jupyter_gq.api.app import make_server
 from jupyter_gq.app import main
-from jupyter_gq.client.delivery import Delivery
+from jupyter_gq.client.outputs.delivery import Delivery
 from tests.patience import eventually
 from tests.ports import claim_port
 from tests.serving import application_of
@@ -65,8 +65,8 @@ async def test_a_command_that_begins_while_the_service_restarts_waits_and_says_s
 
 
 async def test_a_proxy_that_answers_in_place_of_the_service_is_named_at_the_end(say, monkeypatch):
-    monkeypatch.setattr("jupyter_gq.commands.patience.INTERVAL", 0.01)
-    monkeypatch.setattr("jupyter_gq.commands.connection.MOMENT", 0.2)
+    monkeypatch.setattr("jupyter_gq.commands.service.patience.INTERVAL", 0.01)
+    monkeypatch.setattr("jupyter_gq.commands.service.connection.MOMENT", 0.2)
     asked = []
 
     class HasNoService(RequestHandler):

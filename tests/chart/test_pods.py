@@ -8,7 +8,7 @@ from jupyter_gq.backends.kubernetes.objects.manifests import as_job, gang_servic
 from jupyter_gq.backends.kubernetes.providers import PROVIDERS
 from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, additions_without_gpu
 from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
-from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.pods.additions import PodAdditions
 from jupyter_gq.controller.settings.config import build_settings
 from jupyter_gq.controller.settings.config_file import ExecutedFiles, load_config
 from jupyter_gq.domain.cluster import Device

@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 from jupyter_client import AsyncKernelClient
 
-from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.connection.http import ServiceClient
 from jupyter_gq.client.models import ProcessReport, TicketRequest
 from tests.api.hubs import Hub
 from tests.patience import PATIENCE, eventually, scaled

@@ -6,8 +6,8 @@ import pytest
 import pytest_asyncio
 
 from jupyter_gq.app import main
-from jupyter_gq.client.http import ServiceClient
-from jupyter_gq.client.outputs import fold
+from jupyter_gq.client.connection.http import ServiceClient
+from jupyter_gq.client.outputs.fold import fold
 from tests.api.hubs import Hub
 from tests.cells import TRAINS
 from tests.replaced_files import write_at_once

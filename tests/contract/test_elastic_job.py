@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.connection.http import ServiceClient
 from jupyter_gq.client.models import JobSubmission
 from tests.api.hubs import Hub
 

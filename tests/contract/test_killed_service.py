@@ -16,7 +16,7 @@ import pytest
 import pytest_asyncio
 
 from jupyter_gq.app import main
-from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
+from jupyter_gq.client.connection.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import JobSubmission
 from tests.api.hubs import Hub
 from tests.cells import KEEPS

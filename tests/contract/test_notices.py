@@ -7,7 +7,7 @@ from email.policy import default as modern
 
 import pytest
 
-from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.connection.http import ServiceClient
 from tests.notice_servers import http_server, mail_server
 from tests.patience import eventually
 

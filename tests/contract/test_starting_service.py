@@ -10,7 +10,7 @@ import pytest_asyncio
 from tornado.httpclient import AsyncHTTPClient
 
 from jupyter_gq.backends.local.ledger import Ledger, Run
-from jupyter_gq.client.early_answer import DELAY_VARIABLE
+from jupyter_gq.client.connection.early_answer import DELAY_VARIABLE
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.devices.linux.processes import boot_id
 from jupyter_gq.store.folder_lock import lock_folder

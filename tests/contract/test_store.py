@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gq.client.outputs import LEFT_OUT, fold
+from jupyter_gq.client.outputs.fold import LEFT_OUT, fold
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.audit import Action, AuditEntry, AuditFilter
 from jupyter_gq.domain.errors import Conflict, NotFound

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from sqlalchemy import make_url
 
-from jupyter_gq.client.outputs import fold
+from jupyter_gq.client.outputs.fold import fold
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.errors import Conflict, NotFound
 from jupyter_gq.domain.states import FINAL, State

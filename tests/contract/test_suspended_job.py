@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 
 from jupyter_gq.backends.control_groups import find_own_group, freeze_group
-from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.connection.http import ServiceClient
 from jupyter_gq.client.models import JobSubmission
 from jupyter_gq.devices.linux.processes import read_process
 from jupyter_gq.devices.simulated.memory import SimulatedFault, read_record, reported_memory

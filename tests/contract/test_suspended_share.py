@@ -13,7 +13,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from jupyter_gq.client.http import ServiceClient, ServiceError
+from jupyter_gq.client.connection.http import ServiceClient, ServiceError
 from jupyter_gq.client.models import ActivityReport, KernelActivity, ProcessReport, TicketRequest
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.devices.linux.processes import ProcessId, read_process

@@ -3,7 +3,7 @@
 import pytest
 import pytest_asyncio
 
-from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.connection.http import ServiceClient
 from jupyter_gq.client.models import JobChange
 
 from .test_elastic_job import with_code

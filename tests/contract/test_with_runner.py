@@ -13,7 +13,7 @@ from jupyter_gq.backends.bundles import LogName
 from jupyter_gq.backends.local.environment import KEPT_VARIABLES
 from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.backends.protocol import Outcome, Phase
-from jupyter_gq.client.checkpoint_folder import COPYING
+from jupyter_gq.client.files.checkpoint_folder import COPYING
 from tests.cells import KEEPS
 from tests.kubernetes.waiting import eventually
 

@@ -7,7 +7,7 @@ import pytest
 
 from docs.generate import configurable
 from jupyter_gq.client.models import Health
-from jupyter_gq.commands.tables import format_duration
+from jupyter_gq.commands.printing.tables import format_duration
 from jupyter_gq.controller.settings.config_file import ConfigFileError
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.runner.output.cell_output import OutputBounds

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from jupyter_gq.backends.capabilities import Capabilities, CheckpointFolders
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase, hash_token
-from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.pods.additions import PodAdditions
 from jupyter_gq.devices.suspension.share_state import SharePhase, ShareState
 from jupyter_gq.domain.amount import Instant, MiB, Seconds
 from jupyter_gq.domain.cluster import Device, Node

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from traitlets.log import get_logger
 
-from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.connection.http import ServiceClient
 from jupyter_gq.hub.admission import admission as admission_module
 from jupyter_gq.hub.admission.admission import Admission, ServerRequest, StartRefused, WaitLimits
 from jupyter_gq.hub.admission.request import read_request

@@ -10,7 +10,7 @@ from kubespawner import version_info
 from tornado.web import HTTPError
 from traitlets.config import Config
 
-from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.pods.additions import PodAdditions
 from jupyter_gq.hub.admission.admission import HeldShare, StartRefused
 from jupyter_gq.hub.admission.waiting_servers import WaitingServers
 from tests.hub.scripted_service import ScriptedService, waiting

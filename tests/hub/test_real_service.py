@@ -16,9 +16,9 @@ import psutil
 import pytest
 import yaml
 
-from jupyter_gq.client.http import ServiceClient, ServiceUnavailable
+from jupyter_gq.client.connection.http import ServiceClient, ServiceUnavailable
+from jupyter_gq.client.connection.service_address import ServiceAddress
 from jupyter_gq.client.models import ActivityReport
-from jupyter_gq.client.service_address import ServiceAddress
 from tests.api.crowd import a_crowd
 from tests.docs.blocks import blocks
 from tests.hub.real_hub import ADMIN_TOKEN, PATIENCE, ROOT, Person, RealHub, eventually

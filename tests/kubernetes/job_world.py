@@ -10,7 +10,7 @@ from jupyter_gq.api.app import make_server
 from jupyter_gq.api.pods import PodAuthenticator
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.client.models import JobSubmission
-from jupyter_gq.client.outputs import fold
+from jupyter_gq.client.outputs.fold import fold
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller

@@ -13,7 +13,7 @@ import psycopg
 import yaml
 from kubernetes.client import CoordinationV1Api
 
-from jupyter_gq.client.outputs import fold
+from jupyter_gq.client.outputs.fold import fold
 from tests.api.hubs import Hub
 from tests.contract.postgresql import PostgresServer, programs_or_skip
 from tests.kubernetes.backend_world import make_runtime_class

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 from kubernetes import client as k8s
 
-from jupyter_gq.client.outputs import fold
+from jupyter_gq.client.outputs.fold import fold
 from jupyter_gq.demo.person import Person
 from tests.hub.real_hub import ROOT, RealHub
 from tests.kept_logs import LOGS

@@ -8,7 +8,7 @@ import asyncio
 import pytest
 
 from jupyter_gq.backends.kubernetes.objects import names
-from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.pods.additions import PodAdditions
 from tests.builders import a_notebook
 from tests.cells import MEETS, TRAINS
 from tests.kubernetes.job_world import ANN

@@ -16,7 +16,7 @@ import pytest_asyncio
 
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
-from jupyter_gq.client.outputs import fold
+from jupyter_gq.client.outputs.fold import fold
 from jupyter_gq.domain.mentions import reveal
 from tests.kubernetes.job_world import ANN, a_cell, a_service
 from tests.kubernetes.namespaces import make_claim

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_gq.client.counted_devices import escape_variable
+from jupyter_gq.client.pods.counted_devices import escape_variable
 
 #: Texts in which much can be replaced, and any others.
 TEXTS = st.text(alphabet="$()ab", max_size=12) | st.text()

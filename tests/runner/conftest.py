@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from jupyter_gq.client.outputs import fold
+from jupyter_gq.client.outputs.fold import fold
 from tests.frozen import list_frozen
 from tests.kept_logs import LOGS
 from tests.patience import PATIENCE, scaled, until

@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 
-from jupyter_gq.client.outputs import fold
+from jupyter_gq.client.outputs.fold import fold
 from tests.kept_logs import LOGS
 from tests.patience import PATIENCE, scaled
 

@@ -16,7 +16,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from jupyter_gq.client.kernel import make_carry_call
+from jupyter_gq.client.environment.kernel import make_carry_call
 from jupyter_gq.client.models import Kernel
 from jupyter_gq.lab.bundle.bundle import plan_steps
 from jupyter_gq.lab.carrying.captures import Wanted

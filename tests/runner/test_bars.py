@@ -11,7 +11,7 @@ from itertools import groupby
 
 import pytest
 
-from jupyter_gq.client.outputs import Fold
+from jupyter_gq.client.outputs.fold import Fold
 from jupyter_gq.runner.output.progress_bars import find_progress
 
 from .conftest import Job, Service

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.client.kernel import CARRY_FILE
+from jupyter_gq.client.environment.kernel import CARRY_FILE
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.lab.carrying.packages import find_versions
 from tests.frozen import digest, split

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.client.kernel import CARRY_FILE
+from jupyter_gq.client.environment.kernel import CARRY_FILE
 from jupyter_gq.domain.json_types import JsonObject
 
 SLOTTED = "class Slotted:\n    __slots__ = ('value',)\n    def __init__(self):\n        self.value = 1\n"

@@ -3,7 +3,7 @@
 import json
 
 from jupyter_gq.client.bundle import pair_cells
-from jupyter_gq.client.executed import ShownOutputs, make_executed_notebook
+from jupyter_gq.client.outputs.executed import ShownOutputs, make_executed_notebook
 
 from .conftest import Job, eventually
 

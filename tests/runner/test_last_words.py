@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from jupyter_gq.client.user_secrets import write_secret
+from jupyter_gq.client.environment.user_secrets import write_secret
 
 from .conftest import Job
 

@@ -20,7 +20,7 @@ import nbformat
 import pytest
 from nbconvert.preprocessors import ExecutePreprocessor
 
-from jupyter_gq.client.outputs import collapse
+from jupyter_gq.client.outputs.fold import collapse
 
 from .conftest import Job, Service
 

@@ -7,7 +7,7 @@ import socket
 import psutil
 import pytest
 
-from jupyter_gq.client.frozen_files import PART_SIZE
+from jupyter_gq.client.files.frozen_files import PART_SIZE
 from jupyter_gq.runner.pod.termination_message import LONGEST, encode_message
 from tests.cells import TRAINS
 from tests.frozen import list_frozen, split

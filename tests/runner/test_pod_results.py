@@ -8,7 +8,7 @@ import urllib.parse
 
 import pytest
 
-from jupyter_gq.client.frozen_files import PART_SIZE
+from jupyter_gq.client.files.frozen_files import PART_SIZE
 from tests.frozen import list_frozen, split
 
 from .conftest import eventually

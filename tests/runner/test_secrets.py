@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.client.user_secrets import write_secret
+from jupyter_gq.client.environment.user_secrets import write_secret
 
 from .conftest import Job, Service
 from .pods import Cluster

@@ -11,7 +11,7 @@ import tornado.httpserver
 import tornado.netutil
 import tornado.web
 
-from jupyter_gq.client.older_service import list_known_fields
+from jupyter_gq.client.connection.older_service import list_known_fields
 from tests.ports import claim_port
 
 PREFIX = "/services/jupyter-gq/"

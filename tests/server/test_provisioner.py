@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from jupyter_client.provisioning.factory import KernelProvisionerFactory
 
-from jupyter_gq.client.devices import CHOSEN, DEVICES_GIVEN_VARIABLE, NAMED, CheckTimeouts
-from jupyter_gq.client.kernel import STARTUP_FILE
+from jupyter_gq.client.environment.kernel import STARTUP_FILE
+from jupyter_gq.client.pods.devices import CHOSEN, DEVICES_GIVEN_VARIABLE, NAMED, CheckTimeouts
 from jupyter_gq.lab.kernels import device_check
 from jupyter_gq.lab.kernels.device_check import DeviceGate
 from jupyter_gq.lab.provisioner import GQProvisioner

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from jupyter_gq.client.frozen_files import MOST_LINKS
+from jupyter_gq.client.files.frozen_files import MOST_LINKS
 from tests.server.service import ServiceIsDown
 
 

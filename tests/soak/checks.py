@@ -15,7 +15,7 @@ from pathlib import Path
 
 import yaml
 
-from jupyter_gq.client.http import ServiceClient, ServiceError
+from jupyter_gq.client.connection.http import ServiceClient, ServiceError
 from jupyter_gq.client.models import JobView
 from tests.patience import Deadline, eventually
 

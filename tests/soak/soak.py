@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import sys
 
-from jupyter_gq.client.http import ServiceError
+from jupyter_gq.client.connection.http import ServiceError
 from tests.patience import eventually
 
 from .checks import judge_logs, judge_memory, judge_rest, memory_limit_mib, read_ends

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from jupyter_gq.client.kernel import STARTUP_FILE
+from jupyter_gq.client.environment.kernel import STARTUP_FILE
 
 from .processes import Holder, find_holders, is_alive
 from .world import World

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 
-from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
+from jupyter_gq.client.connection.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import JobSubmission
 
 from .cells import draw_cell

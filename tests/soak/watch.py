@@ -8,7 +8,7 @@ import httpx
 import numpy as np
 import psutil
 
-from jupyter_gq.client.http import ServiceClient, ServiceError
+from jupyter_gq.client.connection.http import ServiceClient, ServiceError
 from tests.patience import Deadline, eventually
 
 from .world import ADMIN, World

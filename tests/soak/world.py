@@ -10,7 +10,7 @@ import httpx
 import psutil
 
 from jupyter_gq.backends.local.environment import KEPT_VARIABLES
-from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.connection.http import ServiceClient
 from tests.contract.postgresql import PostgresServer, programs
 from tests.hub.real_hub import ADMIN_TOKEN, RealHub
 from tests.patience import eventually, scaled

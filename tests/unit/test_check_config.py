@@ -11,7 +11,7 @@ import pytest
 
 from jupyter_gq.app import main
 from jupyter_gq.backends.local import check_folder, describe_unwritable
-from jupyter_gq.client.service_address import SocketPlace
+from jupyter_gq.client.connection.service_address import SocketPlace
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.demo.processes import free_port
 from tests.fakes import a_node

@@ -12,8 +12,8 @@ import sqlalchemy
 
 import jupyter_gq
 from jupyter_gq.backends.local.user_access import NotAskedError
+from jupyter_gq.client.files.target_folder import CopyRefused
 from jupyter_gq.client.problems import PlainProblem, ServiceError
-from jupyter_gq.client.target_folder import CopyRefused
 from jupyter_gq.commands.refusal import CommandRefused
 from jupyter_gq.controller.settings.reading import Abandoned
 from jupyter_gq.controller.settings.traits import SettingsError

@@ -12,9 +12,9 @@ from tornado.netutil import bind_sockets
 from jupyter_gq.api.auth import HubAuthenticator
 from jupyter_gq.api.listener import Listener
 from jupyter_gq.api.standby import Standby
+from jupyter_gq.client.connection.service_address import SocketPlace
+from jupyter_gq.client.connection.transport import Transport
 from jupyter_gq.client.problems import ServiceUnavailable
-from jupyter_gq.client.service_address import SocketPlace
-from jupyter_gq.client.transport import Transport
 from jupyter_gq.domain.errors import AdminError
 
 

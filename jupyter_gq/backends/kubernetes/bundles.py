@@ -21,8 +21,8 @@ from typing import Protocol
 from jupyter_gq.backends.bundles import LeftOutputs, LogName, LogSpan, PodFiles, encode_bundle, require_inner_path
 from jupyter_gq.backends.contents import Contents, read_contents
 from jupyter_gq.client.bundle import CellsMissing, pair_cells
-from jupyter_gq.client.executed import ShownOutputs, make_executed_notebook
-from jupyter_gq.client.frozen_files import PART_SIZE
+from jupyter_gq.client.files.frozen_files import PART_SIZE
+from jupyter_gq.client.outputs.executed import ShownOutputs, make_executed_notebook
 from jupyter_gq.domain.errors import BackendError, Conflict, UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.store.outside import LEAST_OUTSIDE, OUTSIDE_BUNDLE, Content, OutsideContent

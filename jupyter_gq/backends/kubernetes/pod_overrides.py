@@ -15,8 +15,8 @@ from traitlets import Dict, TraitError
 from traitlets.config import Config, Configurable
 from traitlets.config.loader import LazyConfigValue
 
-from jupyter_gq.client.counted_devices import DEVICE_RESOURCES, POD_FIELDS, find_uncounted_devices
-from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.pods.additions import PodAdditions
+from jupyter_gq.client.pods.counted_devices import DEVICE_RESOURCES, POD_FIELDS, find_uncounted_devices
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject, JsonValue
 from jupyter_gq.domain.plain_text import quoted
 

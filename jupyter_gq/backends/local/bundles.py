@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from jupyter_gq.backends.bundles import LeftOutputs, LogName, LogSpan, PodFiles, encode_bundle, require_inner_path
-from jupyter_gq.client.checkpoint_folder import CHECKPOINTS, has_checkpoints
-from jupyter_gq.client.frozen_files import PACK
+from jupyter_gq.client.files.checkpoint_folder import CHECKPOINTS, has_checkpoints
+from jupyter_gq.client.files.frozen_files import PACK
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull
 from jupyter_gq.domain.json_types import JsonObject

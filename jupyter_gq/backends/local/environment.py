@@ -8,7 +8,7 @@ service is passed on.
 import os
 from collections.abc import Mapping, Sequence
 
-from jupyter_gq.client.variables import CAP_VARIABLES, matches, select_variables
+from jupyter_gq.client.environment.variables import CAP_VARIABLES, matches, select_variables
 
 from .accounts import UnixAccount
 

@@ -1,4 +1,4 @@
-"""Files in a job's folder: written atomically, readable by their owner alone, read as `client.user_files` does."""
+"""Files in a job's folder: written atomically, readable by their owner, read as `client.files.user_files` does."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from jupyter_gq.client import user_files
+from jupyter_gq.client.files import user_files
 from jupyter_gq.domain import output_bounds
 from jupyter_gq.domain.errors import UnansweredFile
 from jupyter_gq.domain.json_types import JsonObject
@@ -54,19 +54,19 @@ def read_owned_end(path: Path, account: UnixAccount, *, size: int) -> bytes | No
 def read_owned_part(folder: Path, path: str, account: UnixAccount, *, start: int, size: int) -> bytes:
     """Return at most `size` bytes of the file `path` below a folder of this account, from byte `start` on.
 
-    Empty if there are none. Raises `UnusableFile` as `client.user_files` does.
+    Empty if there are none. Raises `UnusableFile` as `client.files.user_files` does.
     """
     part = partial(user_files.read_part, folder, path, start=start, size=size, uid=account.uid)
     return _read(folder / path, account, part)
 
 
 def find_owned_extent(path: Path, account: UnixAccount) -> tuple[int, int] | None:
-    """Return the first kept byte and the size of a file of this account; see `client.user_files.find_extent`."""
+    """Return the first kept byte and the size of a file of this account; see `client.files.user_files.find_extent`."""
     return _read(path, account, lambda: user_files.find_extent(path, uid=account.uid))
 
 
 def cut_owned_beginning(path: Path, account: UnixAccount, *, keep: int) -> int:
-    """Free the beginning of a file of this account; see `client.user_files.cut_beginning`."""
+    """Free the beginning of a file of this account; see `client.files.user_files.cut_beginning`."""
     return _read(path, account, lambda: user_files.cut_beginning(path, keep=keep, uid=account.uid))
 
 

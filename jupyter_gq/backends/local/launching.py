@@ -9,7 +9,7 @@ from jupyter_gq.backends.gang import Rendezvous, gang_environment
 from jupyter_gq.backends.mps import MpsDevices
 from jupyter_gq.backends.protocol import Launch
 from jupyter_gq.backends.run_size import SIZE_FILE
-from jupyter_gq.client.variables import add_share_variables
+from jupyter_gq.client.environment.variables import add_share_variables
 from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.errors import BackendError

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from jupyter_gq.backends.control_groups import RunLimits
 from jupyter_gq.backends.machine_clock import MachineClock
 from jupyter_gq.backends.protocol import Outcome
-from jupyter_gq.client.user_files import SMALL_FILE, read_json
+from jupyter_gq.client.files.user_files import SMALL_FILE, read_json
 from jupyter_gq.devices.linux.processes import boot_id
 from jupyter_gq.domain.amount import ONE_GPU, MilliGpu
 from jupyter_gq.domain.errors import UnusableFile

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.exit_status import DISK_FULL, NO_ROOM, RESULT_NOT_WRITTEN, explain_unwritten_result
-from jupyter_gq.client.user_files import SMALL_FILE
+from jupyter_gq.client.files.user_files import SMALL_FILE
 from jupyter_gq.devices.linux.control_group import MemoryWatch
 from jupyter_gq.domain.errors import UnansweredFile, UnusableFile
 

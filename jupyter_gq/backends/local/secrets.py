@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 
-from jupyter_gq.client.user_secrets import find_secret, is_valid_name
+from jupyter_gq.client.environment.user_secrets import find_secret, is_valid_name
 
 from .accounts import UnixAccounts
 from .user_access import run_as

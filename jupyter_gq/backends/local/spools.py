@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jupyter_gq.backends.bundles import LeftOutputs
-from jupyter_gq.client.outputs import make_substitute
+from jupyter_gq.client.outputs.fold import make_substitute
 from jupyter_gq.domain import bounded_json, output_bounds
 from jupyter_gq.domain.errors import InvalidJson
 from jupyter_gq.domain.json_types import JsonObject

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from jupyter_gq.client import working_folder
-from jupyter_gq.client.user_files import LARGE_FILE
+from jupyter_gq.client.files import working_folder
+from jupyter_gq.client.files.user_files import LARGE_FILE
 from jupyter_gq.connections.limits import restore_file_limit
 from jupyter_gq.devices.linux.processes import read_process
 from jupyter_gq.domain.errors import (

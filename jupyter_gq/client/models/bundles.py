@@ -17,11 +17,11 @@ from jupyter_gq.client.bounds import (
     Value,
 )
 from jupyter_gq.client.bundle import InvalidNotebook, explain_invalid_names, normalize_notebook
-from jupyter_gq.client.frozen_files import MOST_FILES, find_clash
-from jupyter_gq.client.secret_names import explain_secret, holds_secret
+from jupyter_gq.client.environment.secret_names import explain_secret, holds_secret
+from jupyter_gq.client.environment.user_secrets import is_valid_name
+from jupyter_gq.client.environment.variables import NO_VARIABLE, RESERVED, matches
+from jupyter_gq.client.files.frozen_files import MOST_FILES, find_clash
 from jupyter_gq.client.strict_model import REFUSED, StrictModel
-from jupyter_gq.client.user_secrets import is_valid_name
-from jupyter_gq.client.variables import NO_VARIABLE, RESERVED, matches
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.plain_text import quoted
 

@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from jupyter_gq.client.bounds import MOST_CARRIED, Line
 from jupyter_gq.client.bundle import explain_invalid_names
-from jupyter_gq.client.frozen_files import PART_SIZE, explain_unsafe_path
+from jupyter_gq.client.files.frozen_files import PART_SIZE, explain_unsafe_path
 from jupyter_gq.client.strict_model import REFUSED, StrictModel
 from jupyter_gq.domain.plain_text import quoted
 

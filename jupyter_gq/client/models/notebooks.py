@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from jupyter_gq.client.bounds import MOST_ENTRIES, Amount, Count, Name, Time
-from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.pods.additions import PodAdditions
 from jupyter_gq.client.strict_model import StrictModel
 
 from .evictions import Eviction

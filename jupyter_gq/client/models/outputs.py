@@ -13,7 +13,7 @@ from jupyter_gq.domain.json_types import JsonObject
 
 
 class OutputEvent(TypedDict):
-    """A numbered piece of output. `client.outputs` says what each `op` means and which fields it has."""
+    """A numbered piece of output. `client.outputs.fold` says what each `op` means and which fields it has."""
 
     seq: int
     run: int

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from jupyter_gq.client.bounds import Name, Text
-from jupyter_gq.client.frozen_files import PART_SIZE, explain_unsafe_path, find_clash
+from jupyter_gq.client.files.frozen_files import PART_SIZE, explain_unsafe_path, find_clash
 from jupyter_gq.client.strict_model import REFUSED, StrictModel
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.plain_text import quoted

@@ -51,12 +51,12 @@ from jupyter_gq.scheduling.wording import describe_preemptor
 from jupyter_gq.store.protocol import Record
 
 from .attempts import attempt
-from .given_back import GivenBackShares
-from .observed_runs import ObservedRuns
-from .resizing import needs_resize, plan_resize, stops_of_leaving
-from .run_end import make_backoff_change
+from .runs.given_back import GivenBackShares
+from .runs.observed_runs import ObservedRuns
+from .runs.resizing import needs_resize, plan_resize, stops_of_leaving
+from .runs.run_end import make_backoff_change
+from .runs.stop_times import StoppingRuns
 from .shares import act_on_share, admit_resume, plan_suspension
-from .stop_times import StoppingRuns
 from .suspended_jobs import act_on_job_share, plan_job_suspension, resume_job, suspend_instead, was_to_be_suspended
 
 log = logging.getLogger(__name__)

@@ -16,12 +16,12 @@ from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.workload import Kind, RunKey
 from jupyter_gq.store.protocol import Record
 
-from .adoption import correct_place
-from .left_outputs import LeftOutputReader
-from .observed_runs import ObservedRuns
-from .other_runs import OtherRuns
-from .resizing import correct_size
-from .run_end import interpret
+from .runs.adoption import correct_place
+from .runs.left_outputs import LeftOutputReader
+from .runs.observed_runs import ObservedRuns
+from .runs.other_runs import OtherRuns
+from .runs.resizing import correct_size
+from .runs.run_end import interpret
 from .shares import describe_unusable_gpu, interpret_share
 from .suspended_jobs import interpret_job_share
 

@@ -34,7 +34,7 @@ from jupyter_gq.domain.workload import Kind, Stop, SuspensionRefusal, Workload
 from jupyter_gq.domain.workload_detail import Suspension
 from jupyter_gq.store.protocol import Record
 
-from .run_end import count_running_time
+from .runs.run_end import count_running_time
 from .shares import act_of_suspension, has_failed
 
 #: Reasons of a pause for which a run is suspended. For all others the job must go on elsewhere.

@@ -69,7 +69,7 @@ def check_limits_of_queue(settings: Settings, records: Records, queue: str) -> N
 def check_kept_size(context: Context, user: str) -> None:
     """Raise `LimitReached` if the user's jobs take more bytes of the database than the settings allow.
 
-    The bytes are those of the last measurement; see `loop.database_limit`.
+    The bytes are those of the last measurement; see `loop.limits.database_limit`.
     """
     limit, used = context.settings.max_user_database_bytes, context.kept_sizes.of_users().get(user, 0)
     if limit and used > limit:
@@ -88,7 +88,7 @@ def check_kept_size(context: Context, user: str) -> None:
 def check_disk(context: Context, user: str) -> None:
     """Raise `LimitReached` if the files of the user's jobs take more disk than the settings allow.
 
-    The space is that of the last measurement; see `loop.disk_limit`.
+    The space is that of the last measurement; see `loop.limits.disk_limit`.
     """
     limit, uses = context.settings.max_user_disk, context.disk_uses
     used = uses.of_user(user)

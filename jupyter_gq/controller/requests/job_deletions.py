@@ -9,7 +9,8 @@ Ended only: a job that has not ended is refused, and so is one of which a backen
 
 Not while it is awaited: a job whose checkpoints another job has still to copy is refused.
 
-Not at once: the job is hidden when the request is accepted. `loop.retention` deletes it, as it deletes old work.
+Not at once: the job is hidden when the request is accepted. `loop.cleaning.retention` deletes it, as it deletes old
+work.
 
 See docs/decisions/0410-let-users-delete-ended-jobs.md.
 """

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from jupyter_gq.client.user_secrets import is_valid_name
-from jupyter_gq.client.variables import matches
+from jupyter_gq.client.environment.user_secrets import is_valid_name
+from jupyter_gq.client.environment.variables import matches
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.domain.errors import SecretUnavailable

@@ -17,7 +17,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from jupyter_gq.client.outputs import LEFT_OUT
+from jupyter_gq.client.outputs.fold import LEFT_OUT
 from jupyter_gq.controller.context import Context
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.store.protocol import OutputPiece, OutputSize

@@ -3,7 +3,8 @@
 Rules
 -----
 - Own parts only: a user learns which parts that user has sent, and never what another one has.
-- Kept by jobs: a part is kept while a job has it, and for a day after it was sent or asked for; see `loop.retention`.
+- Kept by jobs: a part is kept while a job has it, and for a day after it was sent or asked for; see
+  `loop.cleaning.retention`.
 - Lost parts are sent again: a part whose object at the URL is missing or damaged counts as not sent.
 - Large parts may be at a URL: they are uploaded and fetched in threads, and the database has their names only.
 - Limits: files and variables of one job, and all parts of one user, have at most the bytes that the settings allow.
@@ -15,9 +16,9 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from jupyter_gq.backends.contents import Contents, read_contents
-from jupyter_gq.client.frozen_files import PART_SIZE, list_part_sizes
+from jupyter_gq.client.connection.older_service import list_known_fields
+from jupyter_gq.client.files.frozen_files import PART_SIZE, list_part_sizes
 from jupyter_gq.client.models import CarriedPickle, FileStore, FrozenFile, KeptResult, Manifest
-from jupyter_gq.client.older_service import list_known_fields
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.domain.errors import Conflict, LimitReached, TooLarge, UserError
@@ -65,7 +66,7 @@ class ProjectFiles:
             stored = await run_in_content_thread(owner, outside.put, list(large.values()))
             kept: Mapping[str, Content] = {**new, **dict(zip(large, stored, strict=True))}
             # Asked again, since other requests of this user may have stored parts during the upload. What is uploaded
-            # in vain is deleted by `loop.orphaned_contents`.
+            # in vain is deleted by `loop.cleaning.orphaned_contents`.
             new = self._choose_new(owner, new)
         else:
             kept = new

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from pydantic.main import IncEx
 
 from jupyter_gq.client.bounds import Amount
+from jupyter_gq.client.connection.older_service import HINTS
 from jupyter_gq.client.models import JobSubmission
-from jupyter_gq.client.older_service import HINTS
 from jupyter_gq.domain.amount import parse_cpus, parse_memory, parse_request
 from jupyter_gq.domain.errors import InvalidAmount
 

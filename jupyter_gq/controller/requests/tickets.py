@@ -258,7 +258,7 @@ class Tickets:
         """Return the changes that end a ticket, with the sentence `told` for its owner, or none if that is "".
 
         A ticket without a share ends at once. The share of another one is marked as given back, and its spawner ends
-        the process; see `loop.given_back` for a process that lives on. A ticket that is stopping already keeps its
+        the process; see `loop.runs.given_back` for a process that lives on. A ticket that is stopping already keeps its
         sentence. `caller` is None if the scheduler itself ends the ticket.
         """
         workload, now = record.workload, self._context.clock.now()

@@ -9,7 +9,7 @@ from jupyter_gq.client.state import LiveState, state_document
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.decide import Decider
-from jupyter_gq.controller.loop.other_runs import describe_needless_run, describe_unknown_run
+from jupyter_gq.controller.loop.runs.other_runs import describe_needless_run, describe_unknown_run
 from jupyter_gq.controller.records.last_evictions import last_eviction
 from jupyter_gq.controller.settings.config import Settings
 from jupyter_gq.devices.probe import DeviceProbe

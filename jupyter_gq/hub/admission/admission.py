@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 
 from traitlets.log import get_logger
 
-from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
+from jupyter_gq.client.connection.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import ProcessReport, TicketRequest, TicketView
-from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.pods.additions import PodAdditions
 from jupyter_gq.domain.errors import HttpRefusal
 from jupyter_gq.hub.clock import monotonic
 

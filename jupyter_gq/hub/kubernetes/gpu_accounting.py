@@ -18,9 +18,9 @@ See docs/decisions/0320-refuse-privileged-servers-without-a-share-too.md.
 
 from collections.abc import Collection, Iterator, Mapping
 
-from jupyter_gq.client.counted_devices import POD_FIELDS, VISIBLE, find_uncounted_devices
-from jupyter_gq.client.pinning import is_pinned
-from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.pods.additions import PodAdditions
+from jupyter_gq.client.pods.counted_devices import POD_FIELDS, VISIBLE, find_uncounted_devices
+from jupyter_gq.client.pods.pinning import is_pinned
 from jupyter_gq.domain.json_types import JsonMapping, JsonValue
 
 _OVERRIDE = "kubespawner_override"

@@ -7,9 +7,9 @@ the pod starts.
 
 import asyncio
 
-from jupyter_gq.client.http import ServiceClient, ServiceError
+from jupyter_gq.client.connection.http import ServiceClient, ServiceError
 from jupyter_gq.client.models import TicketView
-from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.pods.additions import PodAdditions
 from jupyter_gq.domain.amount import parse_request
 from jupyter_gq.domain.errors import MachineError
 from jupyter_gq.hub.admission.admission import (

@@ -5,7 +5,7 @@ Rules
 - One source: all additions come from this share, never from values that an earlier start left on the spawner.
 - Our values win: nothing of the administrator is dropped, except if both set the same name to different values.
   Otherwise the server would have a device that the service did not give it, or none.
-- Pinned node: of the nodes on which the pod could run before, only the chosen one is left (`client.pinning`).
+- Pinned node: of the nodes on which the pod could run before, only the chosen one is left (`client.pods.pinning`).
 - Devices come from the service alone: a container has a resource that `share_only` names, or a variable that makes
   devices visible, only if the additions contain it. They are for the notebook's container; all others get no device.
 """
@@ -13,10 +13,10 @@ Rules
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from jupyter_gq.client.counted_devices import VISIBLE, escape_variable, is_share_only
-from jupyter_gq.client.pinning import pinned_affinity
-from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.client.variables import add_share_variables, read_limits
+from jupyter_gq.client.environment.variables import add_share_variables, read_limits
+from jupyter_gq.client.pods.additions import PodAdditions
+from jupyter_gq.client.pods.counted_devices import VISIBLE, escape_variable, is_share_only
+from jupyter_gq.client.pods.pinning import pinned_affinity
 from jupyter_gq.domain.json_types import JsonObject
 
 #: Variables that name the devices of a container; values of other origin are dropped.

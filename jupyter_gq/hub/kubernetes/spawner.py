@@ -40,9 +40,9 @@ from kubespawner.spawner import EventReflector, PodReflector
 from kubespawner.utils import get_k8s_model
 from traitlets import Integer, List, Unicode, validate
 
-from jupyter_gq.client.counted_devices import DEVICE_RESOURCES
-from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.client.sidecars import HIDDEN, unguarded_containers
+from jupyter_gq.client.pods.additions import PodAdditions
+from jupyter_gq.client.pods.counted_devices import DEVICE_RESOURCES
+from jupyter_gq.client.pods.sidecars import HIDDEN, unguarded_containers
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 from jupyter_gq.hub.admission.admission import NO_DEVICE_ENVIRONMENT, StartRefused
 from jupyter_gq.hub.clock import monotonic

@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from jupyter_gq.client.secret_names import holds_secret
+from jupyter_gq.client.environment.secret_names import holds_secret
 from jupyter_gq.domain.plain_text import quoted
 from jupyter_gq.lab.reading import cells
 from jupyter_gq.lab.reading.parsing import MOST_CHARACTERS, compile_quietly

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from jupyter_gq.client.secret_names import explain_secret, holds_secret, is_secret_name
-from jupyter_gq.client.user_secrets import list_secrets
-from jupyter_gq.client.variables import CAP_VARIABLES, NO_VARIABLE, RESERVED, matches
+from jupyter_gq.client.environment.secret_names import explain_secret, holds_secret, is_secret_name
+from jupyter_gq.client.environment.user_secrets import list_secrets
+from jupyter_gq.client.environment.variables import CAP_VARIABLES, NO_VARIABLE, RESERVED, matches
 from jupyter_gq.domain.plain_text import quoted, shorten
 from jupyter_gq.lab.refusal import RefusedRequest
 from jupyter_gq.lab.requests import CellWarning, PlannedEnvironment, PlannedSecret, PlannedVariable

@@ -5,9 +5,9 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from jupyter_gq.client.environment.secret_names import holds_secret
+from jupyter_gq.client.environment.variables import NO_VARIABLE, RESERVED, matches
 from jupyter_gq.client.models import Kernel
-from jupyter_gq.client.secret_names import holds_secret
-from jupyter_gq.client.variables import NO_VARIABLE, RESERVED, matches
 from jupyter_gq.lab.jupyter_parts import KernelSpec
 
 #: Variables of the Hub and the server, which a kernel gets from nobody but its own machine.

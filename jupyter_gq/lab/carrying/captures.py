@@ -29,7 +29,7 @@ from jupyter_core.utils import ensure_async
 
 from jupyter_gq.client.bounds import MOST_CARRIED
 from jupyter_gq.client.bundle import explain_invalid_names
-from jupyter_gq.client.kernel import make_carry_call
+from jupyter_gq.client.environment.kernel import make_carry_call
 from jupyter_gq.client.models import Carried
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.domain.plain_text import quoted

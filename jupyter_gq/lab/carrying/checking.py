@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from jupyter_gq.client.kernel import CARRY_FILE
+from jupyter_gq.client.environment.kernel import CARRY_FILE
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 #: Seconds that loading all variables may take in the new process.

@@ -12,7 +12,7 @@ from jupyter_server.auth.decorator import authorized
 from tornado.iostream import StreamClosedError
 from tornado.web import authenticated
 
-from jupyter_gq.client.log_reading import choose_logs, read_logs
+from jupyter_gq.client.connection.log_reading import choose_logs, read_logs
 from jupyter_gq.client.problems import ServiceError
 from jupyter_gq.lab.refusal import RefusedRequest
 

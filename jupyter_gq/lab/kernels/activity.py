@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import MutableMapping
 from datetime import UTC, datetime
 
-from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
+from jupyter_gq.client.connection.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import ActivityReport, KernelActivity, ServiceEvent
 from jupyter_gq.lab.clock import monotonic, now
 

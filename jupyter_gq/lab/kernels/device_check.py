@@ -17,14 +17,14 @@ from logging import Logger
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from jupyter_gq.client.devices import ANSWER_TIMEOUT, NAMED, CheckTimeouts, DeviceCheckResult, StartDecision
+from jupyter_gq.client.pods.devices import ANSWER_TIMEOUT, NAMED, CheckTimeouts, DeviceCheckResult, StartDecision
 from jupyter_gq.client.problems import ServiceError
 from jupyter_gq.domain.errors import MachineError
 from jupyter_gq.lab.clock import monotonic
 from jupyter_gq.lab.hub_environment import HubEnvironment
 
 if TYPE_CHECKING:
-    from jupyter_gq.client.http import ServiceClient
+    from jupyter_gq.client.connection.http import ServiceClient
 
 #: Seconds between two requests to the service.
 PAUSE = 1.0
@@ -55,7 +55,7 @@ class DeviceGate:
         if self._open or not (here.on_hub and here.ticket and here.devices):
             return
         # Imported in a thread: its models load slowly, and the event loop must not wait.
-        module = await asyncio.to_thread(importlib.import_module, "jupyter_gq.client.http")
+        module = await asyncio.to_thread(importlib.import_module, "jupyter_gq.client.connection.http")
         service = module.ServiceClient(here.url, here.token)
         try:
             await _await_check(service, here, timeouts, log)

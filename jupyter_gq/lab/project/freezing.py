@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from jupyter_gq.client.frozen_files import PART_SIZE
+from jupyter_gq.client.files.frozen_files import PART_SIZE
 from jupyter_gq.client.models import FileStore, FrozenFile
 from jupyter_gq.client.models.files import MOST_ASKED, MOST_SENT
 from jupyter_gq.lab.refusal import RefusedRequest

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from jupyter_gq.client.user_files import read_file
+from jupyter_gq.client.files.user_files import read_file
 from jupyter_gq.domain.errors import UnusableFile
 
 from .globs import ends_wild

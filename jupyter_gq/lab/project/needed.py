@@ -23,7 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from jupyter_gq.client.frozen_files import MOST_FILES, explain_unsafe_path
+from jupyter_gq.client.files.frozen_files import MOST_FILES, explain_unsafe_path
 from jupyter_gq.domain.errors import MachineError
 from jupyter_gq.lab.clock import monotonic
 

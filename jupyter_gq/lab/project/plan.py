@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from jupyter_gq.client.frozen_files import MOST_FILES, MOST_LINKS, explain_unsafe_path
+from jupyter_gq.client.files.frozen_files import MOST_FILES, MOST_LINKS, explain_unsafe_path
 from jupyter_gq.client.models import FileStore, FrozenFile, Manifest
 from jupyter_gq.client.problems import ServiceError
 from jupyter_gq.domain.plain_text import quoted, strip_controls

@@ -1,8 +1,8 @@
 """Copies of files of jobs beside their notebooks, or in the folder of a kernel, made by this server.
 
 The content comes from the service in parts, with the token of the user, and goes to the disk through
-`client/file_copies.py`. The answer is a line of JSON for each part, so that a page can show how far the copies are. A
-page that goes away ends them.
+`client/files/file_copies.py`. The answer is a line of JSON for each part, so that a page can show how far the copies
+are. A page that goes away ends them.
 
 See docs/decisions/0158-copy-files-through-the-users-own-server.md.
 """
@@ -18,12 +18,12 @@ from jupyter_server.services.contents.filemanager import FileContentsManager
 from tornado.iostream import StreamClosedError
 from tornado.web import RequestHandler
 
-from jupyter_gq.client.file_copies import Existing, FileCopier, FilesExist, choose_files
-from jupyter_gq.client.frozen_files import explain_unsafe_path
-from jupyter_gq.client.http import ServiceClient, ServiceError
+from jupyter_gq.client.connection.http import ServiceClient, ServiceError
+from jupyter_gq.client.files.file_copies import Existing, FileCopier, FilesExist, choose_files
+from jupyter_gq.client.files.frozen_files import explain_unsafe_path
+from jupyter_gq.client.files.target_folder import CopyRefused, Present, TargetFolder
 from jupyter_gq.client.models import JobResults, JobView
 from jupyter_gq.client.models.results import FILES
-from jupyter_gq.client.target_folder import CopyRefused, Present, TargetFolder
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.lab.answers import CopiedFile, CopyConflict, CopyNews, ExistingFile
 from jupyter_gq.lab.bundle.runtime import remove_drive

@@ -6,8 +6,8 @@ from queue import Empty
 
 from jupyter_client.asynchronous.client import AsyncKernelClient
 
-from jupyter_gq.client.kernel import make_carry_call
-from jupyter_gq.client.user_files import SMALL_FILE
+from jupyter_gq.client.environment.kernel import make_carry_call
+from jupyter_gq.client.files.user_files import SMALL_FILE
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.files.bundle import Bundle
 from jupyter_gq.runner.files.folder import RunFolder

@@ -13,8 +13,8 @@ from nbclient.exceptions import CellExecutionComplete, CellExecutionError, DeadK
 from nbformat import NotebookNode, from_dict
 
 from jupyter_gq.client.bundle import CellToRun
-from jupyter_gq.client.kernel import LAST_STATEMENT, make_watch_code
-from jupyter_gq.client.outputs import make_notice
+from jupyter_gq.client.environment.kernel import LAST_STATEMENT, make_watch_code
+from jupyter_gq.client.outputs.fold import make_notice
 from jupyter_gq.domain.errors import UserError
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.clock import monotonic

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from jupyter_gq.client.kernel import STARTUP_FILE, prepare
-from jupyter_gq.client.working_folder import find_folder_fault
+from jupyter_gq.client.environment.kernel import STARTUP_FILE, prepare
+from jupyter_gq.client.files.working_folder import find_folder_fault
 from jupyter_gq.devices.linux.control_group import MemoryWatch, find_group_of_run
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.domain.last_words import VARIABLE

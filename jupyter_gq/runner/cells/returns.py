@@ -6,7 +6,7 @@ from queue import Empty
 
 from jupyter_client.asynchronous.client import AsyncKernelClient
 
-from jupyter_gq.client.kernel import SAVE_FILE
+from jupyter_gq.client.environment.kernel import SAVE_FILE
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.files.bundle import Bundle
 from jupyter_gq.runner.files.folder import RunFolder

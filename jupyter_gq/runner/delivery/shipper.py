@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 
-from jupyter_gq.client.delivery import Delivery
+from jupyter_gq.client.outputs.delivery import Delivery
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.clock import monotonic, now
 from jupyter_gq.runner.files.job import Job

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from jupyter_gq.client.outputs import make_substitute
+from jupyter_gq.client.outputs.fold import make_substitute
 from jupyter_gq.client.problems import ServiceError, ServiceUnavailable
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.clock import monotonic
@@ -47,7 +47,7 @@ def _never_saved() -> None:
 
 
 class Channel(Protocol):
-    """The part of `client.delivery.Delivery` that the uploader needs."""
+    """The part of `client.outputs.delivery.Delivery` that the uploader needs."""
 
     async def send(self, events: Sequence[JsonObject]) -> int:
         """Send numbered output pieces; return the number of the last piece that the service has.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jupyter_gq.client.bundle import CellsMissing, CellToRun, pair_cells
-from jupyter_gq.client.user_files import LARGE_FILE, read_json
+from jupyter_gq.client.files.user_files import LARGE_FILE, read_json
 from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.problems import BundleError

@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from jupyter_gq.client.checkpoint_folder import COPYING, OWN_PREFIX, has_checkpoints
+from jupyter_gq.client.files.checkpoint_folder import COPYING, OWN_PREFIX, has_checkpoints
 from jupyter_gq.domain.amount import format_bytes
 from jupyter_gq.domain.errors import UserError
 from jupyter_gq.runner.problems import RunError, is_disk_full

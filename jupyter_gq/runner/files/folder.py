@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from jupyter_gq.client.checkpoint_folder import CHECKPOINTS
-from jupyter_gq.client.user_files import SMALL_FILE, read_json
+from jupyter_gq.client.files.checkpoint_folder import CHECKPOINTS
+from jupyter_gq.client.files.user_files import SMALL_FILE, read_json
 from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.reserved import reserve_room, write_reserved

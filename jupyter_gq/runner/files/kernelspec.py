@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from jupyter_gq.client.user_files import SMALL_FILE, read_json
+from jupyter_gq.client.files.user_files import SMALL_FILE, read_json
 from jupyter_gq.domain.errors import UnusableFile
 
 _SYSTEM = ("/usr/local/share/jupyter", "/usr/share/jupyter")

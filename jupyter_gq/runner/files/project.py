@@ -32,7 +32,7 @@ from io import BufferedReader
 from itertools import islice
 from pathlib import Path
 
-from jupyter_gq.client.frozen_files import MOST_LINKS, PACK, PART_SIZE, explain_unsafe_path
+from jupyter_gq.client.files.frozen_files import MOST_LINKS, PACK, PART_SIZE, explain_unsafe_path
 from jupyter_gq.runner.problems import BundleError
 
 from .bundle import Bundle, CarriedPickle, ProjectFile

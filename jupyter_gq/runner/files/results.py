@@ -13,8 +13,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from jupyter_gq.client.frozen_files import explain_unsafe_path
-from jupyter_gq.client.user_files import SMALL_FILE, read_json
+from jupyter_gq.client.files.frozen_files import explain_unsafe_path
+from jupyter_gq.client.files.user_files import SMALL_FILE, read_json
 from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from jupyter_gq.client.user_secrets import is_valid_name, read_secret
+from jupyter_gq.client.environment.user_secrets import is_valid_name, read_secret
 from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.runner.problems import RunError
 

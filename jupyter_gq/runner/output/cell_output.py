@@ -17,7 +17,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from jupyter_gq.client.outputs import collapse, make_notice
+from jupyter_gq.client.outputs.fold import collapse, make_notice
 from jupyter_gq.domain import bounded_json, output_bounds
 from jupyter_gq.domain.errors import InvalidJson
 from jupyter_gq.domain.json_types import JsonObject

@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from jupyter_gq.client.executed import KEY
-from jupyter_gq.client.outputs import CellOutputs, fold
-from jupyter_gq.client.user_files import read_notebook
+from jupyter_gq.client.files.user_files import read_notebook
+from jupyter_gq.client.outputs.executed import KEY
+from jupyter_gq.client.outputs.fold import CellOutputs, fold
 from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.files.folder import write_whole

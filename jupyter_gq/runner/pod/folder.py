@@ -11,8 +11,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from jupyter_gq.client.frozen_files import PACK, list_part_sizes
-from jupyter_gq.client.variables import (
+from jupyter_gq.client.environment.variables import (
     GANG_VARIABLES,
     JAX_FRACTIONS,
     LIMIT_VARIABLES,
@@ -20,6 +19,7 @@ from jupyter_gq.client.variables import (
     add_share_variables,
     select_variables,
 )
+from jupyter_gq.client.files.frozen_files import PACK, list_part_sizes
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.files.bundle import has_own_folder
 from jupyter_gq.runner.files.folder import RunFolder

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from jupyter_gq.client.frozen_files import PART_SIZE, explain_unsafe_path
-from jupyter_gq.client.user_files import read_json, read_part
+from jupyter_gq.client.files.frozen_files import PART_SIZE, explain_unsafe_path
+from jupyter_gq.client.files.user_files import read_json, read_part
 from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.files.folder import RunFolder

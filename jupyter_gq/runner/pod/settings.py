@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from jupyter_gq.client.variables import matches
+from jupyter_gq.client.environment.variables import matches
 from jupyter_gq.domain.plain_text import quoted
 from jupyter_gq.runner.problems import RunError
 from jupyter_gq.runner.stopping import DEFAULT_GRACE, GRACE_VARIABLE

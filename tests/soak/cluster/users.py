@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 from kubernetes.client import ApiException
 
-from jupyter_gq.client.http import ServiceClient, ServiceError
+from jupyter_gq.client.connection.http import ServiceClient, ServiceError
 from jupyter_gq.client.models import TicketRequest, TicketView
 from tests.kubernetes.backend_world import create_server_pod
 from tests.soak.users import User

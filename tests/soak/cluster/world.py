@@ -14,7 +14,7 @@ import psutil
 import urllib3
 from kubernetes.client import ApiException
 
-from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.connection.http import ServiceClient
 from tests.api.hubs import READ, SUBMIT, user
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.kubelet import Kubelet

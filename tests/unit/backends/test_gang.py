@@ -1,7 +1,7 @@
 """The variables by which tasks and launchers such as torchrun find each other."""
 
 from jupyter_gq.backends.gang import Rendezvous, gang_environment
-from jupyter_gq.client.variables import GANG_VARIABLES, matches
+from jupyter_gq.client.environment.variables import GANG_VARIABLES, matches
 
 
 def of_task(task: int, devices: int, tasks: int) -> dict[str, str]:

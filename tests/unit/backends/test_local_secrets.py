@@ -5,7 +5,7 @@ from pathlib import Path
 
 from jupyter_gq.backends.local.accounts import UnixAccounts
 from jupyter_gq.backends.local.secrets import LocalSecrets
-from jupyter_gq.client.user_secrets import write_secret
+from jupyter_gq.client.environment.user_secrets import write_secret
 
 
 def test_secrets_are_looked_for_in_the_home_of_the_server(tmp_path):

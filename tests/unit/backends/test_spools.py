@@ -9,7 +9,7 @@ import pytest
 from jupyter_gq.backends.local import spools
 from jupyter_gq.backends.local.accounts import UnixAccounts
 from jupyter_gq.backends.local.spools import PORTION, read_spool
-from jupyter_gq.client.outputs import Output
+from jupyter_gq.client.outputs.fold import Output
 from jupyter_gq.runner.delivery.spool import Spool
 
 ABOUT = {"cell": "c", "role": "target"}

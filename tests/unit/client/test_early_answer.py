@@ -7,9 +7,9 @@ from http.client import HTTPConnection, HTTPResponse
 
 import pytest
 
-from jupyter_gq.client import early_answer
-from jupyter_gq.client.early_answer import EarlyAnswer
-from jupyter_gq.client.service_port import HOST, hold_port, is_in_use
+from jupyter_gq.client.connection import early_answer
+from jupyter_gq.client.connection.early_answer import EarlyAnswer
+from jupyter_gq.client.connection.service_port import HOST, hold_port, is_in_use
 from tests.patience import scaled, until
 
 PAGE = "/services/jupyter-gq/"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from jupyter_gq.client import outputs
-from jupyter_gq.client.executed import ShownOutputs
+from jupyter_gq.client.outputs import fold as outputs
+from jupyter_gq.client.outputs.executed import ShownOutputs
 
 
 def a_piece(seq: int, text: str) -> dict:

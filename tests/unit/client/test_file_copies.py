@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.client import target_folder
-from jupyter_gq.client.file_copies import Existing, FileCopier, FilesExist, choose_files, name_beside
+from jupyter_gq.client.files import target_folder
+from jupyter_gq.client.files.file_copies import Existing, FileCopier, FilesExist, choose_files, name_beside
+from jupyter_gq.client.files.target_folder import CopyRefused, TargetFolder
 from jupyter_gq.client.problems import PlainProblem, ServiceError
-from jupyter_gq.client.target_folder import CopyRefused, TargetFolder
 
 CONTENT = b"0123456789"
 

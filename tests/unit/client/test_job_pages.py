@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from jupyter_gq.client.job_pages import read_all_jobs
+from jupyter_gq.client.connection.job_pages import read_all_jobs
 from jupyter_gq.client.models import JobList
 from jupyter_gq.client.problems import ServiceError
 

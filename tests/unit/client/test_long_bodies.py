@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from pydantic import BaseModel
 
-from jupyter_gq.client.http import LONG_ANSWER, ServiceClient
+from jupyter_gq.client.connection.http import LONG_ANSWER, ServiceClient
 
 
 class WatchedClient(ServiceClient):

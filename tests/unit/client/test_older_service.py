@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from jupyter_gq.client.connection.older_service import list_known_fields, write_preview, write_submission
 from jupyter_gq.client.models import Bundle, FrozenFile, JobRequest, JobSubmission, Manifest
-from jupyter_gq.client.older_service import list_known_fields, write_preview, write_submission
 from jupyter_gq.client.problems import ServiceError
 
 HINTS = {"Manifest.written", "Manifest.folders", "Manifest.left_out_cells", "FrozenFile.modified_at"}

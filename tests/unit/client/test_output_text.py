@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.client.output_text import OutputText, render
+from jupyter_gq.client.outputs.output_text import OutputText, render
 
 
 def stream(text, cell="a"):

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_gq.client import outputs
-from jupyter_gq.client.outputs import Fold, collapse, fold
+from jupyter_gq.client.outputs import fold as outputs
+from jupyter_gq.client.outputs.fold import Fold, collapse, fold
 
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[2] / "data" / "outputs.json").read_text("utf-8"))
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_gq.client.pinning import pinned_affinity
+from jupyter_gq.client.pods.pinning import pinned_affinity
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 NODES = [{"name": name, "zone": zone} for name in ("n1", "n2", "n3") for zone in ("a", "b")]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.client.secret_names import holds_secret, is_secret_name
+from jupyter_gq.client.environment.secret_names import holds_secret, is_secret_name
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.connection.http import ServiceClient
+from jupyter_gq.client.connection.service_address import ServiceAddress, SocketPlace
+from jupyter_gq.client.connection.transport import Transport
 from jupyter_gq.client.problems import ServiceUnavailable
-from jupyter_gq.client.service_address import ServiceAddress, SocketPlace
-from jupyter_gq.client.transport import Transport
 from jupyter_gq.domain.errors import AdminError
 from tests.patience import scaled
 

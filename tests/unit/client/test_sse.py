@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.client.sse import SseMessage, SseParser
+from jupyter_gq.client.connection.sse import SseMessage, SseParser
 
 STREAM = (
     b"retry: 2000\n: connected\n\n"

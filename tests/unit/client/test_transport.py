@@ -8,10 +8,10 @@ from contextlib import suppress
 
 import pytest
 
-from jupyter_gq.client.delivery import MOST_BYTES, MOST_PIECES, _batches
+from jupyter_gq.client.connection.sse import SseConnection
+from jupyter_gq.client.connection.transport import Answer, Transport, join_path, read_error
+from jupyter_gq.client.outputs.delivery import MOST_BYTES, MOST_PIECES, _batches
 from jupyter_gq.client.problems import PlainProblem, ServiceError, ServiceUnavailable
-from jupyter_gq.client.sse import SseConnection
-from jupyter_gq.client.transport import Answer, Transport, join_path, read_error
 from jupyter_gq.domain.errors import AdminError
 
 PROBLEM = b'{"code": "unknown_queue", "message": "There is no queue.", "field": "queue"}'

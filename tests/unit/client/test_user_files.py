@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.client.user_files import LARGE_FILE, read_end, read_file, read_json
+from jupyter_gq.client.files.user_files import LARGE_FILE, read_end, read_file, read_json
 from jupyter_gq.domain.errors import UnusableFile
 
 

@@ -4,7 +4,7 @@ import stat
 
 import pytest
 
-from jupyter_gq.client.user_secrets import (
+from jupyter_gq.client.environment.user_secrets import (
     find_secret,
     is_valid_name,
     list_secrets,

@@ -7,9 +7,9 @@ import pytest
 from jupyter_gq.backends.kubernetes.objects.merging import with_additions
 from jupyter_gq.backends.local.accounts import UnixAccount
 from jupyter_gq.backends.local.environment import base_environment
-from jupyter_gq.client.kernel import prepare
-from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.client.variables import LIMIT_VARIABLES, add_share_variables
+from jupyter_gq.client.environment.kernel import prepare
+from jupyter_gq.client.environment.variables import LIMIT_VARIABLES, add_share_variables
+from jupyter_gq.client.pods.additions import PodAdditions
 from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.domain.amount import ONE_GPU, MilliGpu
 from jupyter_gq.hub.kubernetes.pod_parts import PodParts, add_share

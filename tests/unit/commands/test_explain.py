@@ -4,7 +4,7 @@ import pytest
 
 from jupyter_gq.client.models import ExpectedStart, JobView
 from jupyter_gq.commands.explain import describe_start, explain
-from jupyter_gq.commands.printer import StatePrinter
+from jupyter_gq.commands.printing.printer import StatePrinter
 
 
 def a_job(phase: str, sentence: str, **fields) -> JobView:

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from jupyter_gq.app import main
-from jupyter_gq.client.user_secrets import read_secret
+from jupyter_gq.client.environment.user_secrets import read_secret
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.commands.tables import cut_lines, format_estimate, format_table
+from jupyter_gq.commands.printing.tables import cut_lines, format_estimate, format_table
 
 #: Seconds with their texts; `labextension/src/__tests__/words.spec.ts` reads the same file.
 ESTIMATES: list[tuple[float, str]] = json.loads(

@@ -8,7 +8,7 @@ import pytest
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.kubernetes.contents_at_url import ContentsAtUrl
 from jupyter_gq.backends.kubernetes.place import Place
-from jupyter_gq.controller.loop.orphaned_contents import GRACE
+from jupyter_gq.controller.loop.cleaning.orphaned_contents import GRACE
 from jupyter_gq.domain.errors import ContentsUnavailable
 from jupyter_gq.store.outside import CLAIMS, OWNER
 from tests.fakes.file_systems import ObjectsInMemory

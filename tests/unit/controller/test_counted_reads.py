@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from jupyter_gq.backends.notifications.notifier import NoticeRule
 from jupyter_gq.controller.disk_uses import DiskUse, DiskUses
-from jupyter_gq.controller.loop.job_notices import JobNotices
+from jupyter_gq.controller.loop.notices.job_notices import JobNotices
 from jupyter_gq.controller.user_totals import describe_users
 from jupyter_gq.domain.amount import Instant, MiB, Seconds
 from jupyter_gq.domain.errors import LimitReached

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from jupyter_gq.client.models import JobChange
-from jupyter_gq.controller.loop import disk_limit, job_room
+from jupyter_gq.controller.loop.limits import disk_limit, job_room
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import BackendError, LimitReached, StartUnanswered, StorageFull
 from jupyter_gq.domain.states import State

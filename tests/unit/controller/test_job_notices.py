@@ -4,8 +4,8 @@ import pytest
 
 from jupyter_gq.backends.notifications.notifier import Notice, NoticeRule
 from jupyter_gq.backends.protocol import Outcome
-from jupyter_gq.controller.loop.best_of_sweep import _format_number
-from jupyter_gq.controller.loop.job_notices import MOST_LATE, RETRIES, JobNotices
+from jupyter_gq.controller.loop.notices.best_of_sweep import _format_number
+from jupyter_gq.controller.loop.notices.job_notices import MOST_LATE, RETRIES, JobNotices
 from jupyter_gq.controller.views.mentions import Mentions, ShowNames
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.errors import BackendError

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.backends.protocol import Outcome
+from jupyter_gq.client.connection.older_service import write_submission
 from jupyter_gq.client.models import Bundle, Heartbeat, JobRequest, JobSubmission, Progress
-from jupyter_gq.client.older_service import write_submission
 from jupyter_gq.controller.requests.jobs import PAGE
 from jupyter_gq.domain.errors import (
     Conflict,

@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from jupyter_gq.client.models import JobChange
-from jupyter_gq.client.outputs import make_notice
-from jupyter_gq.controller.loop.left_outputs import LEAST_SILENCE, LONGEST_SILENCE, UNREADABLE
+from jupyter_gq.client.outputs.fold import make_notice
+from jupyter_gq.controller.loop.runs.left_outputs import LEAST_SILENCE, LONGEST_SILENCE, UNREADABLE
 from jupyter_gq.domain.errors import UnansweredFile, UnusableFile
 from jupyter_gq.domain.states import State
 from tests.fakes import StoreTakesNoOutputs

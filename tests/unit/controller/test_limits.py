@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.controller.loop import database_limit
+from jupyter_gq.controller.loop.limits import database_limit
 from jupyter_gq.domain.errors import LimitReached, StatementCancelled, StorageFull
 from tests.fakes import StoreTakesNoOutputs
 

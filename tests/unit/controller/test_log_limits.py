@@ -4,7 +4,7 @@ import pytest
 
 from jupyter_gq.backends.bundles import LogName
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
-from jupyter_gq.controller.loop import log_limits
+from jupyter_gq.controller.loop.limits import log_limits
 from jupyter_gq.domain.errors import UnusableFile
 
 from .world import ANN, CAROL

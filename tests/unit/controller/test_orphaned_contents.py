@@ -8,8 +8,8 @@ import pytest
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.kubernetes.contents_at_url import ContentsAtUrl
 from jupyter_gq.backends.kubernetes.place import Place
-from jupyter_gq.controller.loop import orphaned_contents
-from jupyter_gq.controller.loop.orphaned_contents import GRACE, RESTORED_GRACE
+from jupyter_gq.controller.loop.cleaning import orphaned_contents
+from jupyter_gq.controller.loop.cleaning.orphaned_contents import GRACE, RESTORED_GRACE
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.store.outside import RESTORED, RESTORED_HELD
 from tests.fakes.file_systems import ObjectsInMemory, RefusesWhileClosed

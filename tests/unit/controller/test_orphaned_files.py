@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from jupyter_gq.controller.loop import orphaned_files
-from jupyter_gq.controller.loop.orphaned_files import LEAST_GRACE
+from jupyter_gq.controller.loop.cleaning import orphaned_files
+from jupyter_gq.controller.loop.cleaning.orphaned_files import LEAST_GRACE
 
 from .world import ANN, story_settings
 

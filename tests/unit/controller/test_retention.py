@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from jupyter_gq.controller.loop import retention
+from jupyter_gq.controller.loop.cleaning import retention
 from jupyter_gq.domain.errors import NotFound
 from jupyter_gq.store.protocol import PageSize
 from jupyter_gq.store.sql import SqlStore
@@ -169,7 +169,7 @@ class ForgetsOnlyTheSecondTime(SqlStore):
 
 
 async def test_a_failure_does_not_end_it(world, monkeypatch):
-    from jupyter_gq.controller.loop import retention
+    from jupyter_gq.controller.loop.cleaning import retention
 
     monkeypatch.setattr(retention, "EVERY", 0.01)
     job = await a_finished_job(world)

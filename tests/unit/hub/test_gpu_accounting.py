@@ -4,8 +4,8 @@ import copy
 
 import pytest
 
-from jupyter_gq.client.pinning import pinned_affinity
-from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.pods.additions import PodAdditions
+from jupyter_gq.client.pods.pinning import pinned_affinity
 from jupyter_gq.hub.kubernetes.gpu_accounting import explain_namespace, explain_uncounted_gpu, find_unsupported_settings
 
 ONLY = ("nvidia.com/*",)

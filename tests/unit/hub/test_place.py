@@ -5,9 +5,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from jupyter_gq.client.http import ServiceError, ServiceUnavailable
+from jupyter_gq.client.connection.http import ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import Problem, TicketView
-from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.pods.additions import PodAdditions
 from jupyter_gq.hub.admission.admission import StartRefused, make_share
 from jupyter_gq.hub.admission.status import StatusBoard
 from jupyter_gq.hub.kubernetes.place import PlaceRetries

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.pods.additions import PodAdditions
 from jupyter_gq.hub.kubernetes.pod_parts import PodParts, add_share, list_withheld, read_parts
 
 _names = st.sampled_from(["cpu", "nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "amd.com/gpu", "example.com/disk"])

@@ -8,8 +8,8 @@ import jupyterhub
 import pytest
 from traitlets.config import Config
 
-from jupyter_gq.client.early_answer import DELAY_VARIABLE
-from jupyter_gq.client.service_address import SocketPlace
+from jupyter_gq.client.connection.early_answer import DELAY_VARIABLE
+from jupyter_gq.client.connection.service_address import SocketPlace
 from jupyter_gq.hub import config as hub_config
 from tests.patience import scaled
 

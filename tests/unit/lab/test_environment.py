@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.client.variables import CAP_VARIABLES, RESERVED, matches
+from jupyter_gq.client.environment.variables import CAP_VARIABLES, RESERVED, matches
 from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.domain.amount import MilliGpu
 from jupyter_gq.lab.bundle.environment import ServerEnvironment

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.client.kernel import STARTUP_FILE, prepare
+from jupyter_gq.client.environment.kernel import STARTUP_FILE, prepare
 from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.domain.amount import MiB, MilliGpu
 from jupyter_gq.domain.cluster import Device

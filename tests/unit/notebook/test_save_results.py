@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from jupyter_gq.client.kernel import SAVE_FILE
+from jupyter_gq.client.environment.kernel import SAVE_FILE
 from jupyter_gq.client.models import ResultVariable
 from jupyter_gq.notebook.save_results import choose_pickler, save_all, save_one
 from tests.patience import scaled

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jupyter_gq.client.bundle import CellToRun
-from jupyter_gq.client.user_files import SMALL_FILE
+from jupyter_gq.client.files.user_files import SMALL_FILE
 from jupyter_gq.runner.files.bundle import Bundle, read_bundle
 from jupyter_gq.runner.problems import BundleError
 from jupyter_gq.runner.result import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.client.outputs import fold
+from jupyter_gq.client.outputs.fold import fold
 from jupyter_gq.runner.output.captured import MOST_OUTPUTS
 from jupyter_gq.runner.output.cell_output import Piece
 from jupyter_gq.runner.output.messages import VIEW

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jupyter_gq.api.parse import parse_model
-from jupyter_gq.client.delivery import _batches
 from jupyter_gq.client.models import OutputReport
-from jupyter_gq.client.outputs import collapse, fold
+from jupyter_gq.client.outputs.delivery import _batches
+from jupyter_gq.client.outputs.fold import collapse, fold
 from jupyter_gq.domain import output_bounds
 from jupyter_gq.runner.output.cell_output import CellOutput, OutputBounds, append_text, collapse_piece, measure_output
 

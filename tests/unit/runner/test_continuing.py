@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from jupyter_gq.client.checkpoint_folder import COPYING, has_checkpoints
+from jupyter_gq.client.files.checkpoint_folder import COPYING, has_checkpoints
 from jupyter_gq.runner.files.continuing import EarlierJob, StoppedWhileCopying, continue_from_job
 from jupyter_gq.runner.problems import RunError
 from tests.patience import scaled

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.client.outputs import fold
+from jupyter_gq.client.outputs.fold import fold
 from jupyter_gq.runner.mask import Mask
 from jupyter_gq.runner.output.recorder import Recorder
 from jupyter_gq.runner.result import describe_failure, hide_secrets

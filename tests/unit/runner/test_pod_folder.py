@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_gq.client.executed import KEY
+from jupyter_gq.client.outputs.executed import KEY
 from jupyter_gq.runner.delivery.spool import Spool
 from jupyter_gq.runner.files.bundle import read_bundle
 from jupyter_gq.runner.files.folder import RunFolder

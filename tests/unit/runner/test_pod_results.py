@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from jupyter_gq.client.frozen_files import PART_SIZE
+from jupyter_gq.client.files.frozen_files import PART_SIZE
 from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.runner.files.folder import RunFolder
 from jupyter_gq.runner.pod.results import ResultsUpload

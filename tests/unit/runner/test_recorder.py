@@ -5,7 +5,7 @@ from types import FrameType
 
 import pytest
 
-from jupyter_gq.client.outputs import fold
+from jupyter_gq.client.outputs.fold import fold
 from jupyter_gq.runner.delivery.budget import BURST, FAST_RATE, SLOW_AFTER, SLOW_RATE, Budget
 from jupyter_gq.runner.output.cell_output import OutputBounds
 from jupyter_gq.runner.output.messages import VIEW, make_output, read_content

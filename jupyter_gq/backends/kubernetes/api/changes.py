@@ -7,7 +7,7 @@ asked for. Whatever else a cluster adds to an object is its own affair.
 from collections.abc import Collection, Sequence
 
 from jupyter_gq.backends.kubernetes.objects import names
-from jupyter_gq.client.counted_devices import DEVICE_RESOURCES, is_share_only
+from jupyter_gq.client.pods.counted_devices import DEVICE_RESOURCES, is_share_only
 from jupyter_gq.domain.json_types import JsonMapping
 
 from .quantities import quantity

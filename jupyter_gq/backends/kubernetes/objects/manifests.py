@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from jupyter_gq.backends.gang import Rendezvous, gang_environment
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.run_size import SIZE_FILE
-from jupyter_gq.client.counted_devices import POD_FIELDS
-from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.client.sidecars import hide_devices
+from jupyter_gq.client.pods.additions import PodAdditions
+from jupyter_gq.client.pods.counted_devices import POD_FIELDS
+from jupyter_gq.client.pods.sidecars import hide_devices
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.domain.workload import Request, Workload
 

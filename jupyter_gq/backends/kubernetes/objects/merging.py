@@ -5,10 +5,10 @@ Nothing is changed in place. The result shares its unchanged parts with the argu
 
 from collections.abc import Mapping, Sequence
 
-from jupyter_gq.client.counted_devices import escape_variable
-from jupyter_gq.client.pinning import pinned_affinity
-from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.client.variables import add_share_variables, read_limits
+from jupyter_gq.client.environment.variables import add_share_variables, read_limits
+from jupyter_gq.client.pods.additions import PodAdditions
+from jupyter_gq.client.pods.counted_devices import escape_variable
+from jupyter_gq.client.pods.pinning import pinned_affinity
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
 #: Keys by which entries of lists of a pod are told apart.

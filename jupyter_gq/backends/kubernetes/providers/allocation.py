@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jupyter_gq.backends.kubernetes.objects import names
-from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.pods.additions import PodAdditions
 from jupyter_gq.devices.limits import memory_quota, share_environment
 from jupyter_gq.domain.amount import ONE_GPU, MilliGpu, format_gpus
 from jupyter_gq.domain.cluster import Device

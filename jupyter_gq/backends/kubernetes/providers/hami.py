@@ -3,7 +3,7 @@
 HAMi counts what it enforces, so the memory of a suspended share would not be free for it: nothing is suspended.
 """
 
-from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.pods.additions import PodAdditions
 from jupyter_gq.devices.limits import memory_quota
 from jupyter_gq.domain.pod_pool import PodPool
 from jupyter_gq.domain.share_level import ShareLevel

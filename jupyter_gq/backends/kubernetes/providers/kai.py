@@ -6,7 +6,7 @@ its pods are not preemptible: KAI takes a priority below 100, such as that of jo
 
 from decimal import Decimal
 
-from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.pods.additions import PodAdditions
 from jupyter_gq.domain.amount import ONE_GPU
 from jupyter_gq.domain.pod_pool import PodPool
 from jupyter_gq.domain.share_level import ShareLevel

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.pods.additions import PodAdditions
 from jupyter_gq.domain.pod_pool import PodPool
 from jupyter_gq.domain.share_level import ShareLevel
 

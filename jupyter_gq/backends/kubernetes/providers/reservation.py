@@ -5,7 +5,7 @@ Works with the stock device plugin, as long as no sharing is configured in it.
 See docs/decisions/0050-enforce-shares-by-caps-and-a-device-check.md.
 """
 
-from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.pods.additions import PodAdditions
 from jupyter_gq.domain.pod_pool import Hold, PodPool, Visibility
 from jupyter_gq.domain.share_level import ShareLevel
 

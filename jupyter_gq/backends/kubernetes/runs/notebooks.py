@@ -20,8 +20,8 @@ from jupyter_gq.backends.kubernetes.shares.preparation import DevicePreparation,
 from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome
 from jupyter_gq.backends.server_stopper import ServerStopper
-from jupyter_gq.client.devices import CHOSEN, DEVICES_GIVEN_VARIABLE, NAMED
-from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.pods.additions import PodAdditions
+from jupyter_gq.client.pods.devices import CHOSEN, DEVICES_GIVEN_VARIABLE, NAMED
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.workload import RunKey
 

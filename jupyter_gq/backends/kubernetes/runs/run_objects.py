@@ -25,7 +25,7 @@ from jupyter_gq.backends.kubernetes.objects.manifests import (
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.pods.job_pods import JobTemplates
 from jupyter_gq.backends.protocol import Launch
-from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.pods.additions import PodAdditions
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.workload import Workload
 

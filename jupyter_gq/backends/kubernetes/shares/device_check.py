@@ -33,7 +33,7 @@ from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.pods.results import find_trouble
 from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, additions_without_gpu
 from jupyter_gq.backends.kubernetes.providers.reservation import ReservationProvider
-from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.pods.additions import PodAdditions
 from jupyter_gq.devices.visible import MESSAGE_VARIABLE
 from jupyter_gq.domain import bounded_json
 from jupyter_gq.domain.amount import MiB

@@ -12,7 +12,7 @@ from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.providers import PROVIDERS
 from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, additions_without_gpu
-from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.pods.additions import PodAdditions
 from jupyter_gq.domain.amount import ONE_GPU
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.pod_pool import PodPool

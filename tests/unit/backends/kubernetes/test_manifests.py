@@ -18,7 +18,7 @@ from jupyter_gq.backends.kubernetes.objects.manifests import (
 from jupyter_gq.backends.kubernetes.objects.merging import merged, pinned
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
-from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.pods.additions import PodAdditions
 from jupyter_gq.domain.pod_pool import PodPool, ScaleUp
 from jupyter_gq.domain.workload import TaskGroup, TaskPlacement
 from tests.builders import a_job

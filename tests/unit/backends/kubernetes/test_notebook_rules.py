@@ -18,7 +18,7 @@ from jupyter_gq.backends.kubernetes.runs.phases import RunEvent, RunPhase
 from jupyter_gq.backends.kubernetes.runs.run import TaskDelays, Verdict
 from jupyter_gq.backends.kubernetes.shares.preparation import PreparedTask
 from jupyter_gq.backends.protocol import Outcome
-from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.pods.additions import PodAdditions
 
 from .paper import OPTIONS
 from .rules import untested_rules

@@ -1,0 +1,1 @@
+"""The connection to the scheduler service: its address, requests and streams."""

@@ -1,0 +1,1 @@
+"""The environment of a job: its variables, its secrets and the command of its kernel."""

@@ -1,0 +1,1 @@
+"""Parts of pods that notebooks and jobs share."""

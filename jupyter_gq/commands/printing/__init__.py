@@ -1,0 +1,1 @@
+"""Text that commands print: tables, sentences, JSON and the news of a job."""

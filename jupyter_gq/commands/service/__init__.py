@@ -1,0 +1,1 @@
+"""The way of a command to the scheduler service: address, token and patience."""

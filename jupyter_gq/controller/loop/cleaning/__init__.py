@@ -1,0 +1,1 @@
+"""Garbage collection: finished work after a while, and files that no record names."""

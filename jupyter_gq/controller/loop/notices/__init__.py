@@ -1,0 +1,1 @@
+"""Notices about ended jobs, which go to users outside of JupyterLab."""

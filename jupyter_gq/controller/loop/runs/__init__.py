@@ -1,0 +1,1 @@
+"""Runs of workloads: what an observed run means, and what follows from it."""
