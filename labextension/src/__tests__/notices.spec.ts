@@ -13,7 +13,7 @@ import { status } from '../plugins/status';
 import { readSettings, SETTINGS_ID } from '../settings';
 import { CommandIDs } from '../tokens';
 import type { IdleWarning, MemoryExcessView } from '../wire';
-import { ENGLISH, aJob, aNotebook } from './builders';
+import { ENGLISH, aJob, aNotebook, aSuspension } from './builders';
 import { FakeApp, FakeTraining, settle } from './fakes';
 import { all, attach, clearScreen, perform, press, words } from './screen';
 
@@ -252,13 +252,7 @@ describe('the warning of an idle notebook', () => {
 
 describe('a share that is lent while its notebook is idle', () => {
   const why = 'Suspended: your 0.5 GPU was idle for 45 min, and vision waited for a GPU.';
-  const suspension = {
-    since: 1000,
-    sentence: `${why} The next cell waits a few seconds and goes on.`,
-    memory_mib: null,
-    expected_seconds: 8,
-    back_within: null
-  };
+  const suspension = aSuspension({ sentence: `${why} The next cell waits a few seconds and goes on.` });
 
   /** The service tells the state of the share. */
   function tell(phase: 'running' | 'suspended' | 'resuming', id = 'nb-1'): void {
