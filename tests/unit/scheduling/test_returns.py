@@ -91,9 +91,7 @@ def test_work_that_cannot_give_way_is_counted_and_nobody_is_behind_the_notebook(
     if kind == "preemptible":
         assert all(plan.is_coming for plan in found.values())
     else:
-        assert found == {
-            name: Returning(workload=name, is_coming=False, blockers=1) for name in ("nb-ann", "nb-eve")
-        }
+        assert found == {name: Returning(workload=name, is_coming=False, blockers=1) for name in ("nb-ann", "nb-eve")}
 
 
 def test_a_notebook_that_cannot_be_observed_is_not_coming():
