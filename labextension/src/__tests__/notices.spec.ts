@@ -385,6 +385,29 @@ describe('the share in the status bar', () => {
     expect(item().querySelector('button')?.title).toContain('This notebook server holds 0.5 GPU. On H200.');
   });
 
+  it.each(['hardware', 'driver', 'mps', 'intercept', 'watched', 'cooperative', 'advisory'])(
+    'has the level %s of its memory limit in the tooltip, with what it means',
+    async enforcement => {
+      await perform(() => {
+        const notebooks = [aNotebook({ enforcement, enforcement_sentence: 'What it means.' })];
+        training.set({ notebooks });
+        jest.advanceTimersByTime(50);
+      });
+      expect(item().querySelector('button')?.title).toContain(`Memory limit: ${enforcement}. What it means.`);
+    }
+  );
+
+  it('shows the place in line of a cell that waits, and the whole sentence in the tooltip', async () => {
+    const sentence = 'A cell waits. The share has place 2 in line.';
+    const suspension = aSuspension({ wanted: true, position: 2, leaving: 1 });
+    await perform(() => {
+      training.set({ notebooks: [aNotebook({ phase: 'suspended', sentence, suspension })] });
+      jest.advanceTimersByTime(50);
+    });
+    expect(words(item())).toBe('GPU 0.5 · a cell waits, 2nd in line');
+    expect(item().querySelector('button')?.title).toContain(sentence);
+  });
+
   it('counts the minutes of idleness without an event', async () => {
     await perform(() => training.set({ notebooks: [aNotebook({ idle_since: 1000 })] }));
     await perform(() => jest.advanceTimersByTime(300_000));
