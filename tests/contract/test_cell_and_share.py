@@ -166,12 +166,11 @@ async def test_a_cell_waits_for_the_lent_share_and_finds_its_variables(service, 
 
 #: A job that goes on after it was told to stop until there is a file.
 LEAVES_WHEN_TOLD = """
-import os, time
+import os, pathlib, signal, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # by which a job is told to stop
+pathlib.Path({go!r} + ".begun").touch()
 while not os.path.exists({go!r}):
-    try:
-        time.sleep(0.1)
-    except KeyboardInterrupt:
-        pass
+    time.sleep(0.1)
 """
 #: Time for the borrower to leave by itself; no test waits for it.
 PATIENT = """
@@ -212,6 +211,7 @@ async def test_two_cells_that_wait_for_one_device_say_their_places_in_line(servi
         for server in servers.values():
             await server.comes_to("suspended")
         await phase_of(ann.client, job, "running", service=service)
+        await eventually((tmp_path / "go.begun").exists, "the cell of the job, which leaves before that at once")
         cell = f"print(x + 1)\nimport os, time\nwhile not os.path.exists({str(seen)!r}): time.sleep(0.1)"
         async with asyncio.timeout(scaled(PATIENCE)), asyncio.TaskGroup() as tasks:
             tasks.create_task(ann.run(cell, lines["ann"]))
