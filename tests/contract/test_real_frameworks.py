@@ -61,16 +61,11 @@ CUPY = """
 from cupy.cuda import memory
 print(json.dumps(memory._parse_limit_string()))
 """
-#: The settings are parsed without a GPU by the function that parses them later; it refuses keys that it does not know.
+#: What PyTorch offers: before 2.10 the cap is set by these functions, and later by the variable.
 TORCH = """
-import torch
-torch._C._accelerator_setAllocatorSettings(os.environ["PYTORCH_ALLOC_CONF"])
-refused = ""
-try:
-    torch._C._accelerator_setAllocatorSettings("per_process_memory_part:0.5")
-except Exception as error:
-    refused = str(error)
-print(json.dumps([os.environ["PYTORCH_ALLOC_CONF"], refused]))
+import inspect, torch
+least = inspect.signature(torch.cuda.set_per_process_memory_fraction).bind(0.5).arguments
+print(json.dumps([os.environ["PYTORCH_ALLOC_CONF"], list(least), callable(torch.cuda._lazy_call)]))
 """
 
 
@@ -118,7 +113,8 @@ def test_cupy_keeps_a_smaller_limit_of_the_user():
     assert ask("cupy-cuda12x", CUPY, CUPY_GPU_MEMORY_LIMIT="1024") == {"size": 1024, "fraction": None}
 
 
-def test_pytorch_accepts_the_cap_beside_the_settings_of_the_user():
-    settings, refused = ask("torch", TORCH, PYTORCH_CUDA_ALLOC_CONF="", PYTORCH_ALLOC_CONF="expandable_segments:True")
+def test_pytorch_has_the_functions_of_the_cap_and_gets_it_beside_the_settings_of_the_user():
+    """Whether its allocator keeps the cap is tried with a GPU only."""
+    settings, arguments, has_lazy_call = ask("torch", TORCH, PYTORCH_ALLOC_CONF="expandable_segments:True")
     assert settings == f"expandable_segments:True,per_process_memory_fraction:{FRACTION:g}"
-    assert refused, "it would refuse a key that it does not know"
+    assert (arguments, has_lazy_call) == (["fraction"], True)
