@@ -191,11 +191,22 @@ test-collaboration: setup chromium .venv-collaboration/.installed ## Share a not
 # See docs/decisions/0365-test-pytorch-in-an-environment-of-its-own.md.
 .PHONY: test-torch
 test-torch: .venv-torch/.installed ## Let torchrun and accelerate, with PyTorch itself on CPUs, gather the tasks of jobs
-	.venv-torch/bin/python -m pytest -q -rs tests/contract/test_launchers.py tests/contract/test_gang.py
+	.venv-torch/bin/python -m pytest -q -rs tests/contract/test_launchers.py tests/contract/test_gang.py tests/contract/test_real_frameworks.py
 
 .venv-torch/.installed: pyproject.toml jupyter_gq/labextension/package.json
 	$(PYTHON) -m venv .venv-torch
 	.venv-torch/bin/pip install -q --no-compile torch accelerate pytest pytest-asyncio hypothesis -e ".[demo,kubernetes,postgresql]"
+	@touch $@
+
+# Not in CI: the environments take 2.4 GB and about five minutes. Each has one framework, as a user's has.
+CAPPED := jax tensorflow-cpu cupy-cuda12x
+.PHONY: test-caps
+test-caps: setup $(CAPPED:%=.venv-caps-%/.installed) ## Read with JAX, TensorFlow and CuPy themselves, on CPUs, the memory caps of a share
+	$(PYTEST) -rs tests/contract/test_real_frameworks.py
+
+.venv-caps-%/.installed:
+	$(PYTHON) -m venv .venv-caps-$*
+	.venv-caps-$*/bin/pip install -q --no-compile $*
 	@touch $@
 
 # Not in CI: the environments take gigabytes and minutes, and the notebooks are those of others.

@@ -36,7 +36,7 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
         "delete": Command("jupyter_gq.commands.delete", "cli", "delete ended jobs with all that is kept of them"),
         "queues": Command("jupyter_gq.commands.queues", "cli", "list the queues with their quotas and use"),
         "top": Command(
-            "jupyter_gq.commands.top", "cli", "show devices, queues and jobs, again and again on a terminal"
+            "jupyter_gq.commands.top", "cli", "show devices, queues, notebooks and jobs, again and again on a terminal"
         ),
     },
     "your account and shell": {

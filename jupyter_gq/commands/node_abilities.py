@@ -23,6 +23,10 @@ _UNHEARD = (
     "agent.enabled: true in the chart."
 )
 _SILENT = "Its agent does not report any more. Look at the pod of the agent on the node."
+_NO_GPU = (
+    "The node offers no GPU to the cluster, so nothing with a GPU starts there. Look whether its driver and its device "
+    "plugin run; if it has no GPU, take it out of the pool."
+)
 _WAITS = "Its agent waits for the driver or the kubelet, and cannot tell more at the moment."
 #: Sentences by the node that they are about; a section of the text.
 _Said = dict[str, list[str]]
@@ -30,7 +34,7 @@ _Said = dict[str, list[str]]
 
 def find_trouble(nodes: Sequence[NodeDescription]) -> list[str]:
     """Return the names of the nodes that take no new share, or of which it is not known what they can do."""
-    return [each.node for each in nodes if each.obstacle or each.abilities is None]
+    return [each.node for each in nodes if each.obstacle or each.abilities is None or each.offered == 0]
 
 
 def format_nodes(nodes: Sequence[NodeDescription], *, width: int | None) -> list[str]:
@@ -59,7 +63,8 @@ def format_nodes(nodes: Sequence[NodeDescription], *, width: int | None) -> list
 def _describe_agent(node: NodeDescription) -> list[str]:
     """Return the first cells of a node's row."""
     agent = node.agent if node.agent != "reporting" else node.release or "older release"
-    return [node.node, node.pool, agent, str(node.gpus) if node.agent != "unheard" else "?"]
+    known = node.agent != "unheard" or node.offered == 0
+    return [node.node, node.pool, agent, str(node.gpus) if known else "?"]
 
 
 def _state_of(node: NodeDescription, name: str) -> str:
@@ -75,8 +80,11 @@ def _find_sentences(node: NodeDescription) -> Iterator[str]:
 
 def _advise(node: NodeDescription) -> Iterator[str]:
     """Yield what to do for more on a node."""
+    if node.offered == 0:
+        yield _NO_GPU
     if node.agent == "unheard":
-        yield _UNHEARD
+        if node.offered != 0:
+            yield _UNHEARD
         return
     if node.agent == "silent":
         yield _SILENT

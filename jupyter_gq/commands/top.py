@@ -1,4 +1,4 @@
-"""`jupyter-gq top`: show devices, queues and jobs, again and again on a terminal."""
+"""`jupyter-gq top`: show devices, queues, notebooks and jobs, again and again on a terminal."""
 
 import argparse
 import asyncio
@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pydantic import BaseModel
 
 from jupyter_gq.client.connection.http import ServiceClient, ServiceUnavailable
-from jupyter_gq.client.models import DeviceView, JobSummary, QueueView
+from jupyter_gq.client.models import DeviceView, JobSummary, NotebookView, QueueView
 from jupyter_gq.domain.phases import ENDED
 from jupyter_gq.domain.plain_text import strip_controls
 
@@ -29,23 +29,24 @@ _HOME, _ERASE = "\x1b[H", "\x1b[J"
 
 
 class Overview(BaseModel):
-    """Devices, queues and the jobs that wait or run, each as the API shows them."""
+    """Devices, queues, and the notebooks and jobs that wait or run, each as the API shows them."""
 
     devices: list[DeviceView]
     queues: list[QueueView]
+    notebooks: list[NotebookView]
     jobs: list[JobSummary]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq top`."""
     parser.add_argument("--once", action="store_true", help="show one picture and end; so it does without a terminal")
-    parser.add_argument("--owner", help='for administrators: jobs of this user, or with "*" of everybody')
-    add_output_argument(parser, "an object with the lists `devices`, `queues` and `jobs` of the API")
+    parser.add_argument("--owner", help='for administrators: notebooks and jobs of this user, or with "*" of everybody')
+    add_output_argument(parser, "an object with the lists `devices`, `queues`, `notebooks` and `jobs` of the API")
     add_service_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show devices, queues and jobs: on a terminal until Ctrl+C, otherwise once; return 0.
+    """Show devices, queues, notebooks and jobs: on a terminal until Ctrl+C, otherwise once; return 0.
 
     Raises `CommandRefused` if the service cannot be asked or refuses.
     """
@@ -73,21 +74,45 @@ async def _show(client: PatientClient, arguments: argparse.Namespace, *, again: 
 
 
 async def read_overview(client: ServiceClient, owner: str | None) -> Overview:
-    """Return the present devices and queues, and the jobs that have not ended."""
-    devices, queues, jobs = await asyncio.gather(client.devices(), client.queues(), list_jobs(client, owner))
+    """Return the present devices and queues, the newest notebooks, and the jobs that have not ended."""
+    devices, queues, notebooks, jobs = await asyncio.gather(
+        client.devices(), client.queues(), client.notebooks(owner=owner), list_jobs(client, owner)
+    )
     return Overview(
-        devices=devices.devices, queues=queues.queues, jobs=[job for job in jobs.jobs if job.phase not in ENDED]
+        devices=devices.devices,
+        queues=queues.queues,
+        notebooks=notebooks.notebooks,
+        jobs=[job for job in jobs.jobs if job.phase not in ENDED],
     )
 
 
 def format_overview(overview: Overview, now: float, *, owners: bool) -> list[str]:
-    """Return the lines of the picture at the time `now`; `owners` adds the owner of each job."""
+    """Return the lines of the picture at the time `now`; `owners` adds the owner of each notebook and job."""
     time = datetime.fromtimestamp(now, tz=UTC).astimezone().strftime("%H:%M:%S")
     jobs = ["No job waits or runs."]
     if overview.jobs:
         jobs = format_jobs(overview.jobs, now, width=None, owners=owners, use=True)
     queues = format_queues(overview.queues, width=None) if overview.queues else ["You may use no queue."]
-    return [f"jupyter-gq at {time}", "", *_format_devices(overview.devices), "", *queues, "", *jobs]
+    notebooks = _format_notebooks(overview.notebooks, owners=owners)
+    return [f"jupyter-gq at {time}", "", *_format_devices(overview.devices), "", *queues, "", *notebooks, *jobs]
+
+
+def _format_notebooks(notebooks: Sequence[NotebookView], *, owners: bool) -> list[str]:
+    """Return the notebook servers as lines of a table with an empty line behind it; no lines without a server."""
+    if not notebooks:
+        return []
+    rows = [["SERVER", *(["OWNER"] if owners else []), "STATE", "GPUS", "REASON"]]
+    for notebook in notebooks:
+        owner = [notebook.owner] if owners else []
+        rows.append([notebook.server or "-", *owner, _describe_phase(notebook), notebook.gpus, notebook.sentence])
+    return [*format_table(rows, {2 + owners}), ""]
+
+
+def _describe_phase(notebook: NotebookView) -> str:
+    """Return the state of a notebook, with its place in line if others are before it, such as "suspended, place 2"."""
+    waits = notebook.suspension
+    place = notebook.position or (waits.position if waits is not None else None)
+    return notebook.phase if place is None or place == 1 else f"{notebook.phase}, place {place}"
 
 
 def _format_devices(devices: Sequence[DeviceView]) -> list[str]:

@@ -17,7 +17,7 @@ from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Request, Workload
-from jupyter_gq.scheduling.decision import Pending
+from jupyter_gq.scheduling.decision import Pending, Returning
 from jupyter_gq.scheduling.placement import MemoryParts
 from jupyter_gq.simulation.durations import Durations
 from jupyter_gq.store.protocol import Record, Store
@@ -70,6 +70,10 @@ class Context:
     lent: LentDevices = field(init=False)
     #: Why each pending workload waits, by id, from the last decision.
     pending: dict[str, Pending] = field(default_factory=dict)
+    #: What each suspended notebook in which a cell waits still waits for, by id, from the last decision; and since when
+    #: nothing more is in its way, by the clock of the time awake.
+    returning: dict[str, Returning] = field(default_factory=dict)
+    returning_since: dict[str, float] = field(default_factory=dict)
     #: Why the disk of the jobs takes no new job, at the last look; "" if it does.
     disk_shortage: str = ""
     #: What is wrong with contents outside the database, at the last sweep, although new ones are stored; "" = nothing.

@@ -321,6 +321,7 @@ class Controller:
         self._past_usage.add_entry_costs(decision)
         self._executor.record_decision(decision)
         self._presenter.update_pending(decision.pending)
+        self._presenter.update_returning(decision.returning)
         self._presenter.update_over_quota()
         if self.check_invariants:
             self._check(observed, decision)

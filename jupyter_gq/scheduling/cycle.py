@@ -43,6 +43,7 @@ from .explain.explanations import explain_pending
 from .explain.protected_victims import find_protected_victims
 from .idle.lending import lend_idle_shares, resume_notebooks
 from .idle.reclaim_idle import reclaim_idle_shares
+from .idle.returns import plan_returns
 from .order.pending_queue import PendingQueue
 from .order.queue_order import JobOrder
 from .policy import Policy
@@ -67,7 +68,7 @@ def run_cycle(snapshot: Snapshot, policy: Policy, now: Instant) -> Decision:
 def decide(state: CycleState, *, explain: bool = True) -> Decision:
     """Run all steps of a new cycle, which change `state`, and return the decision.
 
-    If `explain` is false, no explanations are made: `pending` and `wanted_nodes` of the decision are empty.
+    If `explain` is false, the decision is without them: `pending`, `returning` and `wanted_nodes` are empty.
     """
     inputs, index = state.inputs, state.inputs.index
     allocations, reservations, evictions = state.allocations, state.reservations, state.evictions
@@ -100,10 +101,12 @@ def decide(state: CycleState, *, explain: bool = True) -> Decision:
     )
     if not explain:
         return Decision(instructions=instructions, pending=(), deferred=deferred)
+    returning = plan_returns(index, allocations, evictions)
     find_protected_victims(inputs, allocations, evictions, state.findings)
     names = {admission.workload for admission in deferred}
     pending = explain_pending(inputs, allocations, reservations, evictions, state.findings, deferred=names)
-    return with_wanted_nodes(Decision(instructions=instructions, pending=pending, deferred=deferred), index, inputs.now)
+    decision = Decision(instructions=instructions, pending=pending, deferred=deferred, returning=returning)
+    return with_wanted_nodes(decision, index, inputs.now)
 
 
 def allocate(inputs: CycleInputs, allocations: Allocations, reservations: Reservations, evictions: Evictions) -> None:

@@ -107,6 +107,21 @@ class Pending:
     why: Explanation
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Returning:
+    """A suspended notebook in which a cell waits for the devices, and what it waits for."""
+
+    workload: str
+    #: Whether its devices are being freed for it; False = something else than borrowers is in its way.
+    is_coming: bool
+    #: Number of suspended notebooks that get some of the same devices back before it, since they are older.
+    ahead: int = 0
+    #: Ids of the work that was told to leave its devices, by name.
+    leaving: tuple[str, ...] = ()
+    #: Number of workloads on its devices that cannot give way.
+    blockers: int = 0
+
+
 Instruction = Admit | Grow | Shrink | Evict | Reserve | Suspend | Resume | Warn | Unwarn
 
 
@@ -130,6 +145,8 @@ class Decision:
     instructions: tuple[Instruction, ...]
     #: Empty if no explanation was asked for.
     pending: Sequence[Pending]
+    #: Suspended notebooks in which a cell waits and that are not resumed yet, in the order in which they are served.
+    returning: tuple[Returning, ...] = ()
     #: Admissions that exceed the launch capacity, in the order in which to carry them out. Their workloads are pending.
     deferred: tuple[Admit, ...] = ()
     #: New nodes that the pending workloads need; none if no explanation was asked for.

@@ -103,7 +103,7 @@ class Scheduler:
     def decide(self, now: Instant, *, explain: bool = True) -> Decision:
         """Return the decision of one cycle at the time `now`. The known workloads stay as they are.
 
-        If `explain` is false, no explanations are made: `pending` and `wanted_nodes` of the decision are empty.
+        If `explain` is false, the decision is without them: `pending`, `returning` and `wanted_nodes` are empty.
         """
         state = begin_cycle(self._index, now)
         try:

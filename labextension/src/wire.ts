@@ -1267,6 +1267,12 @@ export interface components {
             expected_seconds: number | null;
             /** @description Seconds from now within which the share should be back, borrowers' time to make room included. None = no cell waits for it, or unknown. */
             back_within: number | null;
+            /** @description Whether a cell waits for the share. */
+            wanted: boolean;
+            /** @description Place among the notebooks in which cells wait for the same devices, from 1; older notebooks go first. None = no cell waits for them, their state is being restored already, or something else is in the way. */
+            position: number | null;
+            /** @description Number of jobs that were told to leave the devices, and make room. */
+            leaving: number;
         };
         /** @description The request of POST sweep: the cells and the resources of each job, and what varies from job to job. */
         SweepRequest: {

@@ -277,6 +277,7 @@ async def test_top_is_one_picture_where_there_is_no_terminal(say, people, world,
     document = json.loads((await say("top", "-o", "json"))[1])
     assert [len(document["devices"]), len(document["queues"])] == [2, 1]
     assert [job["name"] for job in document["jobs"]] == ["waits", "runs"]
+    assert document["notebooks"] == []
     monkeypatch.setenv("JUPYTER_GQ_TOKEN", "root")
     assert "ann runs 1" in (await say("top", "--owner", "*"))[1]
 

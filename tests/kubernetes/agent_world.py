@@ -60,7 +60,7 @@ def an_agent(name, url, node=NODE, devices="3x A100-40GB"):
 class Service:
     """The real application over this backend; it has tokens reviewed by the real API server."""
 
-    def __init__(self, plane, namespaces, folder, backend):
+    def __init__(self, plane, namespaces, folder, backend, authenticator=None):
         clock = FixedClock()
         self.backend = backend
         self.store = SqlStore(f"sqlite:///{folder / 'service.sqlite'}")
@@ -74,7 +74,7 @@ class Service:
         self.cluster = Cluster.of(plane.config_for(namespaces.service_user), timeout=5.0, agent="jupyter-gq/test")
         review = self.cluster.review_token
         pods = PodAuthenticator(review, nodes_namespace=namespaces.nodes, training_namespace=namespaces.train)
-        self._application = application_of(self.controller, None, PREFIX, pods=pods)
+        self._application = application_of(self.controller, authenticator, PREFIX, pods=pods)
         self._port = claim_port()
         self.url = f"http://127.0.0.1:{self._port}{PREFIX}"
 

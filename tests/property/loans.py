@@ -32,6 +32,7 @@ def loans_are_lawful(snapshot: Snapshot, after: Snapshot, decision: Decision) ->
     everything_lent_can_be_given_back(after)
     a_used_notebook_comes_back_now_or_as_soon_as_borrowers_have_stopped(snapshot, after, decision)
     no_borrower_leaves_needlessly(snapshot, after, decision)
+    every_cell_that_waits_has_an_honest_plan(snapshot, decision)
 
 
 def what_starts_is_at_working_devices_of_its_pool(snapshot: Snapshot, decision: Decision) -> None:
@@ -134,6 +135,42 @@ def no_borrower_leaves_needlessly(snapshot: Snapshot, after: Snapshot, decision:
         for workload, place in promised:
             held += _held_at(workload, place)
         assert any(held[device] > GPU for device in _devices_of([victim])), f"{victim.id} goes for nothing"
+
+
+def every_cell_that_waits_has_an_honest_plan(snapshot: Snapshot, decision: Decision) -> None:
+    """Safety. A wanted notebook comes back now, or is told how many notebooks are before it and which work leaves.
+
+    Before it are the older ones in which cells wait for one of its devices, unless something else is in their way. The
+    work that leaves holds one of its devices, and was told to stop.
+    """
+    by_id = {workload.id: workload for workload in snapshot.workloads}
+    resumed = {each.workload for each in decision.instructions if isinstance(each, Resume)}
+    told = {each.workload for each in decision.instructions if isinstance(each, Evict | Shrink)}
+    wanted = {workload.id for workload in snapshot.workloads if is_wanted_back(workload)}
+    plans = {each.workload: each for each in decision.returning}
+    assert len(plans) == len(decision.returning)
+    assert plans.keys() == wanted - resumed
+    for name, plan in plans.items():
+        devices, older = _devices_of([by_id[name]]), 0
+        for other in (by_id[each] for each in plans if plans[each].is_coming):
+            is_older = (other.submitted_at, other.id) < (by_id[name].submitted_at, name)
+            older += is_older and not devices.isdisjoint(_devices_of([other]))
+        assert plan.ahead == (older if plan.is_coming else 0), f"{plan} although {older} are older"
+        for leaving in plan.leaving:
+            work = by_id[leaving]
+            assert leaving in told or work.stop is not None or work.leaving, f"{leaving} was not told to leave"
+            assert not devices.isdisjoint(_held_by([work])), f"{leaving} holds nothing of {name}"
+
+
+def a_place_gets_worse_only_if_an_older_notebook_is_wanted_as_well(before: Decision | None, decision: Decision) -> None:
+    """Safety. Whoever comes before a cell that waits already did so before, or begins to be wanted now."""
+    if before is None:
+        return
+    known = {each.workload: each for each in before.returning if each.is_coming}
+    newcomers = {each.workload for each in decision.returning if each.is_coming} - known.keys()
+    for plan in decision.returning:
+        if plan.workload in known and plan.is_coming:
+            assert plan.ahead <= known[plan.workload].ahead + len(newcomers - {plan.workload})
 
 
 def _stops_for(workload: Workload, notebooks: Container[str]) -> bool:

@@ -24,13 +24,15 @@ def test_whatever_happens_a_notebook_gets_back_what_it_has_lent(world):
 
     In the end all notebooks are used at once.
     """
-    snapshot, scheduler = world.snapshot, Scheduler(world.snapshot, world.policy)
+    snapshot, scheduler, before = world.snapshot, Scheduler(world.snapshot, world.policy), None
     for act, what, pace in world.history:
         snapshot = happens(world.site, snapshot, act, what)
         if pace == "rest":
             snapshot = _come_to_rest(scheduler, snapshot, world.policy)
         elif pace != "nothing":
-            _, snapshot = _cycle(scheduler, snapshot, world.policy)
+            decision, snapshot = _cycle(scheduler, snapshot, world.policy)
+            loans.a_place_gets_worse_only_if_an_older_notebook_is_wanted_as_well(before, decision)
+            before = decision
             snapshot = half_stopped(snapshot) if pace == "half" else snapshot
     snapshot = _come_to_rest(scheduler, snapshot, world.policy)
     decision = run_cycle(snapshot, world.policy, NOW)

@@ -29,6 +29,9 @@ class NodeDescription(BaseModel):
     age: float | None = Field(description="Seconds since the last report of the agent; null: there was none.")
     release: str = Field(description='Release of the agent; "" = an older one, which does not tell.')
     gpus: int = Field(description="GPUs that the driver shows.")
+    offered: int | None = Field(
+        default=None, description="GPUs that the node offers to the cluster; null: a service of an older release."
+    )
     obstacle: str = Field(description='Why no new share can go to the node, as far as its agent shows; "" = one can.')
     abilities: list[NodeAbility] | None = Field(
         description="Null: not told, because the agent is of an older release, has not reported, or waits for the "

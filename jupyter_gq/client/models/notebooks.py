@@ -49,6 +49,13 @@ class SuspensionView(BaseModel):
         description="Seconds from now within which the share should be back, borrowers' time to make room included. "
         "None = no cell waits for it, or unknown.",
     )
+    wanted: bool = Field(default=False, description="Whether a cell waits for the share.")
+    position: int | None = Field(
+        default=None,
+        description="Place among the notebooks in which cells wait for the same devices, from 1; older notebooks go "
+        "first. None = no cell waits for them, their state is being restored already, or something else is in the way.",
+    )
+    leaving: int = Field(default=0, description="Number of jobs that were told to leave the devices, and make room.")
 
 
 class NotebookView(BaseModel):

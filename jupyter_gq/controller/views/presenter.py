@@ -14,7 +14,7 @@ from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Workload
-from jupyter_gq.scheduling.decision import Pending
+from jupyter_gq.scheduling.decision import Pending, Returning
 from jupyter_gq.store.protocol import Record
 
 from . import workload_views
@@ -123,6 +123,19 @@ class Presenter:
             if before.get(name) != self._troubles.get(name):
                 self.announce(name)
 
+    def update_returning(self, returning: Iterable[Returning]) -> None:
+        """Store what each suspended notebook in which a cell waits still waits for, and announce what has changed."""
+        context, before = self._context, self._context.returning
+        context.returning = {each.workload: each for each in returning}
+        since, awake = context.returning_since, context.clock.awake()
+        context.returning_since = {}
+        for name, plan in context.returning.items():
+            known = before.get(name)
+            is_later = known is None or not set(plan.leaving) <= set(known.leaving) or not known.is_coming
+            context.returning_since[name] = awake if is_later else since[name]
+            if known != plan:
+                self.announce(name)
+
     def _has_listener(self, workload: str) -> bool:
         """Return whether anybody listens to events of the owner of the unfinished workload of that id."""
         record = self._context.records.find_unfinished(workload)
@@ -160,7 +173,9 @@ class Presenter:
             last_seq=context.last_seq(workload.id) if is_job else 0,
             devices=devices,
             idle=context.settings.policy.idle,
-            return_within=_promised_return(context, record),
+            return_within=(promised := _promised_return(context, record)),
+            return_left=_left_of_promise(context, workload.id, promised),
+            returning=context.returning.get(workload.id),
             lenders=len(context.lent.find_lenders(workload)),
             suspendable=_would_be_suspended(context, record),
             over_quota=self._over_quota.get(workload.id, record.detail.over_quota),
@@ -185,6 +200,12 @@ def _promised_return(context: Context, record: Record) -> Seconds:
     """Return the time within which the share of a notebook is back once a cell waits for it, if it is suspended."""
     suspension = record.detail.suspension
     return context.settings.suspension.promised_return(None if suspension is None else suspension.seconds)
+
+
+def _left_of_promise(context: Context, workload: str, promised: Seconds) -> Seconds:
+    """Return what is left of the time `promised` to a notebook whose borrowers have been told to leave; at least 0."""
+    since = context.returning_since.get(workload)
+    return promised if since is None else Seconds(max(0.0, promised - (context.clock.awake() - since)))
 
 
 def _would_be_suspended(context: Context, record: Record) -> bool | None:

@@ -30,7 +30,7 @@ from jupyter_gq.domain.share_level import ShareLevel
 from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Activity, Stop, Workload
 from jupyter_gq.domain.workload_detail import Place
-from jupyter_gq.scheduling.decision import Pending
+from jupyter_gq.scheduling.decision import Pending, Returning
 from jupyter_gq.scheduling.evict.notices import promise_under_limit, tell_while_stopping, without_growth
 from jupyter_gq.scheduling.explain.reasons import explain_hold
 from jupyter_gq.scheduling.policy import IdleRule
@@ -40,7 +40,7 @@ from jupyter_gq.store.protocol import Record
 
 from .gpu_use_views import memory_limit
 from .pause_views import pause_view
-from .suspension_views import describe_lent, notebook_phase, suspension_sentence, suspension_view
+from .suspension_views import Comeback, describe_lent, notebook_phase, suspension_sentence, suspension_view
 
 #: Reasons to wait that the sentence of an eviction implies: the job continues as soon as there is room for it.
 _WAITS_FOR_ROOM = {
@@ -93,6 +93,10 @@ class ViewContext:
     idle: IdleRule
     #: Time within which a suspended share is back once a cell waits for it.
     return_within: Seconds
+    #: What is left of this time since the borrowers were told to leave.
+    return_left: Seconds
+    #: What a suspended notebook in which a cell waits still waits for; None = the last decision did not know it.
+    returning: Returning | None = None
     #: The last sample of the share of a notebook or a job.
     usage: ShareUse | None = None
     #: The finding that a job has used no GPU for a while; None = the job has used one, or nothing is known.
@@ -115,9 +119,11 @@ class ViewContext:
     over_limit: MemoryExcessView | None = None
 
     @property
-    def promise(self) -> Seconds | None:
-        """The time within which a suspended share is back once a cell waits for it; None while something is wrong."""
-        return None if self.trouble else self.return_within
+    def comeback(self) -> Comeback:
+        """The way back of a suspended share once a cell waits for it; without a time while something is wrong."""
+        is_kept_out = bool(self.trouble) or (self.returning is not None and not self.returning.is_coming)
+        within, left = (None, None) if is_kept_out else (self.return_within, self.return_left)
+        return Comeback(within=within, left=left, plan=self.returning)
 
 
 def job_view(record: Record, context: ViewContext) -> JobView:
@@ -297,7 +303,7 @@ def notebook_view(record: Record, context: ViewContext) -> NotebookView:
         warning=warning,
         kept_until=_kept_until(workload),
         over_limit=context.over_limit,
-        suspension=suspension_view(record, context.promise),
+        suspension=suspension_view(record, context.comeback),
         suspension_refusal=record.detail.suspension_refusal.sentence if record.detail.suspension_refusal else "",
         trouble=context.trouble,
         eviction=eviction_view(record.detail.eviction),
@@ -326,7 +332,7 @@ def notebook_sentence(record: Record, context: ViewContext) -> str:
                 f"The server has {_share_phrase(workload, record.detail.place, context)}.", context.trouble
             )
         case "suspended" | "resuming":
-            return _append_trouble(suspension_sentence(record, context.promise), context.trouble)
+            return _append_trouble(suspension_sentence(record, context.comeback), context.trouble)
         case "stopping":
             told = workload.stop.sentence if workload.stop else "The server is being stopped."
             return _append_trouble(told, context.trouble)

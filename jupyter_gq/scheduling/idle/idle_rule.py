@@ -116,7 +116,7 @@ def has_run_out(workload: Workload, rule: IdleRule, now: Instant) -> bool:
     needs no further report; where the policy has one, it is False before the warning.
     """
     told = warned_until(workload, rule, now)
-    if expiry(workload, rule, now) > now:
+    if max(expiry(workload, rule, now), _promised(workload)) > now:
         return False
     return told is None or (workload.activity is not None and workload.activity.sampled_at >= told)
 

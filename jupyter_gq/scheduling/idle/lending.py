@@ -147,8 +147,8 @@ def _evict_borrowers(index: ClusterIndex, allocations: Allocations, evictions: E
     """
     stopping = _stopping_for_others(index, evictions, notebook)
     staying = staying_on_nodes(index, allocations, evictions, index.nodes_of(notebook.placement))
-    there = _on_devices_of(notebook, staying)
-    borrowing = _borrowing(index, allocations, notebook, [*stopping, *there])
+    there = on_devices_of(notebook, staying)
+    borrowing = find_borrowing(index, allocations, notebook, [*stopping, *there])
     borrowers = _in_order(allocations, there, borrowing)
     ledger, beside = allocations.ledger, [each for each in stopping if may_borrow(each) and each.id not in borrowing]
     # Work that stops beside the notebook may need long for it, so its place is no room for the notebook. Only work that
@@ -198,7 +198,10 @@ def _take_place(allocations: Allocations, notebook: Workload) -> bool:
     if ledger.allocate_at(notebook, place, returns=True):
         allocations.resumed.append(Resume(workload=notebook.id, placement=place))
         return True
-    return ledger.nominate_at(notebook, place, returns=True)
+    if not ledger.nominate_at(notebook, place, returns=True):
+        return False
+    allocations.returning.add(notebook.id)
+    return True
 
 
 def _borrowing_nominees(allocations: Allocations) -> dict[str, list[str]]:
@@ -236,16 +239,16 @@ def _stopping_for_others(index: ClusterIndex, evictions: Evictions, notebook: Wo
     """Return the work on the devices of the notebook that stops, but not for a suspended notebook."""
     lenders = index.holders.lenders.by_id
     others = (each for each in evictions.stopping.values() if evictions.preemptor_of(each) not in lenders)
-    return _on_devices_of(notebook, others)
+    return on_devices_of(notebook, others)
 
 
-def _on_devices_of(notebook: Workload, workloads: Iterable[Workload]) -> list[Workload]:
+def on_devices_of(notebook: Workload, workloads: Iterable[Workload]) -> list[Workload]:
     """Return those of the workloads that have a device of the notebook."""
     devices = devices_of(notebook.placement)
     return [each for each in workloads if not devices.isdisjoint(devices_of(each.placement))]
 
 
-def _borrowing(
+def find_borrowing(
     index: ClusterIndex, allocations: Allocations, notebook: Workload, users: Sequence[Workload]
 ) -> set[str]:
     """Return the ids of those of the users of its devices that use what the notebook and others have lent there."""

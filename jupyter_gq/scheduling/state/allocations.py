@@ -48,6 +48,8 @@ class Allocations:
         self.migrations: dict[str, tuple[TaskPlacement, ...]] = {}
         #: Suspended notebooks that get their devices back.
         self.resumed: list[Resume] = []
+        #: Ids of suspended notebooks that get their devices back once others have left them.
+        self.returning: set[str] = set()
         self.replicas = Replicas(index.replicas, index.pending)
         self._workloads = index.workloads
         self._usage = UsageAccounting(index.accounts)

@@ -27,10 +27,10 @@ def borrowers_on(
     queues within their quotas, then work that started first. A user for which no room is left uses what is lent, and
     is returned unless it may not borrow. `above_quota` has the names of the leaf queues above their quotas.
     """
-    room = ONE_GPU - sum(_milli_on(device, lender) for lender in lenders)
+    room = ONE_GPU - sum(milli_on(device, lender) for lender in lenders)
     found = []
     for user in sorted(users, key=lambda each: _precedence(each, above_quota)):
-        milli = _milli_on(device, user)
+        milli = milli_on(device, user)
         if milli > room and may_borrow(user):
             found.append(user)
         else:
@@ -38,7 +38,7 @@ def borrowers_on(
     return found
 
 
-def _milli_on(device: str, workload: Workload) -> int:
+def milli_on(device: str, workload: Workload) -> int:
     """Return the milli-GPU that a workload holds of the device, also for tasks that were told to leave."""
     tasks = (task for task in workload.held_places if device in task.devices)
     return sum(workload.request_of(task.group).milli_per_device for task in tasks)

@@ -2,6 +2,7 @@
 
 import { loadTranslations } from '../translation';
 import type {
+  SuspensionView,
   Captured,
   CopyNews,
   JobLog,
@@ -160,6 +161,20 @@ export function aSummary(given: Partial<JobSummary> = {}): JobSummary {
   delete job.targets;
   delete job.prefix;
   return job as JobSummary;
+}
+
+export function aSuspension(given: Partial<SuspensionView> = {}): SuspensionView {
+  return {
+    since: 1020,
+    sentence: 'Lent to bob.',
+    memory_mib: 1024,
+    expected_seconds: 8,
+    back_within: null,
+    wanted: false,
+    position: null,
+    leaving: 0,
+    ...given
+  };
 }
 
 export function aNotebook(given: Partial<NotebookView> = {}): NotebookView {

@@ -13,7 +13,7 @@ import { status } from '../plugins/status';
 import { readSettings, SETTINGS_ID } from '../settings';
 import { CommandIDs } from '../tokens';
 import type { IdleWarning, MemoryExcessView } from '../wire';
-import { ENGLISH, aJob, aNotebook } from './builders';
+import { ENGLISH, aJob, aNotebook, aSuspension } from './builders';
 import { FakeApp, FakeTraining, settle } from './fakes';
 import { all, attach, clearScreen, perform, press, words } from './screen';
 
@@ -252,13 +252,7 @@ describe('the warning of an idle notebook', () => {
 
 describe('a share that is lent while its notebook is idle', () => {
   const why = 'Suspended: your 0.5 GPU was idle for 45 min, and vision waited for a GPU.';
-  const suspension = {
-    since: 1000,
-    sentence: `${why} The next cell waits a few seconds and goes on.`,
-    memory_mib: null,
-    expected_seconds: 8,
-    back_within: null
-  };
+  const suspension = aSuspension({ sentence: `${why} The next cell waits a few seconds and goes on.` });
 
   /** The service tells the state of the share. */
   function tell(phase: 'running' | 'suspended' | 'resuming', id = 'nb-1'): void {
@@ -389,6 +383,29 @@ describe('the share in the status bar', () => {
     expect(words(item())).toBe('GPU 0.5 · 5 / 10 GiB');
     expect(item().classList.contains('lm-mod-hidden')).toBe(false);
     expect(item().querySelector('button')?.title).toContain('This notebook server holds 0.5 GPU. On H200.');
+  });
+
+  it.each(['hardware', 'driver', 'mps', 'intercept', 'watched', 'cooperative', 'advisory'])(
+    'has the level %s of its memory limit in the tooltip, with what it means',
+    async enforcement => {
+      await perform(() => {
+        const notebooks = [aNotebook({ enforcement, enforcement_sentence: 'What it means.' })];
+        training.set({ notebooks });
+        jest.advanceTimersByTime(50);
+      });
+      expect(item().querySelector('button')?.title).toContain(`Memory limit: ${enforcement}. What it means.`);
+    }
+  );
+
+  it('shows the place in line of a cell that waits, and the whole sentence in the tooltip', async () => {
+    const sentence = 'A cell waits. The share has place 2 in line.';
+    const suspension = aSuspension({ wanted: true, position: 2, leaving: 1 });
+    await perform(() => {
+      training.set({ notebooks: [aNotebook({ phase: 'suspended', sentence, suspension })] });
+      jest.advanceTimersByTime(50);
+    });
+    expect(words(item())).toBe('GPU 0.5 · a cell waits, 2nd in line');
+    expect(item().querySelector('button')?.title).toContain(sentence);
   });
 
   it('counts the minutes of idleness without an event', async () => {

@@ -2,6 +2,7 @@ import { readFileSync } from 'fs';
 import { resolve } from 'path';
 
 import { listGpuChoices, formatGpus, parseMilli, computePortion } from '../amounts';
+import { describeNotebook } from '../jobs';
 import { describeShare, formatKept, formatShare, formatSuspension, formatWarning } from '../live/share';
 import { stripControls } from '../plain';
 import {
@@ -14,7 +15,8 @@ import {
   formatSpan,
   parseSpan
 } from '../times';
-import { ENGLISH, aNotebook } from './builders';
+import type { SuspensionView } from '../wire';
+import { ENGLISH, aNotebook, aSuspension } from './builders';
 
 /** Seconds with their texts; `tests/unit/commands/test_tables.py` reads the same file. */
 const ESTIMATES = JSON.parse(
@@ -113,6 +115,31 @@ describe('the share of this server', () => {
       'idle: No host memory. Click'
     );
     expect(describeShare(suspended, ENGLISH)).toMatch(/^Lent to bob\. Click/);
+  });
+
+  it('is waited for by a cell, with its place in line, or with what has to leave first', () => {
+    const wait = (more: Partial<SuspensionView>): string =>
+      formatShare(aNotebook({ phase: 'suspended', suspension: aSuspension(more) }), 0, ENGLISH);
+    expect(wait({})).toBe('GPU 0.5 · lent, comes back with the next cell');
+    expect(wait({ wanted: true, position: 2, leaving: 2 })).toBe('GPU 0.5 · a cell waits, 2nd in line');
+    expect(wait({ wanted: true, position: 1, leaving: 2 })).toBe('GPU 0.5 · a cell waits, 2 jobs make room');
+    expect(wait({ wanted: true, position: 1, leaving: 1 })).toBe('GPU 0.5 · a cell waits, 1 job makes room');
+    expect(wait({ wanted: true })).toBe('GPU 0.5 · a cell waits');
+    const old = { ...aSuspension(), wanted: undefined } as unknown as SuspensionView;
+    expect(formatShare(aNotebook({ phase: 'suspended', suspension: old }), 0, ENGLISH)).toContain(
+      'next cell'
+    );
+  });
+
+  it('says its place in line and what has to leave in the tooltip and in the panel', () => {
+    const sentence = 'A cell waits. The share has place 2 in line: 2 jobs make room.';
+    const waits = aNotebook({
+      phase: 'suspended',
+      sentence,
+      suspension: aSuspension({ wanted: true, position: 2 })
+    });
+    expect(describeShare(waits, ENGLISH)).toContain(sentence);
+    expect(describeNotebook(waits, 0, ENGLISH)).toBe(sentence);
   });
 
   it('has a limit with a level, and what that means, in the tooltip', () => {

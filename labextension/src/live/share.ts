@@ -3,7 +3,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { formatGpus, parseMilli } from '../amounts';
-import { formatGibibytes, formatMemory } from '../jobs';
+import { formatGibibytes, formatMemory, formatOrdinal } from '../jobs';
 import { formatClock, formatCountdown, formatMinutes } from '../times';
 import { fitToast } from '../toasts';
 import type { MemoryExcessView, NotebookView } from '../wire';
@@ -15,7 +15,7 @@ export function formatShare(notebook: NotebookView, now: number, trans: Translat
   }
   const parts = [trans.__('GPU %1', notebook.gpus)];
   if (notebook.phase === 'suspended') {
-    return [...parts, trans.__('lent, comes back with the next cell')].join(' · ');
+    return [...parts, formatWait(notebook, trans)].join(' · ');
   }
   if (notebook.phase === 'resuming') {
     return [...parts, trans.__('coming back')].join(' · ');
@@ -34,6 +34,21 @@ export function formatShare(notebook: NotebookView, now: number, trans: Translat
     parts.push(trans.__('kept until %1', formatClock(notebook.kept_until, now)));
   }
   return parts.join(' · ');
+}
+
+/** Return what a cell waits for while the share is lent, its place in line first; or that no cell waits. */
+function formatWait(notebook: NotebookView, trans: TranslationBundle): string {
+  // An earlier release of the service does not send these fields.
+  const { wanted, position, leaving } = notebook.suspension ?? {};
+  if (!wanted) {
+    return trans.__('lent, comes back with the next cell');
+  }
+  if (position && position > 1) {
+    return trans.__('a cell waits, %1 in line', formatOrdinal(position, trans));
+  }
+  return leaving
+    ? trans._n('a cell waits, %1 job makes room', 'a cell waits, %1 jobs make room', leaving)
+    : trans.__('a cell waits');
 }
 
 /** Return the share in full sentences, for a tooltip. */

@@ -62,6 +62,18 @@ def test_nodes_that_tell_nothing_are_named_with_the_reason():
     assert find_trouble([a_node("fine", DRIVER), a_node("lost", DRIVER, obstacle="Its driver is lost.")]) == ["lost"]
 
 
+def test_node_that_offers_no_gpu_is_told_apart_from_one_without_an_agent():
+    """Also one whose driver shows GPUs: without a device plugin, nothing starts there."""
+    unknown = {"agent": "unheard", "release": "", "age": None, "gpus": 0, "obstacle": "No report.", "abilities": None}
+    bare = a_node("bare").model_copy(update={**unknown, "offered": 0})
+    unplugged = a_node("unplugged", DRIVER, offered=0)
+    text = "\n".join(format_nodes([bare, unplugged, a_node("fine", DRIVER, offered=8)], width=None))
+    assert "offers no GPU to the cluster, so nothing with a GPU starts there" in text
+    assert "(bare, unplugged)" in text
+    assert "No agent has reported" not in text, "an agent would not help"
+    assert find_trouble([bare, unplugged, a_node("old service")]) == ["bare", "unplugged"]
+
+
 def test_words_of_an_agent_cannot_falsify_a_line():
     evil = NodeAbility(name="x\x1b[2J", state="works\n", found="a\nb\x07", advice="c\r")
     text = "\n".join(format_nodes([a_node("n\n", evil)], width=None))

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.controller.views.suspension_views import (
+    Comeback,
     describe_lent,
     notebook_phase,
     suspension_sentence,
@@ -15,10 +16,12 @@ from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Stop
 from jupyter_gq.domain.workload_detail import Suspension, WorkloadDetail
+from jupyter_gq.scheduling.decision import Returning
 from jupyter_gq.store.protocol import Record
 from tests.builders import NOW, a_notebook, idle, running
 
-WITHIN = Seconds(60)
+WITHIN = Comeback(within=Seconds(60), left=Seconds(45))
+UNKNOWN = Comeback(within=None, left=None)
 LENT_TO_BOB = Suspension(
     sentence="Lent to bob.", by="job", decided_at=NOW, since=NOW, memory=MiB(9), seconds=Seconds(8)
 )
@@ -42,7 +45,7 @@ def test_a_suspended_share_says_since_when_for_whom_and_how_long_its_return_take
 def test_a_share_is_back_within_the_stated_time_once_a_cell_waits():
     suspended = a_record(State.SUSPENDED)
     assert suspension_view(suspended, WITHIN).back_within is None
-    assert suspension_view(used(suspended), WITHIN).back_within == 60
+    assert suspension_view(used(suspended), WITHIN).back_within == 45
     assert suspension_view(a_record(State.RESUMING), WITHIN).back_within == 8
     assert suspension_view(a_record(State.RESUMING, replace(LENT_TO_BOB, seconds=None)), WITHIN).back_within is None
 
@@ -55,9 +58,9 @@ def test_a_share_in_use_has_no_suspension_even_while_one_is_decided(state):
 
 def test_nothing_is_promised_while_something_stands_in_the_way():
     suspended, resuming = used(a_record(State.SUSPENDED)), a_record(State.RESUMING)
-    assert suspension_sentence(suspended, None) == "A cell waits for the share."
-    assert suspension_sentence(resuming, None) == "The share is to come back."
-    assert suspension_view(suspended, None).back_within is suspension_view(resuming, None).back_within is None
+    assert suspension_sentence(suspended, UNKNOWN) == "A cell waits for the share."
+    assert suspension_sentence(resuming, UNKNOWN) == "The share is to come back."
+    assert suspension_view(suspended, UNKNOWN).back_within is suspension_view(resuming, UNKNOWN).back_within is None
 
 
 def test_the_sentence_follows_the_share_on_its_way_back():
@@ -79,3 +82,61 @@ def test_a_job_is_told_how_many_notebooks_have_lent_its_devices():
     assert describe_lent(0) == ""
     assert describe_lent(1) == "The share is lent by an idle notebook, so the job may be paused at any moment."
     assert describe_lent(3) == "Shares are lent by 3 idle notebooks, so the job may be paused at any moment."
+
+
+def waiting(**plan) -> Comeback:
+    return replace(WITHIN, plan=Returning(workload="nb-ann", **{"is_coming": True, **plan}))
+
+
+@pytest.mark.parametrize(
+    ("plan", "sentence"),
+    [
+        ({}, "A cell waits, so the share comes back before all other work, within about 60 s."),
+        (
+            {"leaving": ("a",)},
+            "A cell waits, so the share comes back before all other work, within about 60 s: "
+            "1 job that borrowed the GPU saves its state and makes room.",
+        ),
+        (
+            {"leaving": ("a", "b")},
+            "A cell waits, so the share comes back before all other work, within about 60 s: "
+            "2 jobs that borrowed the GPU save their state and make room.",
+        ),
+        (
+            {"leaving": ("a", "b"), "ahead": 1},
+            "A cell waits. The share has place 2 in line and comes back within about 60 s: 1 notebook on the same GPU "
+            "whose server is older goes first, and 2 jobs that borrowed the GPU save their state and make room.",
+        ),
+        (
+            {"ahead": 2},
+            "A cell waits. The share has place 3 in line and comes back within about 60 s: 2 notebooks on the same GPU "
+            "whose servers are older go first.",
+        ),
+    ],
+    ids=["room", "a job", "jobs", "place 2", "place 3"],
+)
+def test_a_cell_that_waits_reads_its_place_in_line_and_what_it_waits_for(plan, sentence):
+    """Place 1 is no line: then only what is waited for is told."""
+    record = used(a_record(State.SUSPENDED))
+    assert suspension_sentence(record, waiting(**plan)) == sentence
+    view = suspension_view(record, waiting(**plan))
+    assert (view.wanted, view.position, view.leaving) == (True, plan.get("ahead", 0) + 1, len(plan.get("leaving", ())))
+
+
+def test_no_place_in_line_is_told_without_a_cell_that_waits_or_on_the_way_back():
+    suspended, resuming = (
+        suspension_view(a_record(State.SUSPENDED), WITHIN),
+        suspension_view(a_record(State.RESUMING), WITHIN),
+    )
+    assert (suspended.wanted, suspended.position, suspended.leaving) == (False, None, 0)
+    assert (resuming.wanted, resuming.position, resuming.leaving) == (True, None, 0)
+
+
+def test_work_that_cannot_give_way_is_told_and_nothing_is_promised():
+    kept_out = replace(waiting(is_coming=False, blockers=1), within=None, left=None)
+    record = used(a_record(State.SUSPENDED))
+    assert suspension_sentence(record, kept_out) == (
+        "A cell waits for the share. 1 program that cannot be paused uses its GPU: the share comes back once there is "
+        "room."
+    )
+    assert suspension_view(record, kept_out).position is None

@@ -8,7 +8,7 @@ from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict, Suspend, Unwarn, Warn
-from jupyter_gq.scheduling.idle.idle_rule import expiry, idle_since, may_be_lent, may_be_warned
+from jupyter_gq.scheduling.idle.idle_rule import expiry, has_run_out, idle_since, may_be_lent, may_be_warned
 from jupyter_gq.scheduling.policy import IdleRule, Policy
 from tests.builders import NOW, Cluster, a_job, a_notebook, acts, admitted, apply, idle, running, stopped, why
 
@@ -67,6 +67,12 @@ def test_the_owner_has_the_whole_warning_even_if_idle_for_long():
 def test_a_warning_names_no_earlier_time_than_one_that_was_withdrawn():
     told = NOW + RULE.warning + 7
     assert expiry(bobs(9999, promised_until=told), RULE, NOW) == told
+
+
+def test_a_warning_that_has_run_out_takes_nothing_before_a_later_time_that_was_promised():
+    told = bobs(9999, expire_at=NOW - 1)
+    assert has_run_out(told, RULE, NOW)
+    assert not has_run_out(bobs(9999, expire_at=NOW - 1, promised_until=NOW + 7), RULE, NOW)
 
 
 def test_a_sample_exactly_as_old_as_allowed_counts():

@@ -6,8 +6,8 @@ from jupyter_gq.client.models import NodeAbility, NodeDescription
 from .agents import Agents
 
 
-def describe_node(node: str, pool: str, agents: Agents) -> NodeDescription:
-    """Return what a node of this pool can do, as its agent told last."""
+def describe_node(node: str, pool: str, offered: int, agents: Agents) -> NodeDescription:
+    """Return what a node of this pool, which offers so many GPUs to the cluster, can do, as its agent told last."""
     report = agents.report(node)
     if report is None:
         return NodeDescription(
@@ -17,6 +17,7 @@ def describe_node(node: str, pool: str, agents: Agents) -> NodeDescription:
             age=None,
             release="",
             gpus=0,
+            offered=offered,
             obstacle=agents.unfit(node),
             abilities=None,
             missing={},
@@ -29,6 +30,7 @@ def describe_node(node: str, pool: str, agents: Agents) -> NodeDescription:
         age=None if age is None else round(age, 1),
         release=report.release,
         gpus=len(report.devices),
+        offered=offered,
         obstacle=agents.unfit(node),
         abilities=_read_abilities(report),
         missing=report.missing,

@@ -221,13 +221,18 @@ class Nodes:
         found = ((node, find_pool(pools, view.labels)) for node, view in self._views.items())
         return sorted(node for node, pool in found if pool is not None and pool.name == name)
 
-    def with_gpus(self) -> list[tuple[str, str]]:
-        """Return name and pool of each present node of a pool that offers a GPU or has an agent, sorted by name."""
+    def with_gpus(self) -> list[tuple[str, str, int]]:
+        """Return name, pool and offered GPUs of each present node of a pool, sorted by name.
+
+        A node without a GPU and without an agent is left out if its pool takes every node, because most nodes of a
+        cluster have no GPU.
+        """
         found = ((name, view, self.pool(name)) for name, view in sorted(self._views.items()))
         return [
-            (name, pool.name)
+            (name, pool.name, view.devices.get(pool.resource, 0))
             for name, view, pool in found
-            if pool is not None and (view.devices.get(pool.resource) or self._agents.report(name) is not None)
+            if pool is not None
+            and (pool.selector or view.devices.get(pool.resource) or self._agents.report(name) is not None)
         ]
 
     def names(self) -> Collection[str]:
