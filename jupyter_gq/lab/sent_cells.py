@@ -124,7 +124,7 @@ class SentCells:
 
 
 def _describe_left(jobs: Sequence[JobSummary], *, is_sweep: bool, knows_some: bool) -> str:
-    """Return a sentence about jobs that another page has sent; `knows_some` says that this page knows others of them."""
+    """Return a sentence about jobs that another page has sent; `knows_some` says that the page knows others."""
     if not is_sweep:
         return (
             "This cell was sent from another tab or window since this dialog was opened, and its job is "
