@@ -14,7 +14,7 @@ from jupyter_gq.domain.json_types import JsonObject
 from .accessibility import assert_accessible
 from .cut_text import assert_nothing_is_cut
 from .layout import assert_no_hole_and_no_overlap
-from .page import HubPage, LabPage, running_browser
+from .page import MORE, HubPage, LabPage, running_browser
 from .world import running_demo
 
 SIZES = {"800": {"width": 800, "height": 700}, "1600": {"width": 1600, "height": 1000}}
@@ -116,8 +116,7 @@ async def look_at_lab(lab: LabPage, ann: Person, pictures: Path) -> None:
     async for look in looks(page):
         await take(page, pictures / f"panel-{look}.png", PANEL)
     await send_sweep(ann)
-    await panel.get_by_role("button", name="Sweep grid").click()
-    for name in ("failed-0", "done-0", "runs-0"):
+    for name in ("grid rate=0.1", "failed-0", "done-0", "runs-0"):
         await panel.get_by_role("button", name=f"Details of {name}").click()
     runs = panel.get_by_role("listitem").filter(has_text="runs-0")
     await expect(runs.get_by_role("img", name="GPU use over")).to_be_visible()
@@ -135,7 +134,7 @@ async def look_at_lab(lab: LabPage, ann: Person, pictures: Path) -> None:
 async def unfolded(lab: LabPage) -> AsyncIterator[None]:
     """Open all sections of the dialog, and let variables go along, until the block ends."""
     dialog = lab.dialog()
-    for name in ("More", "Files", "Environment"):
+    for name in (MORE, "Files", "Environment"):
         await dialog.get_by_role("button", name=name).first.press("Enter")
     await dialog.get_by_role("radio", name="Take the variables along").check()
     await expect(dialog.get_by_role("button", name="Send to training")).to_be_enabled()
