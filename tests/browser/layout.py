@@ -2,8 +2,9 @@
 
 from playwright.async_api import Page
 
-#: Pixels between what is shown and what is shown next below it, above which a reader takes the page for broken.
-HOLE = 64
+#: Pixels between what is shown and what is shown next below it, above which a reader takes the page for broken. The
+#: forecast keeps the room of two lines while there is none, so that nothing jumps when it comes.
+HOLE = 80
 #: Pixels by which neighbours may touch: borders overlap, and a letter reaches out of its line.
 TOUCH = 3
 #: What a user sees of an element: its own words, a control, a picture. Parents are as large as what they hold.
