@@ -190,8 +190,8 @@ test-collaboration: setup chromium .venv-collaboration/.installed ## Share a not
 # Not in CI: PyTorch takes 5 GB with its CUDA libraries. PIP_INDEX_URL may name an index that has it for CPUs only.
 # See docs/decisions/0365-test-pytorch-in-an-environment-of-its-own.md.
 .PHONY: test-torch
-test-torch: .venv-torch/.installed ## Let torchrun and accelerate, with PyTorch itself on CPUs, gather the tasks of jobs
-	.venv-torch/bin/python -m pytest -q -rs tests/contract/test_launchers.py tests/contract/test_gang.py tests/contract/test_real_frameworks.py
+test-torch: .venv-torch/.installed ## With PyTorch itself on CPUs: launchers gather the tasks of jobs, and tensors go along with jobs
+	.venv-torch/bin/python -m pytest -q -rs tests/contract/test_launchers.py tests/contract/test_gang.py tests/contract/test_elastic_torchrun.py tests/contract/test_real_frameworks.py tests/runner/test_torch_values.py
 
 .venv-torch/.installed: pyproject.toml jupyter_gq/labextension/package.json
 	$(PYTHON) -m venv .venv-torch

@@ -68,8 +68,9 @@ class AlreadySent:
 
     code: str
     message: str
-    #: Id of the job of that cell, or of one of them. A page whose user was told of it names it in `known_jobs`.
-    other_job: str
+    #: Ids of the jobs of that cell which have not ended and were not known. A page whose user was told of them names
+    #: them in `known_jobs`.
+    other_jobs: list[str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,5 +1,7 @@
 """The refusal of a request without asking the service, and what the page is told of any refusal."""
 
+from collections.abc import Sequence
+
 from jupyter_gq.client.problems import PlainProblem, ProblemLike, ServiceError
 from jupyter_gq.domain.errors import HttpRefusal
 
@@ -14,14 +16,20 @@ SERVICE_AWAY = (
 class RefusedRequest(HttpRefusal):
     """A request that is answered with this problem and HTTP status; nothing was sent to the service.
 
-    `other_job` is the id of a job of which the page does not know, and which is the reason; "" for other reasons.
+    `other_jobs` are the ids of jobs of which the page does not know, and which are the reason; none for other reasons.
     """
 
     def __init__(
-        self, code: str, message: str, *, field: str | None = None, status: int = 422, other_job: str = ""
+        self,
+        code: str,
+        message: str,
+        *,
+        field: str | None = None,
+        status: int = 422,
+        other_jobs: Sequence[str] = (),
     ) -> None:
         super().__init__(message)
-        self.status, self.other_job = status, other_job
+        self.status, self.other_jobs = status, list(other_jobs)
         self.problem = PlainProblem(code=code, message=message, field=field)
 
 

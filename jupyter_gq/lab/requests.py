@@ -116,7 +116,8 @@ class SendRequest(CellsRequest, JobFields):
     known_jobs: list[str] | None = Field(
         default=None,
         description="Ids of the jobs of these cells of which the user knows. If another page has sent a cell since, "
-        "and its job is not among them, the answer is 409 already_sent. null = send in any case.",
+        "and one of its jobs that has not ended is not among them, the answer is 409 already_sent. null = send in "
+        "any case.",
     )
 
 

@@ -1,10 +1,9 @@
 """The cells that pages of this server have sent, so that two pages do not send one cell twice without a question.
 
 A page asks its user about a job of the same cell when the dialog opens. Another tab may send the cell after that. Such
-a send is refused, and the page is told the job. If its user wants both jobs, the page sends again and names that job in
-`known_jobs`; it is asked again about any other job. Kernels and commands give no `known_jobs` and are not asked.
-
-A page knows all jobs of a sweep or none. A new server remembers nothing.
+a send is refused, and the page is told the job, or all jobs of a sweep that have not ended. If its user wants these
+jobs too, the page sends again and names them in `known_jobs`; it is asked again about any other job. Kernels and
+commands give no `known_jobs` and are not asked. A new server remembers nothing.
 
 See docs/decisions/0477-ask-before-a-cell-is-sent-from-two-pages.md.
 """
@@ -61,7 +60,7 @@ class SentCells:
         """Yield a function that takes the jobs of this request; call it once, or never if it is refused.
 
         For a request with `known_jobs`, raises `RefusedRequest` if the last request for one of the cells had another
-        key, none of its jobs is among `known_jobs`, and one of them has not ended. Raises `ServiceError` if the service
+        key, and one of its jobs has not ended and is not among `known_jobs`. Raises `ServiceError` if the service
         cannot be asked about these jobs. While the other request is being sent, this waits for the answer to it.
         """
         cells = [(request.notebook_path, cell) for cell in request.targets]
@@ -93,17 +92,17 @@ class SentCells:
         return next((sent for sent in found if sent is not None and sent.key != key and sent not in checked), None)
 
     async def _check(self, jobs: SentJobs, known: Sequence[str]) -> None:
-        """Raise `RefusedRequest` if one of these jobs has not ended, unless the page knows at least one of them."""
-        if not set(known).isdisjoint(jobs.ids):
+        """Raise `RefusedRequest` if one of these jobs has not ended and is not known to the page."""
+        unknown = SentJobs([job for job in jobs.ids if job not in set(known)], jobs.sweep)
+        if not unknown.ids:
             return
-        found = await (self._list_left_of_sweep(jobs) if jobs.sweep else self._list_left(jobs.ids))
+        found = await (self._list_left_of_sweep(unknown) if jobs.sweep else self._list_left(unknown.ids))
         if found:
             raise RefusedRequest(
                 "already_sent",
-                "This cell was sent from another tab or window since this dialog was opened, and its job is "
-                f"{found[0].phase}. Send again to have both jobs, or cancel.",
+                _describe_left(found, is_sweep=bool(jobs.sweep), knows_some=len(unknown.ids) < len(jobs.ids)),
                 status=HTTPStatus.CONFLICT,
-                other_job=found[0].id,
+                other_jobs=[job.id for job in found],
             )
 
     async def _list_left(self, jobs: Sequence[str]) -> list[JobSummary]:
@@ -122,3 +121,18 @@ class SentCells:
         found = await read_all_jobs(lambda before: self._service.jobs(group=jobs.sweep, limit=MOST_JOBS, before=before))
         ids = set(jobs.ids)
         return [job for job in found.jobs if job.id in ids and job.phase not in _ENDED]
+
+
+def _describe_left(jobs: Sequence[JobSummary], *, is_sweep: bool, knows_some: bool) -> str:
+    """Return a sentence about jobs that another page has sent; `knows_some` says that the page knows others."""
+    if not is_sweep:
+        return (
+            "This cell was sent from another tab or window since this dialog was opened, and its job is "
+            f"{jobs[0].phase}. Send again to have both jobs, or cancel."
+        )
+    count = f"{len(jobs)}{' other' if knows_some else ''} job{'' if len(jobs) == 1 else 's'}"
+    return (
+        "This cell was sent from another tab or window as a sweep, and "
+        f"{count} of that sweep {'has' if len(jobs) == 1 else 'have'} not ended. "
+        f"Send again to have {'it' if len(jobs) == 1 else 'them'} too, or cancel."
+    )

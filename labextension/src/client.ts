@@ -62,8 +62,8 @@ export class RequestError extends Error {
     readonly problem: Problem,
     /** The files beside the notebook that differ; null if the request was refused for another reason. */
     readonly conflict: CopyConflict | null = null,
-    /** A job of the same cell that another page has sent; null if the request was refused for another reason. */
-    readonly otherJob: string | null = null
+    /** Jobs of the same cell that another page has sent; none if the request was refused for another reason. */
+    readonly otherJobs: readonly string[] = []
   ) {
     super(problem.message);
     this.name = 'RequestError';
@@ -453,5 +453,5 @@ async function readError(response: Response): Promise<RequestError> {
     // The body is not from this extension; it may be a page of a proxy. The status says enough.
   }
   const conflict = Array.isArray(body?.files) ? (body as CopyConflict) : null;
-  return new RequestError(response.status, readProblem(response, body), conflict, body?.other_job ?? null);
+  return new RequestError(response.status, readProblem(response, body), conflict, body?.other_jobs ?? []);
 }

@@ -6,7 +6,7 @@ export interface components {
         AlreadySent: {
             code: string;
             message: string;
-            other_job: string;
+            other_jobs: string[];
         };
         /** @description A change of a request with which the job would start at once or clearly earlier, or within its quota. */
         Alternative: {
@@ -1218,7 +1218,7 @@ export interface components {
              */
             capture?: string | null;
             /**
-             * @description Ids of the jobs of these cells of which the user knows. If another page has sent a cell since, and its job is not among them, the answer is 409 already_sent. null = send in any case.
+             * @description Ids of the jobs of these cells of which the user knows. If another page has sent a cell since, and one of its jobs that has not ended is not among them, the answer is 409 already_sent. null = send in any case.
              * @default null
              */
             known_jobs?: string[] | null;
@@ -1383,7 +1383,7 @@ export interface components {
              */
             capture?: string | null;
             /**
-             * @description Ids of the jobs of these cells of which the user knows. If another page has sent a cell since, and its job is not among them, the answer is 409 already_sent. null = send in any case.
+             * @description Ids of the jobs of these cells of which the user knows. If another page has sent a cell since, and one of its jobs that has not ended is not among them, the answer is 409 already_sent. null = send in any case.
              * @default null
              */
             known_jobs?: string[] | null;

@@ -13,7 +13,8 @@ from jupyter_gq.domain.json_types import JsonObject
 
 from .accessibility import assert_accessible
 from .cut_text import assert_nothing_is_cut
-from .page import HubPage, LabPage, running_browser
+from .layout import assert_no_hole_and_no_overlap
+from .page import MORE, HubPage, LabPage, running_browser
 from .world import running_demo
 
 SIZES = {"800": {"width": 800, "height": 700}, "1600": {"width": 1600, "height": 1000}}
@@ -82,10 +83,12 @@ async def looks(page: Page) -> AsyncIterator[str]:
 
 
 async def take(page: Page, file: Path, *selectors: str) -> None:
-    """Save a picture, then fail if something in these parts of the page is cut or cannot be read."""
+    """Save a picture, then fail if something in these parts of the page is cut, covered or cannot be read."""
     file.parent.mkdir(parents=True, exist_ok=True)
     await page.screenshot(path=file)
     await assert_nothing_is_cut(page, *selectors)
+    if DIALOG in selectors or "#spawn_form" in selectors:
+        await assert_no_hole_and_no_overlap(page, *selectors)
     await assert_accessible(page, *selectors)
 
 
@@ -96,10 +99,13 @@ async def look_at_lab(lab: LabPage, ann: Person, pictures: Path) -> None:
     await lab.open_dialog(cell)
     async for look in looks(page):
         await take(page, pictures / f"dialog-{look}.png", DIALOG)
+    await lab.fill_dialog(queue="vision", gpus="1", name=LONG_NAME)
     async with unfolded(lab):
         async for look in looks(page):
             await take(page, pictures / f"dialog-all-{look}.png", DIALOG)
-    await lab.fill_dialog(queue="vision", gpus="1", name=LONG_NAME)
+        async with refused(lab):
+            async for look in looks(page):
+                await take(page, pictures / f"dialog-errors-{look}.png", DIALOG)
     await lab.confirm()
     await expect(lab.output(cell).locator(".jp-gq-status")).to_be_visible()
     await lab.show_output(cell)
@@ -110,7 +116,8 @@ async def look_at_lab(lab: LabPage, ann: Person, pictures: Path) -> None:
     await expect(panel.get_by_role("listitem").filter(has_text="waits-0")).to_be_visible()
     async for look in looks(page):
         await take(page, pictures / f"panel-{look}.png", PANEL)
-    for name in ("failed-0", "done-0", "runs-0"):
+    await send_sweep(ann)
+    for name in ("grid rate=0.1", "failed-0", "done-0", "runs-0"):
         await panel.get_by_role("button", name=f"Details of {name}").click()
     runs = panel.get_by_role("listitem").filter(has_text="runs-0")
     await expect(runs.get_by_role("img", name="GPU use over")).to_be_visible()
@@ -126,10 +133,26 @@ async def look_at_lab(lab: LabPage, ann: Person, pictures: Path) -> None:
 
 @asynccontextmanager
 async def unfolded(lab: LabPage) -> AsyncIterator[None]:
-    """Open all sections of the dialog."""
-    for name in ("More", "Files", "Environment"):
-        await lab.dialog().get_by_role("button", name=name).first.press("Enter")
+    """Open all sections of the dialog, and let variables go along, until the block ends."""
+    dialog = lab.dialog()
+    for name in (MORE, "Files", "Environment"):
+        await dialog.get_by_role("button", name=name).first.press("Enter")
+    await dialog.get_by_role("radio", name="Take the variables along").check()
+    await expect(dialog.get_by_role("button", name="Send to training")).to_be_enabled()
     yield
+    await dialog.get_by_role("radio").first.check()
+    await expect(dialog.get_by_role("button", name="Send to training")).to_be_enabled()
+
+
+@asynccontextmanager
+async def refused(lab: LabPage) -> AsyncIterator[None]:
+    """Ask for what is impossible, each beside its field, until the block ends."""
+    await lab.ask_for_more(cpus="lots", expected="soon")
+    await lab.dialog().get_by_role("button", name="Send as sweep").press("Enter")
+    await expect(lab.dialog().get_by_role("alert").first).to_be_visible()
+    yield
+    await lab.dialog().get_by_role("button", name="Send as sweep").press("Enter")
+    await lab.ask_for_more()
 
 
 async def send_many(ann: Person) -> None:
@@ -160,6 +183,28 @@ async def send_one(ann: Person, name: str, source: str) -> JsonObject:
     code[0]["source"] = source
     kernel = await ann.start_kernel("digits.ipynb")
     return await ann.send(notebook, "digits.ipynb", kernel, code[0]["id"], queue="vision", gpus="1", name=name)
+
+
+async def send_sweep(ann: Person) -> None:
+    """Send one cell as a sweep of three jobs."""
+    notebook = await ann.read_notebook("digits.ipynb")
+    (cell, *_) = [each for each in notebook["cells"] if each["cell_type"] == "code"]
+    cell["source"] = "rate = 0.1"
+    kernel = await ann.start_kernel("digits.ipynb")
+    body = {
+        "key": "sweep",
+        "notebook_path": "digits.ipynb",
+        "kernel_id": kernel,
+        "mode": "replay",
+        "notebook": notebook,
+        "targets": [cell["id"]],
+        "prefix": [],
+        "grid": {"rate": ["0.1", "0.2", "0.4"]},
+        "group_metric": "rate",
+        "group_mode": "min",
+        "returns": ["rate"],
+    }
+    await ann.ask_extension("POST", "sweep", {**body, "queue": "vision", "gpus": "1", "name": "grid"})
 
 
 async def until_over(ann: Person, jobs: list[str]) -> None:

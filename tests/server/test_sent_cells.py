@@ -20,7 +20,7 @@ async def test_a_cell_that_two_pages_send_at_once_makes_a_second_job_only_if_the
     problem = next(answer for status, answer in answers if status == 409)
     assert problem["code"] == "already_sent"
     assert "its job is waiting. Send again to have both" in problem["message"]
-    assert problem["other_job"] == "job-0"
+    assert problem["other_jobs"] == ["job-0"]
     assert (await send("third", ["job-0"]))[0] == 201, "its user knew of the job"
     assert (await send("fourth", None))[0] == 201, "it asks for no user"
     assert len(service.keys) == 3
@@ -34,7 +34,7 @@ async def test_a_user_is_asked_about_each_job_of_another_page_once(on_hub, servi
     async def send(key):
         status, answer = await fetch("POST", "send", body=a_request(key=key, known_jobs=known))
         if status == 409:
-            known.append(answer["other_job"])
+            known.extend(answer["other_jobs"])
         return status
 
     other = {"key": "theirs", "known_jobs": []}
@@ -94,9 +94,23 @@ async def test_a_sweep_of_another_page_is_told_as_long_as_one_of_its_jobs_goes_o
 
     service.answers["GET", "jobs"] = the_sweep("running", "done")
     status, problem = await send([])
-    assert (status, problem["code"], problem["other_job"]) == (409, "already_sent", "job-0")
-    assert "its job is running" in problem["message"]
-    assert (await send(["job-1"]))[0] == 201, "its user knew of the sweep"
+    assert (status, problem["code"], problem["other_jobs"]) == (409, "already_sent", ["job-0"])
+    assert "and 1 job of that sweep has not ended" in problem["message"]
+    assert (await send(["job-0"]))[0] == 201, "its user knew of the job that is left"
+
+
+async def test_a_page_that_knows_one_job_of_a_sweep_is_asked_about_the_others_as_one_group(on_hub, service, fetch):
+    grid = {"lr": ["1", "2", "3", "4"]}
+    assert (await fetch("POST", "sweep", body={**a_sweep(key="sweep", known_jobs=[]), "grid": grid}))[0] == 201
+    service.answers["GET", "jobs"] = the_sweep("waiting", "running", "done", "waiting")
+
+    async def send(known):
+        return await fetch("POST", "send", body=a_request(key="other", known_jobs=known))
+
+    status, problem = await send(["job-1"])
+    assert (status, problem["other_jobs"]) == (409, ["job-3", "job-0"])
+    assert "and 2 other jobs of that sweep have not ended. Send again to have" in problem["message"]
+    assert (await send(["job-1", *problem["other_jobs"]]))[0] == 201
 
 
 async def test_the_service_is_asked_once_about_all_jobs_of_a_sweep(on_hub, service, fetch):

@@ -9,14 +9,16 @@ Rules
   something. So does a call whose result is kept.
 - Kept in vain: the methods of lists, sets and dicts count also if their result is kept, and so do calls that are only
   tested, as in `x in seen or seen.add(x)`; see `changing_calls`.
-- Given: a function that a call is given is called by it; see `given_functions`.
+- Given: a function that a call is given is called by it; see `given_functions`. What `functools.partial` has made is
+  read as the function with all its arguments; see `values`.
+- Callbacks: what an object is given now and calls later is changed by what runs the object; see `callbacks`.
 - Models: what a changing call is given and is a model by its name or class, such as `trainer.fit(net)`, is changed too.
 - Parts: what changes an object also changes the model in it, as `opt.step()` does after `opt = SGD(net.parameters())`.
 - Loops: what is certainly changed in a loop may be a part of what the loop goes through.
 - Functions and classes of the cells are followed into their bodies, and tell which arguments they change.
 - Numbers and texts cannot be changed in place.
 
-See docs/decisions/0482-propose-what-a-call-is-made-for.md.
+See docs/decisions/0482-propose-what-a-call-is-made-for.md and 0496-propose-what-callbacks-change.md.
 """
 
 import ast
@@ -34,6 +36,7 @@ from jupyter_gq.lab.reading.full_names import MODULES_BY_USUAL_NAMES, Names
 from jupyter_gq.lab.reading.magics import list_trees
 from jupyter_gq.lab.reading.parsing import list_children, list_nodes
 
+from .callbacks import Holders, is_registering, list_called_now, list_named, runs_callbacks
 from .changes import find_rebound_globals, find_root, find_stored, list_running, list_tested, list_thrown_away
 from .changing_calls import (
     changes_container,
@@ -43,10 +46,10 @@ from .changing_calls import (
     is_showing,
     is_training,
     is_without_changes,
-    makes_container,
     returns_none,
 )
-from .given_functions import GivenCall, list_given_calls
+from .given_functions import GivenCall, call_without_arguments, list_given_calls
+from .values import Values
 
 #: What becomes of the result of a call. A lambda returns it.
 _Result = Literal["kept", "returned", "tested", "shown", "thrown away"]
@@ -61,8 +64,7 @@ _CHANGING_BUILTINS = frozenset({"setattr", "delattr", "next"})
 _DEEPEST = 20
 #: Most bodies that are read anew for the functions that they are given.
 _MOST_BODIES = 1000
-#: Bounds of the work: the last values of a name count, and the first parts of an argument. Calls stand in each other.
-_MOST_VALUES = 50
+#: Bound of the work: the first parts of an argument count. Calls stand in each other.
 _MOST_PARTS = 2000
 
 
@@ -75,7 +77,7 @@ def find_changed_names(before: Iterable[str], targets: Iterable[str]) -> set[str
     for source in before:
         reader.learn(source)
     changed = {name for source in targets for name in reader.read(source)}
-    return reader.add_parts(changed) - reader.find_unchangeable()
+    return (reader.add_parts(changed) | reader.registered) - reader.find_unchangeable()
 
 
 @dataclass(kw_only=True, slots=True)
@@ -85,13 +87,15 @@ class _Changes:
     #: Changed for certain, and changed in all likelihood.
     certain: set[str] = field(default_factory=set)
     likely: set[str] = field(default_factory=set)
+    #: Given callbacks, which changes nothing that they hold.
+    registered: set[str] = field(default_factory=set)
     #: Names of what a name is a part of: by assignment, and by a loop.
     whole: dict[str, set[str]] = field(default_factory=dict)
     looped: dict[str, set[str]] = field(default_factory=dict)
 
     def list_all(self) -> set[str]:
         """Return all changed names, with those of what they are a part of."""
-        certain = _close(self.certain, self.whole, self.looped)
+        certain = _close(self.certain | self.registered, self.whole, self.looped)
         return certain | _close(self.likely, self.whole)
 
 
@@ -125,8 +129,10 @@ class _Reader:
 
     def __init__(self) -> None:
         self._names, self._known = Names(), Definitions()
-        #: The values that were assigned to each name.
-        self._values: dict[str, list[ast.expr]] = {}
+        self._values, self._holders = Values(), Holders()
+        #: Names of objects that the target cells give callbacks, and of those that the last one runs or calls.
+        self.registered: set[str] = set()
+        self._ran: set[str] = set()
         self._stored: set[str] = set()
         #: Changed names of functions that were read, by what they were read as.
         self._bodies: dict[_Reading, set[str]] = {}
@@ -142,28 +148,8 @@ class _Reader:
             self._names.add(each)
             self._known.add(each)
             for node in list_statements(each.body):
-                self._learn_assignment(node)
-
-    def _learn_assignment(self, node: ast.AST) -> None:
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                self._learn_value(target, node.value)
-        elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            self._learn_value(node.target, node.value)
-        elif isinstance(node, ast.withitem) and node.optional_vars is not None:
-            self._learn_value(node.optional_vars, node.context_expr)
-
-    def _learn_value(self, target: ast.expr, value: ast.expr) -> None:
-        if isinstance(target, ast.Name):
-            values = self._values.setdefault(target.id, [])
-            values.append(value)
-            del values[:-_MOST_VALUES]
-        elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-            for each, part in zip(target.elts, value.elts, strict=True):
-                self._learn_value(each, part)
-        elif isinstance(target, ast.Tuple):
-            for each in target.elts:
-                self._learn_value(each, ast.Call(func=ast.Constant(value=None), args=[], keywords=[]))
+                self._values.learn(node)
+            self._holders.learn(each, self._values)
 
     def read(self, source: str) -> set[str]:
         """Take in a cell, and return the names that the cell changes."""
@@ -173,8 +159,36 @@ class _Reader:
             return set()
         shown = {id(each.body[-1]) for each in list_trees(tree) if each.body and not source.rstrip().endswith(";")}
         nodes = list(list_running(tree.body))
-        self._stored |= {name for node in nodes for name in find_stored(node)}
-        return self._read_scope(nodes, shown, "", {}).list_all()
+        stored = {name for node in nodes for name in find_stored(node)}
+        self._stored |= stored
+        self._ran = set()
+        found = self._read_scope(nodes, shown, "", {})
+        self.registered |= found.registered
+        found.registered = set()
+        self._run_held(found, stored)
+        return found.list_all()
+
+    def _run_held(self, found: _Changes, stored: set[str]) -> None:
+        """Add what the callbacks change of objects that a cell runs; `stored` are names that it may only assign to."""
+        done: set[str] = set()
+        while ahead := self.add_parts((found.list_all() - stored) | self._ran) - done:
+            done |= ahead
+            for each in [held for name in ahead for held in self._holders.get(name)]:
+                self._run_callback(each, "", found)
+
+    def _run_callback(self, callback: ast.expr, own: str, found: _Changes) -> None:
+        """Add what a callback changes: a function, or an object of which any method may be called."""
+        methods = self._known.list_methods(callback)
+        for method in methods:
+            part = ast.Attribute(value=callback, attr=method, ctx=ast.Load())
+            self._read_given(call_without_arguments(part), own, found)
+        if isinstance(callback, ast.Name) and not self._known.find_called(callback, own):
+            found.certain.update([] if self._is_module(callback) or hasattr(builtins, callback.id) else [callback.id])
+        elif isinstance(callback, ast.Call) and not methods:
+            for each in list_named(callback, self._values):
+                self._run_callback(each, own, found)
+        if not methods:
+            self._read_given(call_without_arguments(callback), own, found)
 
     def _read_scope(self, nodes: Iterable[ast.AST], shown: set[int], own: str, results: dict[int, _Result]) -> _Changes:
         """Return what the nodes of one scope do; `own` is the class of the method whose body they are.
@@ -223,6 +237,11 @@ class _Reader:
 
     def _read_call(self, call: ast.Call, result: _Result, own: str, found: _Changes) -> None:
         """Add what a call changes."""
+        for each in self._values.list_calls(call):
+            self._read_whole_call(each, result, own, found)
+
+    def _read_whole_call(self, call: ast.Call, result: _Result, own: str, found: _Changes) -> None:
+        """Add what a call changes that is given all its arguments."""
         called = self._known.find_called(call.func, own)
         for function, of in called:
             found.certain.update(
@@ -231,18 +250,29 @@ class _Reader:
         if called:
             return
         last = get_last_name(call)
-        for given in list_given_calls(call, self._name_maker(call)):
+        maker = self._name_maker(call)
+        for given in list_given_calls(call, maker):
             self._read_given(given, own, found)
-        if last[:1].isupper():
-            return
+        for callback in list_called_now(call, maker, self._values, self._known.functions):
+            self._run_callback(callback, own, found)
+        if is_registering(call):
+            found.registered.add(find_root(call.func))
+        elif not last[:1].isupper():
+            self._judge_call(call, last, result, found)
+
+    def _judge_call(self, call: ast.Call, last: str, result: _Result, found: _Changes) -> None:
+        """Add what a call changes of a function or method that is in no cell, by its name."""
         is_kept = result not in ("shown", "thrown away")
         changes = is_changing(last, is_kept=is_kept) or self._changes_receiver(call, last, result)
         likely = result == "thrown away" and not is_showing(last)
         kind = found.certain if changes else found.likely
         receiver = get_receiver(call)
         if receiver is None or self._is_module(receiver):
+            self._ran.update([find_root(call.func)] if receiver is None else [])
             kind.update(self._list_of_function(call, last, changes=changes, likely=likely))
-        elif changes or likely:
+        elif runs_callbacks(last):
+            self._ran.update([receiver.id] if isinstance(receiver, ast.Name) else [])
+        if receiver is not None and not self._is_module(receiver) and (changes or likely):
             kind.update(filter(None, [find_root(receiver)]))
             kind.update(self._list_models(call))
             if last == "shuffle":
@@ -253,11 +283,12 @@ class _Reader:
 
     def _read_given(self, given: GivenCall, own: str, found: _Changes) -> None:
         """Add what a function changes that a call was given."""
-        functions = self._known.find_called(given.call.func, own)
-        for function, of in functions:
-            found.certain.update(self._follow(given, function, of))
-        if not functions and isinstance(given.call.func, ast.Attribute):
-            self._read_call(given.call, "thrown away" if given.is_thrown_away else "kept", own, found)
+        for whole in self._values.list_calls(given.call):
+            functions = self._known.find_called(whole.func, own)
+            for function, of in functions:
+                found.certain.update(self._follow(replace(given, call=whole), function, of))
+            if not functions and isinstance(whole.func, ast.Attribute):
+                self._read_whole_call(whole, "thrown away" if given.is_thrown_away else "kept", own, found)
 
     def _name_maker(self, call: ast.Call) -> str:
         """Return the name of the class of the object a method is called on; for a function, its full name.
@@ -270,7 +301,7 @@ class _Reader:
         if isinstance(receiver, ast.Call):
             return get_last_name(receiver)
         root = find_root(receiver)
-        made = self._values.get(root, [])[-1:]
+        made = self._values.by_name.get(root, [])[-1:]
         return get_last_name(made[0]) if made and isinstance(made[0], ast.Call) else root
 
     def _changes_receiver(self, call: ast.Call, last: str, result: _Result) -> bool:
@@ -280,19 +311,7 @@ class _Reader:
             return False
         if result in ("tested", "returned") and returns_none(last, for_certain=result == "returned"):
             return True
-        return self._applies(call, last) or (changes_container(last) and self._is_container(receiver))
-
-    def _is_container(self, node: ast.expr) -> bool:
-        """Return whether an expression is a name that holds a list, set or dict, as far as the cells tell."""
-        seen: set[str] = set()
-        while isinstance(node, ast.Name) and node.id not in seen:
-            seen.add(node.id)
-            node = (self._values.get(node.id) or [node])[-1]
-        if isinstance(node, ast.Call):
-            return makes_container(get_last_name(node)) and not isinstance(get_receiver(node), ast.Call)
-        return bool(seen) and isinstance(
-            node, ast.List | ast.Set | ast.Dict | ast.ListComp | ast.SetComp | ast.DictComp
-        )
+        return self._applies(call, last) or (changes_container(last) and self._values.is_container(receiver))
 
     def _applies(self, call: ast.Call, last: str) -> bool:
         """Return whether a call has a function change each part of a model; a table would return a new one."""
@@ -403,7 +422,7 @@ class _Reader:
         found: set[str] = set()
         ahead = list(changed)
         same: dict[str, set[str]] = {}
-        for name, values in self._values.items():
+        for name, values in self._values.by_name.items():
             for value in values:
                 if isinstance(value, ast.Name):
                     same.setdefault(value.id, set()).add(name)
@@ -412,7 +431,9 @@ class _Reader:
             if name and name not in found:
                 found.add(name)
                 ahead += same.get(name, ())
-                ahead += [part for value in self._values.get(name, []) for part in self._list_parts(name, value)]
+                ahead += [
+                    part for value in self._values.by_name.get(name, []) for part in self._list_parts(name, value)
+                ]
         return found
 
     def _list_parts(self, name: str, value: ast.expr) -> Iterable[str]:
@@ -435,7 +456,7 @@ class _Reader:
     def _is_model(self, name: str) -> bool:
         """Return whether a name holds what is trained, or what trains it, by itself or by its value."""
         if name not in self._models:
-            values = self._values.get(name, [])
+            values = self._values.by_name.get(name, [])
             self._models[name] = bool(name) and (is_name_of_model(name) or any(map(self._makes_model, values)))
         return self._models[name]
 
@@ -453,7 +474,7 @@ class _Reader:
 
     def find_unchangeable(self) -> set[str]:
         """Return the names of modules, of functions and classes, and of values that cannot be changed in place."""
-        constant = {name for name, values in self._values.items() if all(map(_is_constant, values))}
+        constant = {name for name, values in self._values.by_name.items() if all(map(_is_constant, values))}
         defined = {*self._known.functions, *self._known.classes}
         modules = set(self._names.modules) - self._names.own
         return (constant | defined) - self._stored | modules | MODULES_BY_USUAL_NAMES | {""}

@@ -50,7 +50,7 @@ def list_given_calls(call: ast.Call, maker: str) -> Iterator[GivenCall]:
     not known; of a function, its full name.
     """
     last = get_last_name(call)
-    if last not in _IN_THREADS and _runs_elsewhere(_name_executor(call) if last == "run_in_executor" else maker):
+    if last not in _IN_THREADS and runs_elsewhere(_name_executor(call) if last == "run_in_executor" else maker):
         return
     given, called = _find_given_call(call, last), None
     if given is not None:
@@ -69,9 +69,15 @@ def _name_executor(call: ast.Call) -> str:
     return executor.id if isinstance(executor, ast.Name) else ""
 
 
-def _runs_elsewhere(maker: str) -> bool:
+def runs_elsewhere(maker: str) -> bool:
+    """Return whether an object of a class of this name, or a function of this full name, runs functions elsewhere."""
     lower = maker.lower()
-    return "thread" not in lower and any(word in lower for word in _ELSEWHERE)
+    return "thread" not in lower and (lower.startswith("ray.") or any(word in lower for word in _ELSEWHERE))
+
+
+def call_without_arguments(func: ast.expr) -> GivenCall:
+    """Return the call of a function with what is not known, whose result nobody gets."""
+    return GivenCall(call=ast.copy_location(ast.Call(func=func, args=[], keywords=[]), func), is_thrown_away=True)
 
 
 def _find_given_call(call: ast.Call, last: str) -> GivenCall | None:

@@ -64,10 +64,10 @@ class GQHandler(ExtensionHandlerMixin, APIHandler):
             self.finish(_make_text(found), set_content_type=content_type)
 
     def respond_with_refusal(self, error: RefusedRequest | ServiceError) -> None:
-        """Answer with the status and the problem of a refusal, and with the job that is the reason, if one is."""
+        """Answer with the status and the problem of a refusal, and with the jobs that are the reason, if some are."""
         problem = find_problem(error)
-        if isinstance(error, RefusedRequest) and error.other_job:
-            said = AlreadySent(code=problem.code, message=problem.message, other_job=error.other_job)
+        if isinstance(error, RefusedRequest) and error.other_jobs:
+            said = AlreadySent(code=problem.code, message=problem.message, other_jobs=error.other_jobs)
             self.set_status(error.status)
             self.finish(json.dumps(asdict(said)))
             return

@@ -99,6 +99,11 @@ class Definitions:
         methods = [(self._find_method(of, name), of) for of, name in asked]
         return [(method, of) for method, of in methods if method is not None]
 
+    def list_methods(self, value: ast.expr) -> list[str]:
+        """Return the names of the methods of an object whose class the cells define, without those of its bases."""
+        made = self._find_class(value, "")
+        return [*read_body(self.classes[made]).functions] if made in self.classes else []
+
     def _find_class(self, value: ast.expr, own: str) -> str:
         """Return the name of the class of an object, or of a class itself; "" if it is not known."""
         if isinstance(value, ast.Name):

@@ -30,6 +30,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Protocol, cast
 
 from ..cached_functions import CachedFunction, reduce_cached  # noqa: TID252 - in a kernel this package has another name
+from .gradients import keep_gradient
 from .module_globals import ModulesInPickle
 from .names import find_globals, find_nonlocals
 
@@ -51,6 +52,8 @@ _IMPORTED = (type, FunctionType, BuiltinFunctionType, ModuleType)
 #: What a class inherits whose instances are equal to none but themselves, or whose attributes can be assigned.
 _HASH_OF_IDENTITY: object = object.__hash__
 _FREE_ASSIGNMENT: object = object.__setattr__
+#: What PyTorch's tensors hold, which warns of its age if it is asked where it is.
+_IN_TENSORS = frozenset({"TypedStorage"})
 #: What stands in a pickle for the namespace of the job.
 NAMESPACE = ("namespace", "")
 
@@ -273,7 +276,8 @@ def _notice(value: object, noticed: Noticed) -> None:
         owner = _find_owner(value)
         noticed.memory.setdefault(id(owner), set()).add(id(value))
         noticed.owners.append(owner)
-    if not noticed.on_gpu and (hasattr(kind, "is_cuda") or hasattr(kind, "__cuda_array_interface__")):
+    is_array = hasattr(kind, "is_cuda") or hasattr(kind, "__cuda_array_interface__")
+    if not noticed.on_gpu and is_array and kind.__name__ not in _IN_TENSORS:
         noticed.on_gpu = _is_on_gpu(value)
 
 
@@ -296,7 +300,7 @@ def _reduce_hashable(value: object, reducers: Mapping[type, Callable[..., object
     is_by_name = isinstance(reduced, str) or (isinstance(reduced, tuple) and reduced[0] is getattr)
     if not is_by_name:
         noticed.objects[id(value)] = value
-    return reduced
+    return keep_gradient(value, reduced)
 
 
 def _may_change(value: object) -> bool:

@@ -94,6 +94,17 @@ describe('the choice between cells and their variables', () => {
     expect(all('.jp-gq-replay .jp-gq-mod-left-out code').map(words)).toEqual(['b = 1']);
   });
 
+  it.each([
+    ['It is an open file.', '0'],
+    ['', null]
+  ])('shows variables in a list that keys can scroll, also if all stay: %p', async (why, tabindex) => {
+    answer = () => Promise.resolve(aCapture(aVariable('a', why)));
+    await open();
+    await perform(() => radio(1).click());
+    await wait();
+    expect(all('ul.jp-gq-replay')[0].getAttribute('tabindex')).toBe(tabindex);
+  });
+
   it('sends the capture in place of the cells, with the cells of what stays', async () => {
     answer = () =>
       Promise.resolve({ ...aCapture(aVariable('a'), aVariable('b', 'It is an open file.')), replayed: [1] });

@@ -168,19 +168,19 @@ it('the user is asked about each job that another page has sent meanwhile, and a
   const said = 'This cell was sent from another tab or window.';
   const known = (): unknown =>
     (training.server.bodies.at(-1) as { known_jobs: readonly string[] | null }).known_jobs;
-  const refuse = (other_job: string): void =>
-    training.server.answer('POST send', { code: 'already_sent', message: said, other_job }, 409);
+  const refuse = (...other_jobs: string[]): void =>
+    training.server.answer('POST send', { code: 'already_sent', message: said, other_jobs }, 409);
   refuse('theirs');
   await submit();
   expect(known()).toEqual([]);
   expect(all('[role=alert]').map(words)).toEqual([said]);
-  refuse('newer');
+  refuse('swept-1', 'swept-2');
   await submit();
   expect(known()).toEqual(['theirs']);
   expect(all('[role=alert]').map(words)).toEqual([said]);
   training.server.answer('POST send', aJob({ id: 'new', phase: 'waiting' }));
   await submit();
-  expect(known()).toEqual(['theirs', 'newer']);
+  expect(known()).toEqual(['theirs', 'swept-1', 'swept-2']);
   expect(all('.jp-Dialog')).toEqual([]);
 });
 

@@ -4,7 +4,7 @@ import { METADATA_KEY } from '../attach/metadata';
 import { send } from '../plugins/send';
 import type { IRunHistory } from '../tokens';
 import { CommandIDs } from '../tokens';
-import type { SendRequest } from '../wire';
+import type { JobView, SendRequest } from '../wire';
 import { aJob, aMe, aPlan, aPool, aQueue, WOULD_WAIT, aRun } from './builders';
 import { settle } from './fakes';
 import { all, button, enter, perform, press, words } from './screen';
@@ -416,6 +416,37 @@ describe('a cell that is in training already', () => {
     expect(sent().prefix).toEqual([]);
     await settle();
     expect(training.server.asked.slice(-2)).toEqual(['POST send', 'DELETE jobs/old']);
+  });
+
+  it('and is one of a sweep is asked about with the whole sweep, whose jobs are all known then', async () => {
+    const swept = (id: string): JobView => ({ ...training.state.jobs[0], id, group: 'sweep-1' }) as JobView;
+    const jobs = ['one', 'two', 'three'].map(swept);
+    training.state = { ...training.state, jobs: jobs.slice(0, 1) };
+    training.server.answer('GET jobs', { jobs, next: null });
+    await page.choose();
+    expect(dialog()).toContain('3 jobs: 3 running.');
+    await press('Keep both');
+    await pause();
+    await submit();
+    expect(sent().known_jobs).toEqual(['one', 'two', 'three']);
+  });
+
+  it('is asked about beside another selected cell with a job of its own', async () => {
+    const other = { cell_id: notebook.cells[0].id, source_hash: '', seconds: null };
+    const jobs = [...training.state.jobs, aJob({ id: 'first', name: 'load', targets: [other] })];
+    training.state = { ...training.state, jobs };
+    training.server.answer('DELETE jobs/first', aJob({ id: 'first', phase: 'cancelling' }));
+    notebook.content.selected = [0, 1];
+    await page.choose();
+    expect(dialog()).toContain('“load” in vision: Running.');
+    await press('Replace it');
+    await pause();
+    expect(dialog()).toContain('“digits” in vision: Running.');
+    await press('Keep both');
+    await pause();
+    await submit();
+    await settle();
+    expect(training.server.asked.filter(asked => asked.startsWith('DELETE'))).toEqual(['DELETE jobs/first']);
   });
 
   it('is kept beside the new job by Enter', async () => {

@@ -13,7 +13,7 @@ import { isReadOnly } from '../attach/saver';
 import { readContent } from '../bundle/content';
 import { describeError, RequestError } from '../client';
 import { trainIcon } from '../icons';
-import { findJobOfCell, listActiveJobs } from '../jobs';
+import { listActiveJobs } from '../jobs';
 import { listMemberQueues } from '../queues';
 import { connect, definePlugin } from '../lifetime';
 import type { IEnvironmentNames } from '../send/environment';
@@ -33,7 +33,7 @@ import { SendDialog } from '../send/dialog';
 import { describeVariables } from '../send/carry';
 import { leaveToolbar } from '../focus';
 import type { IPresentWork } from '../send/present';
-import { askAboutPresentWork, cancelPresentWork, describeReplaced, findPresentWork } from '../send/present';
+import { askAboutPresentWork, cancelPresentWork, describeReplaced, listPresentWorks } from '../send/present';
 import type { IFileChoice } from '../send/files';
 import { describeChoice } from '../send/files';
 import type { Targets } from '../send/targets';
@@ -149,21 +149,25 @@ class Sender implements ISender {
     }
     const bound = targets.models.map(model => readBinding(model.getMetadata(METADATA_KEY) as unknown)?.job);
     const active = await this._findActiveJobs(panel.context.path, bound);
-    const old = targets.models
-      .map(model => findJobOfCell(active, model.id))
-      .find((job): job is JobView => job !== null);
-    const present = old === undefined ? null : await findPresentWork(this._training, old);
-    const choice =
-      present === null ? 'both' : await askAboutPresentWork(this._training, present, this._trans);
-    if (choice === null) {
-      return null;
+    const works = await listPresentWorks(
+      this._training,
+      active,
+      targets.models.map(({ id }) => id)
+    );
+    const replaced: IPresentWork[] = [];
+    for (const work of works) {
+      const choice = await askAboutPresentWork(this._training, work, this._trans);
+      if (choice === null) {
+        return null;
+      }
+      replaced.push(...(choice === 'replace' ? [work] : []));
     }
-    const replaced = choice === 'replace' ? present : null;
     const offering = offerCheckpoints(origin, await this._findEarlier(bound));
-    const opened = replaced === null ? offering : this._replacing(replaced, offering);
-    const sent = await this._openDialog(panel, targets, me, opened, active);
-    if (sent !== null && replaced !== null) {
-      await cancelPresentWork(this._training, replaced, this._trans);
+    const opened = replaced.reduceRight((before, work) => this._replacing(work, before), offering);
+    const known = [...active, ...works.flatMap(({ sweep }) => sweep)].map(({ id }) => id);
+    const sent = await this._openDialog(panel, targets, me, opened, [...new Set(known)]);
+    for (const work of sent === null ? [] : replaced) {
+      await cancelPresentWork(this._training, work, this._trans);
     }
     return sent;
   }
@@ -231,14 +235,14 @@ class Sender implements ISender {
     targets: Extract<Targets, { models: unknown }>,
     me: Me,
     origin: ISendOrigin,
-    active: readonly JobView[]
+    knownJobs: readonly string[]
   ): Promise<string | null> {
     const ids = targets.models.map(model => model.id);
     const sources = targets.models.map(model => ({ id: model.id, source: model.sharedModel.getSource() }));
     const { client } = this._training;
     const known = { history: this._here.history, client, findJob: this._findJob };
     const prefix = await proposePrefix(panel, targets.kernelId, new Set(ids), known);
-    const { key, cells, rest, asking } = prepareRequest(panel, targets.kernelId, ids, active);
+    const { key, cells, rest, asking } = prepareRequest(panel, targets.kernelId, ids, knownJobs);
     const opening = origin.open(sources, await this._propose(panel, me, prefix.entries), me);
     const localRun = this._here.runs.watch(panel, ids);
     const dialog = new SendDialog({
@@ -367,8 +371,8 @@ function listIds(sent: JobView | SentSweep): string[] {
 type RestOfRequest = Omit<SendRequest, keyof JobRequest | keyof CellsRequest> & Partial<CellsRequest>;
 
 /**
- * Return functions for the parts of the requests of one dialog, which all have the same key. The user knows of the
- * `active` jobs; `asking` takes note of each further job of these cells of which a refusal tells the user.
+ * Return functions for the parts of the requests of one dialog, which all have the same key. The user knows of
+ * `knownJobs`; `asking` takes note of the further jobs of these cells of which a refusal tells the user.
  *
  * See docs/decisions/0477-ask-before-a-cell-is-sent-from-two-pages.md.
  */
@@ -376,7 +380,7 @@ function prepareRequest(
   panel: NotebookPanel,
   kernelId: string,
   targets: string[],
-  active: readonly JobView[]
+  knownJobs: readonly string[]
 ): {
   key: string;
   asking: <Sent>(answer: Promise<Sent>) => Promise<Sent>;
@@ -384,13 +388,13 @@ function prepareRequest(
   rest: (files: IFileChoice, environment: IEnvironmentNames, returns: string[]) => RestOfRequest;
 } {
   const key = UUID.uuid4();
-  const known = active.map(({ id }) => id);
+  const known = [...knownJobs];
   return {
     key,
     asking: answer =>
       answer.catch((reason: unknown) => {
-        if (reason instanceof RequestError && reason.otherJob !== null) {
-          known.push(reason.otherJob);
+        if (reason instanceof RequestError) {
+          known.push(...reason.otherJobs);
         }
         throw reason;
       }),

@@ -169,7 +169,12 @@ function VariableList(props: IVariableListProps): React.JSX.Element | null {
     return null;
   }
   return (
-    <ul className="jp-gq-replay" aria-label={trans.__('Variables that go along')}>
+    <ul
+      className="jp-gq-replay"
+      aria-label={trans.__('Variables that go along')}
+      // A list that can only be read is scrolled by keys too.
+      tabIndex={captured.variables.some(each => isChoice(each, carry)) ? undefined : 0}
+    >
       {captured.variables.map(variable => (
         <VariableRow
           key={variable.name}
@@ -184,6 +189,11 @@ function VariableList(props: IVariableListProps): React.JSX.Element | null {
       ))}
     </ul>
   );
+}
+
+/** Return whether the user may choose if the variable goes along. */
+function isChoice({ name, why }: CapturedVariable, carry: ICarryProps['carry']): boolean {
+  return why === '' || carry.leftOut.has(name);
 }
 
 interface IVariableRowProps {

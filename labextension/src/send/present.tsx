@@ -12,7 +12,7 @@ import * as React from 'react';
 import { cancelAll, cancelJob } from '../acts';
 import { describeStates, nameSweep } from '../attach/sweep';
 import { describeError } from '../client';
-import { isCancellable, isFinal, lookOfPhase, mergeJobs } from '../jobs';
+import { findJobOfCell, isCancellable, isFinal, lookOfPhase, mergeJobs } from '../jobs';
 import { fitToast, quoteName } from '../toasts';
 import type { ITraining } from '../tokens';
 import type { JobSummary, JobView } from '../wire';
@@ -26,6 +26,17 @@ export interface IPresentWork {
 /** Return the work to which the job belongs. If the server cannot tell the jobs of its sweep, those known here count. */
 export async function findPresentWork(training: ITraining, job: JobView): Promise<IPresentWork> {
   return { job, sweep: job.group === '' ? [] : await listSweep(training, job.group) };
+}
+
+/** Return the present works of these cells, each once, by the first of the `active` jobs of each cell. */
+export async function listPresentWorks(
+  training: ITraining,
+  active: readonly JobView[],
+  cells: readonly string[]
+): Promise<IPresentWork[]> {
+  const found = cells.map(cell => findJobOfCell(active, cell)).filter((job): job is JobView => job !== null);
+  const byWork = new Map(found.reverse().map(job => [job.group === '' ? job.id : `group ${job.group}`, job]));
+  return Promise.all([...byWork.values()].reverse().map(job => findPresentWork(training, job)));
 }
 
 async function listSweep(training: ITraining, group: string): Promise<readonly JobSummary[]> {

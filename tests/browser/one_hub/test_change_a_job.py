@@ -9,11 +9,13 @@ from playwright.async_api import Locator, expect
 from jupyter_gq.demo.processes import DemoHub
 from tests.browser.accessibility import assert_accessible
 from tests.browser.cut_text import assert_nothing_is_cut
+from tests.browser.layout import assert_no_hole_and_no_overlap
 from tests.browser.page import MORE, WIDE, LabPage
 from tests.browser.world import write_notebook
 
 #: Uses a part of a simulated GPU until it is told to stop.
 RUNS = "import jupyter_gq, time\njupyter_gq.simulate_memory(5_000)\nwhile not jupyter_gq.should_stop(): time.sleep(0.1)"
+DIALOG = ".jp-gq-send-dialog .jp-Dialog-content"
 #: With both side bars open, it leaves the notebook a column of about 100 pixels.
 SMALL = {"width": 800, "height": 700}
 
@@ -47,7 +49,7 @@ async def runs_over_quota(lab: LabPage, pictures: Path) -> None:
     await lab.fill_dialog(queue="vision", gpus="1", name="runs")
     forecast = dialog.get_by_role("status", name="Forecast")
     await expect(forecast).to_contain_text("Starts now, 0.5 GPU over your queue's quota; may be paused when nlp needs")
-    await lab.picture(pictures / "over-quota.png")
+    await looks_whole(lab, pictures, "over-quota")
     await dialog.get_by_role("button", name="0.5 GPU would start now, within the quota").click()
     await expect(dialog.get_by_label("GPUs", exact=True)).to_have_value("0.5")
     await expect(forecast).to_contain_text("Starts now, within the quota.")
@@ -55,6 +57,15 @@ async def runs_over_quota(lab: LabPage, pictures: Path) -> None:
     await expect(forecast).to_contain_text("0.5 GPU over your queue's quota")
     await lab.confirm()
     await expect(lab.output(cell)).to_contain_text("Running")
+
+
+async def looks_whole(lab: LabPage, pictures: Path, name: str) -> None:
+    """Nothing in the dialog is cut or covered in a small and a large window, and there is no hole in it."""
+    for size in (SMALL, WIDE):
+        await lab.page.set_viewport_size(size)
+        await lab.picture(pictures / f"{name}-{size['width']}.png")
+        await assert_nothing_is_cut(lab.page, DIALOG)
+        await assert_no_hole_and_no_overlap(lab.page, DIALOG)
 
 
 async def would_wait(lab: LabPage, pictures: Path) -> None:
