@@ -106,6 +106,13 @@ class KillProxy(Trouble):
         return await _in_thread(_kill, self.world.proxy)
 
 
+class StopProxy(Trouble):
+    """The proxy, through which every request of a user goes, hangs for some seconds."""
+
+    async def strike(self, rng):
+        return await pause(await asyncio.to_thread(self.world.proxy), self.draw_seconds(rng, 12))
+
+
 class KillServer(Trouble):
     """`kill -9` of a user's notebook server."""
 
@@ -250,6 +257,7 @@ ALL: tuple[type[Trouble], ...] = (
     KillHub,
     StopHub,
     KillProxy,
+    StopProxy,
     KillServer,
     KillRunner,
     KillKernel,
