@@ -19,10 +19,10 @@ from tests.property.histories import check
 from tests.property.victims import is_guaranteed, victims_for
 
 
-def nothing_is_evicted_twice_nor_for_what_was_evicted(snapshot: Snapshot, policy: Policy) -> None:
+def nothing_is_evicted_twice_nor_for_what_was_evicted(snapshot: Snapshot, policy: Policy) -> Snapshot:
     """Liveness. With a fixed set of work no exchange of evictions goes on, and none leads to another one.
 
-    Work may move for what was evicted, and what was evicted may grow within its fair share once it runs again, also in
+    Returns the cluster once it has come to rest. Work may move for what was evicted, and what was evicted may grow within its fair share once it runs again, also in
     the decision that starts it. See docs/decisions/0292-let-evicted-work-move-others-and-grow.md.
     """
     gone = set[str]()
@@ -37,7 +37,7 @@ def nothing_is_evicted_twice_nor_for_what_was_evicted(snapshot: Snapshot, policy
         gone |= {each.workload for each in told if isinstance(each, Evict)}
         assert not gone & {each.by for each in taken}, f"evicted for what was evicted: {taken}"
         if not decision.instructions:
-            return
+            return snapshot
         snapshot = stopped(apply(snapshot, decision))
     raise AssertionError("the cluster does not come to rest")
 
