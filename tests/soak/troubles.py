@@ -182,7 +182,7 @@ class StopKernel(_OfRuns):
 
 
 class FullDisk(Trouble):
-    """The disk with the database and the jobs has no room left for some seconds."""
+    """The disk with the database and the jobs has no room left for some seconds; PostgreSQL is started if it ended."""
 
     @property
     def missing(self):
@@ -195,7 +195,12 @@ class FullDisk(Trouble):
             await asyncio.sleep(self.draw_seconds(rng, 12))
         finally:
             await asyncio.to_thread(disk.__exit__, None, None, None)
+            await asyncio.to_thread(self._start_server_again)
         return True
+
+    def _start_server_again(self) -> None:
+        if self.world.postgres is not None:
+            self.world.postgres.start_again()
 
 
 class SlowDisk(Trouble):

@@ -195,10 +195,8 @@ class FullDatabaseDisk(FullDisk):
 
     world: ClusterWorld
 
-    async def strike(self, rng):
-        struck = await super().strike(rng)
-        await asyncio.to_thread(self.world.installed.server.start_again)
-        return struck
+    def _start_server_again(self) -> None:
+        self.world.installed.server.start_again()
 
 
 class SlowDatabaseDisk(SlowDisk):
