@@ -124,7 +124,7 @@ class _Portion:
 
     def _remove(self, name: str, folder: int, levels: int) -> bool:
         """Delete a folder in an open one; return whether it is gone."""
-        with suppress(OSError):  # it is not empty, or closed
+        with suppress(OSError):  # a folder with something in it, or a closed one
             os.rmdir(name, dir_fd=folder)
             return True
         _unlock(name, folder)

@@ -58,7 +58,7 @@ class _Copied:
     """The numbers of what was copied."""
 
     files: int = 0
-    #: Those that take room on the disk.
+    #: The bytes that take room on the disk.
     bytes: int = 0
     #: The copies of files with several names, by device and inode of the original.
     linked: dict[tuple[int, int], Path] = field(default_factory=dict)
@@ -204,7 +204,7 @@ def _copy_file(source: Path, target: Path, copied: _Copied, look: Callable[[], N
     with _opened(source) as reading:
         about = os.fstat(reading)
         if not stat.S_ISREG(about.st_mode):
-            return  # it was replaced since its folder was listed
+            return  # replaced since the listing of its folder
         known = copied.linked.get((about.st_dev, about.st_ino))
         if known is None or not _link(known, target):
             with target.open("xb", buffering=0) as writing:
