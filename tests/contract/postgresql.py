@@ -67,10 +67,11 @@ class PostgresServer:
     After a `with` it is removed.
     """
 
-    def __init__(self, programs):
+    def __init__(self, programs, below=None):
+        """`below`: the folder in which the server makes its own; default: that of temporary files."""
         self._programs, self._process = programs, None
         self._numbers = itertools.count(1)
-        self.folder = Path(tempfile.mkdtemp(prefix="gq-pg-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="gq-pg-", dir=below))
         self.port = claim_port()
         self.own(self.folder)
         password = self.folder / "password"
@@ -104,8 +105,8 @@ class PostgresServer:
         until(answers, "PostgreSQL has started", every=0.02)
 
     def start_again(self):
-        """Start it if a test left it stopped."""
-        if self._process is None:
+        """Start it if a test left it stopped, or if it has ended by itself."""
+        if self._process is None or self._process.poll() is not None:
             self.start()
 
     def stop(self, how=signal.SIGQUIT):

@@ -225,11 +225,11 @@ class Installed:
 
 
 @contextlib.asynccontextmanager
-async def an_installation(plane, made, make_kubelet, folder, *, gpus=1, nodes="ab"):
-    """A hub, a PostgreSQL server, nodes with these letters; nothing of the chart yet."""
+async def an_installation(plane, made, make_kubelet, folder, *, gpus=1, nodes="ab", server_folder=None):
+    """A hub, a PostgreSQL server (in that folder), nodes with these letters; nothing of the chart yet."""
     labels = {"jupyter-gq.org/pool": "train"}
     kubelets = [make_kubelet(f"{made.release}-{letter}", gpus=gpus, labels=labels) for letter in nodes]
-    raw, hub, server = Raw(plane), Hub(), PostgresServer(programs_or_skip())
+    raw, hub, server = Raw(plane), Hub(), PostgresServer(programs_or_skip(), server_folder)
     front = Front(plane, made.hub, f"{made.release}-gq-service")
     installed = None
     try:

@@ -20,6 +20,7 @@ from jupyter_gq.scheduling.decision import Decision, Evict
 from jupyter_gq.scheduling.policy import Policy
 from tests.builders import NOW, acts, admitted, apply, evicted, stopped
 from tests.property import endings, laws
+from tests.property.cascades import nothing_is_evicted_twice_nor_for_what_was_evicted
 from tests.property.clusters import World, worlds, worlds_with_cores
 from tests.property.histories import happens, play, random_worlds
 
@@ -112,6 +113,15 @@ def test_safety_the_order_of_the_input_does_not_matter(world, random):
         random.shuffle(part)
     shuffled = replace(snapshot, **{name: tuple(part) for name, part in parts.items()})
     assert run_cycle(shuffled, world.policy, NOW) == expected
+
+
+@random_worlds
+@given(worlds())
+def test_liveness_no_cascade_follows_anything_that_happens(world):
+    """Between two events, nothing is stopped twice, and nothing is stopped for what was stopped itself."""
+    snapshot = world.snapshot
+    for act, what in world.history:
+        snapshot = nothing_is_evicted_twice_nor_for_what_was_evicted(happens(snapshot, act, what), world.policy)
 
 
 @random_worlds

@@ -106,6 +106,13 @@ class KillProxy(Trouble):
         return await _in_thread(_kill, self.world.proxy)
 
 
+class StopProxy(Trouble):
+    """The proxy, through which every request of a user goes, hangs for some seconds."""
+
+    async def strike(self, rng):
+        return await pause(await asyncio.to_thread(self.world.proxy), self.draw_seconds(rng, 12))
+
+
 class KillServer(Trouble):
     """`kill -9` of a user's notebook server."""
 
@@ -175,7 +182,7 @@ class StopKernel(_OfRuns):
 
 
 class FullDisk(Trouble):
-    """The disk with the database and the jobs has no room left for some seconds."""
+    """The disk with the database and the jobs has no room left for some seconds; PostgreSQL is started if it ended."""
 
     @property
     def missing(self):
@@ -188,7 +195,12 @@ class FullDisk(Trouble):
             await asyncio.sleep(self.draw_seconds(rng, 12))
         finally:
             await asyncio.to_thread(disk.__exit__, None, None, None)
+            await asyncio.to_thread(self._start_server_again)
         return True
+
+    def _start_server_again(self) -> None:
+        if self.world.postgres is not None:
+            self.world.postgres.start_again()
 
 
 class SlowDisk(Trouble):
@@ -250,6 +262,7 @@ ALL: tuple[type[Trouble], ...] = (
     KillHub,
     StopHub,
     KillProxy,
+    StopProxy,
     KillServer,
     KillRunner,
     KillKernel,

@@ -81,7 +81,9 @@ class World:
         if self.plan.database == "postgresql":
             found = programs()
             assert found is not None, "PostgreSQL is not installed; 'make postgresql' installs it"
-            self.postgres = await asyncio.to_thread(PostgresServer, found)
+            # PostgreSQL has a user of its own, who has to reach the disk.
+            self.plan.folder.chmod(0o711)
+            self.postgres = await asyncio.to_thread(PostgresServer, found, self.disk.folder)
             await asyncio.to_thread(self.postgres.start)
         self._hub = RealHub(self.folder, config=self._make_config())
         self.hub.arguments = [

@@ -4,12 +4,13 @@ Rules
 -----
 At once: the folder is renamed into a folder of the service alone, so its old place is free, also if the service is
     killed before everything is deleted. The next deletion finds the rest there.
-Any depth: a folder inside is renamed next to its outermost folder before it is emptied. So at most three folders are
-    open, and no path grows with the depth.
+Any depth: a folder `_LEVELS` below the outermost one is renamed next to that one before it is emptied. So only some
+    folders are open, and no path grows with the depth.
 Any mode: a folder that its owner has closed is opened first.
 No link is followed: each name is used relative to an open folder.
-Nobody waits for long: the move and each folder in the holding folder have the deadline of `user_access`. A folder that
-    is deleted for longer is deleted further, beside its caller; one that does not answer keeps no other waiting.
+Nobody waits for long: the move, and each portion of a folder in the holding folder, have the deadline of `user_access`.
+    A portion that is deleted for longer is deleted further, beside its caller; a folder that does not answer keeps no
+    other waiting.
 
 See docs/decisions/0356-let-a-silent-folder-go-after-a-day.md.
 """
@@ -18,7 +19,7 @@ import logging
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -29,8 +30,12 @@ from .user_access import run_as
 log = logging.getLogger(__name__)
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-#: Names that are read from a folder at once.
-_NAMES = 10_000
+#: Most entries that are deleted in one access.
+_PORTION = 1_000
+#: Most accesses of one deletion: a program that stands in a folder may write there as fast as is deleted.
+_MOST_PORTIONS = 10_000
+#: Levels of folders that are emptied where they are: to move a folder takes longer than to delete it.
+_LEVELS = 8
 
 
 def delete_folder(folder: Path, holding: Path) -> None:
@@ -60,10 +65,15 @@ def _move_away(folder: Path, holding: Path) -> None:
 
 
 def _clear(holding: Path, account: UnixAccount) -> None:
-    """Delete everything in the holding folder; log what cannot be deleted, and leave it there."""
+    """Delete everything in the holding folder; log what cannot be deleted, or is too much, and leave it there."""
     stuck: set[str] = set()
+    left = _MOST_PORTIONS
     while names := [name for name in os.listdir(holding) if name not in stuck]:
         for name in names:
+            if left == 0:
+                log.warning("%s is not empty after %d portions; the next deletion goes on", holding, _MOST_PORTIONS)
+                return
+            left -= 1
             try:
                 run_as(account, holding / name / "any file", partial(_delete_held, name, holding))
             except FileNotFoundError:
@@ -83,28 +93,62 @@ def _delete_held(name: str, holding: Path) -> None:
 
 
 def _delete(name: str, held: int) -> None:
-    """Delete a folder of the holding folder; the folders inside are moved into the holding folder."""
+    """Delete a portion of a folder of the holding folder, and the folder itself once it is empty."""
     with _opened(name, held) as folder:
-        while entries := _entries(folder):
+        is_empty = _Portion(held).empty(folder, _LEVELS)
+    if is_empty:
+        os.rmdir(name, dir_fd=held)
+
+
+class _Portion:
+    """The deletion of a portion of a folder. What is nested too deeply is moved into the holding folder."""
+
+    def __init__(self, held: int) -> None:
+        self._held = held
+        self._left = _PORTION
+
+    def empty(self, folder: int, levels: int) -> bool:
+        """Delete what is in an open folder, with so many levels of folders below; return whether all is gone."""
+        while entries := self._read(folder):
             for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    _move(entry.name, folder, held)
-                else:
+                if self._left <= 0:
+                    return False
+                self._left -= 1
+                if not entry.is_dir(follow_symlinks=False):
                     os.unlink(entry.name, dir_fd=folder)
-    os.rmdir(name, dir_fd=held)
+                elif levels == 0:
+                    _move(entry.name, folder, self._held)
+                elif not self._remove(entry.name, folder, levels):
+                    return False
+        return True
 
+    def _remove(self, name: str, folder: int, levels: int) -> bool:
+        """Delete a folder in an open one; return whether it is gone."""
+        with suppress(OSError):  # a folder with something in it, or a closed one
+            os.rmdir(name, dir_fd=folder)
+            return True
+        _unlock(name, folder)
+        with _opened(name, folder) as inner:
+            is_empty = self.empty(inner, levels - 1)
+        if is_empty:
+            os.rmdir(name, dir_fd=folder)
+        return is_empty
 
-def _entries(folder: int) -> "list[os.DirEntry[str]]":
-    with os.scandir(folder) as entries:
-        return list(islice(entries, _NAMES))
+    def _read(self, folder: int) -> "list[os.DirEntry[str]]":
+        with os.scandir(folder) as entries:
+            return list(islice(entries, _PORTION))
 
 
 def _move(name: str, folder: int | None, held: int) -> None:
     """Move a folder into the holding folder under a new name, and give it the mode 0700."""
-    with _opened(name, folder, os.O_PATH) as handle:
-        # A folder that its owner may not write cannot be moved, nor can it be read later.
-        os.chmod(f"/proc/self/fd/{handle}", 0o700)
+    _unlock(name, folder)
     os.rename(name, secrets.token_hex(16), src_dir_fd=folder, dst_dir_fd=held)
+
+
+def _unlock(name: str, folder: int | None) -> None:
+    """Give a folder the mode 0700: one that its owner may not write can neither be moved nor be emptied."""
+    with _opened(name, folder, os.O_PATH) as handle:
+        os.chmod(f"/proc/self/fd/{handle}", 0o700)
 
 
 @contextmanager

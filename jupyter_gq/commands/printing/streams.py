@@ -30,7 +30,8 @@ def prepare_streams() -> None:
 def run_with_output(run: Callable[[], int]) -> int:
     """Return what `run` returns once its output is written; return 1 if standard output cannot be written.
 
-    A full disk is told on standard error; a closed pipe, such as that of `| head`, is not.
+    A full disk is told on standard error, and so is a stream that the code of a file has closed; a closed pipe, such
+    as that of `| head`, is not.
     """
     try:
         try:
@@ -43,9 +44,18 @@ def run_with_output(run: Callable[[], int]) -> int:
         if error.errno not in _WRITE_ERRORS or error.filename is not None:
             raise
         _discard_output()
-        with suppress(OSError):
-            print(f"jupyter-gq: the output cannot be written: {error.strerror}.", file=sys.stderr)
+        _tell_failure(error.strerror or str(error))
+    except ValueError:
+        if not sys.stdout.closed:
+            raise
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - until the process ends
+        _tell_failure("the code of a file has closed standard output")
     return ExitCode.FAILED
+
+
+def _tell_failure(why: str) -> None:
+    with suppress(OSError, ValueError):
+        print(f"jupyter-gq: the output cannot be written: {why}.", file=sys.stderr)
 
 
 def _discard_output() -> None:

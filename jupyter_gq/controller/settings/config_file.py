@@ -2,8 +2,10 @@
 
 import os
 import stat
+import sys
 import traceback
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -127,13 +129,25 @@ def load_config(path: Path, executed: ExecutedFiles) -> Config:
     # `load_subconfig` makes its loader from the class, so the list travels on a class made for this load.
     loader_class = type("_LoaderOfOneLoad", (_WatchedLoader,), {"executed": executed})
     loader = loader_class(path.name, str(path.parent))
-    with forbid_process_end():  # also while the error is told: its text is code of the file, too
+    with _no_input(), forbid_process_end():  # also while the error is told: its text is code of the file, too
         try:
             return loader.load_config()  # type: ignore[no-any-return]
         except ConfigFileError:
             raise
         except BaseException as error:  # the administrator's code may raise anything
             raise ConfigFileError(_describe_failure(error, path, executed)) from error
+
+
+@contextmanager
+def _no_input() -> Iterator[None]:
+    """Let standard input be empty in the block: a file that asks a person would wait for ever where nobody answers."""
+    before = sys.stdin
+    with open(os.devnull) as nothing:
+        sys.stdin = nothing
+        try:
+            yield
+        finally:
+            sys.stdin = before
 
 
 def _describe_failure(error: BaseException, path: Path, executed: Collection[Path]) -> str:
@@ -143,6 +157,11 @@ def _describe_failure(error: BaseException, path: Path, executed: Collection[Pat
     if isinstance(error, SyntaxError) and type(error).__module__ == SyntaxError.__module__:  # none of the file's own
         return _describe_syntax_error(error, path, executed)
     frame = _find_frame(error, executed)
+    if frame is None and isinstance(error, MemoryError | RecursionError):
+        return (
+            f"{next(reversed(list(executed)), path)}: Python cannot compile this file ({describe_error(error)}). An "
+            "expression in it is nested too deeply, or too long. Divide it."
+        )
     where = f"{frame.filename}, line {frame.lineno}" if frame else f"{path}, line ?"
     if type(error) is KeyError and _is_of_environ(error):
         return (

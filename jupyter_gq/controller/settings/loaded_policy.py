@@ -37,7 +37,7 @@ from .process_end import forbid_process_end
 from .reading import Abandoned
 from .sections import SECTIONS
 from .start_sections import StartSections
-from .told_errors import check_values, describe_error, describe_refusal
+from .told_errors import check_values, describe_error, describe_refusal, find_trait
 from .traits import SettingsError
 from .twin_names import describe_twins
 
@@ -172,9 +172,10 @@ class LoadedPolicy:
         except (ConfigFileError, Abandoned):
             raise
         except SettingsError as error:
-            raise ConfigFileError(f"{self._place(error)}: {error}") from error
+            raise ConfigFileError(f"{self._place(error.trait, error.path)}: {error}") from error
         except (TraitError, AdminError) as error:  # of a class that reads its section at the start
-            raise ConfigFileError(f"{self._path}: {describe_refusal(error)}") from error
+            told = describe_refusal(error)
+            raise ConfigFileError(f"{self._place(find_trait(told), ())}: {told}") from error
         except RecursionError as error:
             raise ConfigFileError(
                 f"{self._path}: a setting has a value that contains itself, or that is nested too deeply. Undo the "
@@ -205,10 +206,13 @@ class LoadedPolicy:
             raise ConfigFileError(loss)
         return found
 
-    def _place(self, error: SettingsError) -> str:
-        """Return the file and line where the trait of the error is set last; only the first file if none is found."""
+    def _place(self, trait: str, path: tuple[str, ...]) -> str:
+        """Return the file and line where a trait is set last; only the first file if none is found.
+
+        `path` are keys inside the value of the trait.
+        """
         first = self.executed.first
-        return (first and _find_last(first, error)) or str(self._path)
+        return (trait and first and _find_last(first, trait, path)) or str(self._path)
 
     def _fingerprints(self) -> dict[Path, str]:
         """Return a hash of the content of each watched file; for what cannot be read, its kind or the error."""
@@ -254,18 +258,18 @@ def _find_warnings(loaded: Sequence[Path], settings: Settings) -> tuple[str, ...
     )
 
 
-def _find_last(execution: Execution, error: SettingsError) -> str | None:
-    """Return the file and line where one execution set the trait of the error last; None if no line is found.
+def _find_last(execution: Execution, trait: str, path: tuple[str, ...]) -> str | None:
+    """Return the file and line where one execution set a trait last; None if no line is found.
 
     What a loaded file sets is set at the line that loads it.
     """
     source = execution.path.read_text(encoding="utf-8", errors="replace")
-    line = find_line(source, error.trait, error.path)
+    line = find_line(source, trait, path)
     by_line = sorted(execution.loads, key=lambda load: load.line)  # stable: of one line, in order of execution
     for load in reversed(by_line):
         if line is not None and line > load.line:
             break
-        found = _find_last(load, error)
+        found = _find_last(load, trait, path)
         if found is not None:
             return found
     return None if line is None else f"{execution.path}, line {line}"

@@ -4,6 +4,7 @@ See docs/decisions/0398-guard-every-use-of-values-of-the-file.md.
 """
 
 import copy
+import re
 from collections.abc import Collection
 
 from traitlets import TraitError
@@ -16,6 +17,8 @@ from .last_good import to_plain
 from .sections import can_be_shown
 from .traits import SettingsError
 
+#: The name of a trait in our sentences, and in those of traitlets.
+_TRAIT = re.compile(r"\bc\.([A-Z]\w*\.\w+)|The '(\w+)' trait of an? (\w+) instance")
 #: Most characters of an error's text: sentences of this product with their fix are shorter.
 _LONGEST = 1000
 
@@ -39,6 +42,12 @@ def describe_error(error: BaseException) -> str:
 def describe_refusal(error: Exception) -> str:
     """Return the sentence of an error of a trait as one line, shortened: it may repeat a value of any length."""
     return shorten(strip_controls(str(error)), _LONGEST)
+
+
+def find_trait(told: str) -> str:
+    """Return the trait that the sentence of an error names first, such as "LocalBackend.cpus"; "" if it names none."""
+    found = _TRAIT.search(told)
+    return "" if found is None else found[1] or f"{found[3]}.{found[2]}"
 
 
 def as_trait_error(error: BaseException, file: str) -> TraitError:

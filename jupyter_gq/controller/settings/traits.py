@@ -27,6 +27,8 @@ else:
 LONGEST_NAME = 255
 #: The most images, since users choose in a list, and the form of a reference to an image.
 _MOST_IMAGES = 100
+#: The largest number of seconds, MiB or anything else: far more could not be counted in bytes.
+_LARGEST = 1e15
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,511}")
 
 G = TypeVar("G")
@@ -122,7 +124,7 @@ class ImagesByName(_TextsByName):
 
 
 class Number(TraitType[float, object]):
-    """A trait for a number from `minimum` to `maximum`."""
+    """A trait for a number from `minimum` to `maximum`, and never above 10^15."""
 
     def __init__(
         self, default: float, *, minimum: float = 0, maximum: float = inf, unit: str = "seconds", help: str = ""
@@ -138,8 +140,9 @@ class Number(TraitType[float, object]):
         number = as_float(value)
         if number is None:
             raise SettingsError(trait_path(obj, self), value, "it is not a number", fix)
-        if self.maximum < number < inf:
-            raise SettingsError(trait_path(obj, self), value, f"it is above {self.maximum:g}", fix)
+        most = min(self.maximum, _LARGEST)
+        if most < number < inf:
+            raise SettingsError(trait_path(obj, self), value, f"it is above {most:g}", fix)
         if not self.minimum <= number < inf:
             raise SettingsError(trait_path(obj, self), value, f"it is below {self.minimum:g} or endless", fix)
         return number

@@ -8,26 +8,34 @@ Whole or marked: the file `COPYING` is in the folder from before the first copie
 One copies: tasks may share the folder. Task 0 copies, and the other tasks wait until the folder has checkpoints.
 Earlier job untouched: its folder is only read, with the rights of the user whose job this is.
 Never from nothing: a run whose copy fails ends with a sentence, and leaves no part of it.
+No larger than the original: a hole in a file stays a hole, and several names of one file stay names of one copy. Of a
+    file that grows meanwhile, as much is copied as it had at first.
+Files, folders and links only: nothing else is opened, so the copy waits for no pipe and reads from no device.
 
 See docs/decisions/0493-continue-a-job-from-the-checkpoints-of-another.md.
 """
 
+import ctypes
 import errno
 import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jupyter_gq.client.files.checkpoint_folder import COPYING, OWN_PREFIX, has_checkpoints
 from jupyter_gq.domain.amount import format_bytes
 from jupyter_gq.domain.errors import UserError
+from jupyter_gq.domain.plain_text import quoted
 from jupyter_gq.runner.problems import RunError, is_disk_full
 
 #: Number of bytes that are copied between two looks at a request to stop.
 _CHUNK = 16 * 1024 * 1024
+#: Number of files and folders of which each is written to the disk alone. More of them are written together: a disk
+#: takes some milliseconds for each.
+_SYNCED_ALONE = 500
 #: Seconds between two looks of a task that waits for the copy.
 _INTERVAL = 0.2
 
@@ -50,7 +58,18 @@ class _Copied:
     """The numbers of what was copied."""
 
     files: int = 0
+    #: The bytes that take room on the disk.
     bytes: int = 0
+    #: The copies of files with several names, by device and inode of the original.
+    linked: dict[tuple[int, int], Path] = field(default_factory=dict)
+    #: How many files and folders are to be on the disk at the end.
+    synced: int = 0
+
+    def sync(self, handle: int) -> None:
+        """Write an open file or folder to the disk, or leave it to the end if there are many."""
+        self.synced += 1
+        if self.synced <= _SYNCED_ALONE:
+            _sync_handle(handle)
 
 
 def continue_from_job(earlier: EarlierJob, folder: Path, *, task: int, look: Callable[[], None]) -> str:
@@ -95,6 +114,8 @@ def _copy(earlier: EarlierJob, folder: Path, look: Callable[[], None]) -> str:
         _sync(folder)
         _clear(folder)
         _copy_tree(earlier.checkpoint, folder, copied, look)
+        if copied.synced > _SYNCED_ALONE:
+            _sync_all(folder)
         mark.unlink()
         _sync(folder)
         if not has_checkpoints(folder):  # there were only pipes and sockets
@@ -121,7 +142,7 @@ def _describe_failure(earlier: EarlierJob, error: OSError, copied: _Copied) -> s
             f"{format_bytes(copied.bytes)}, so nothing was run. Free some space, or ask your administrator for more, "
             "and send the job again."
         )
-    name = "" if error.filename is None else f"{Path(os.fsdecode(error.filename)).name}: "
+    name = "" if error.filename is None else f"{quoted(Path(os.fsdecode(error.filename)).name)}: "
     return (
         f"The checkpoints of the job {earlier.id} could not be copied ({name}{error.strerror or error}), so nothing "
         "was run. Send the job again, or send it without continuing from that job."
@@ -167,7 +188,7 @@ def _copy_tree(source: Path, target: Path, copied: _Copied, look: Callable[[], N
         elif kind == stat.S_IFREG:
             _copy_file(path, place, copied, look)
     for path, place in reversed(folders):  # the times of a folder change with what is put into it
-        _sync(place)
+        _sync(place, copied.sync)
         _copy_marks(path.stat(), place, least=0o700)  # else what is in it could not be deleted
 
 
@@ -179,29 +200,89 @@ def _redirect(link: Path, source: Path) -> str:
 
 
 def _copy_file(source: Path, target: Path, copied: _Copied, look: Callable[[], None]) -> None:
-    """Copy a regular file, so that the copy is on the disk at the return."""
-    with source.open("rb", buffering=0) as reading, target.open("xb", buffering=0) as writing:
-        while size := _copy_chunk(reading.fileno(), writing.fileno()):
-            copied.bytes += size
-            look()
-        os.fsync(writing.fileno())
-        about = os.fstat(reading.fileno())
-    _copy_marks(about, target)
+    """Copy a regular file; a further name of a file that was copied becomes another name of that copy."""
+    with _opened(source) as reading:
+        about = os.fstat(reading)
+        if not stat.S_ISREG(about.st_mode):
+            return  # replaced since the listing of its folder
+        known = copied.linked.get((about.st_dev, about.st_ino))
+        if known is None or not _link(known, target):
+            with target.open("xb", buffering=0) as writing:
+                _copy_content(reading, writing.fileno(), about.st_size, copied, look)
+                copied.sync(writing.fileno())
+            _copy_marks(about, target)
+            if about.st_nlink > 1:
+                copied.linked[about.st_dev, about.st_ino] = target
     copied.files += 1
 
 
-def _copy_chunk(reading: int, writing: int) -> int:
-    """Copy the next bytes between two open files; return their number, 0 at the end.
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """Open a file within the block, without following a link or waiting for a pipe; yield its descriptor."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _link(known: Path, target: Path) -> bool:
+    """Make `target` another name of a copied file; return False if the file system makes no more names of it."""
+    with suppress(OSError):
+        os.link(known, target)
+        return True
+    return False
+
+
+def _copy_content(reading: int, writing: int, size: int, copied: _Copied, look: Callable[[], None]) -> None:
+    """Copy the first `size` bytes between two open files, without the holes; raise `OSError` if there are fewer."""
+    os.ftruncate(writing, size)
+    at = 0
+    while part := _find_data(reading, at, size):
+        at, end = part
+        os.lseek(reading, at, os.SEEK_SET)
+        os.lseek(writing, at, os.SEEK_SET)
+        while at < end:
+            look()
+            done = _copy_chunk(reading, writing, min(_CHUNK, end - at))
+            if not done:
+                raise _became_shorter()
+            at += done
+            copied.bytes += done
+    if os.fstat(reading).st_size < size:
+        raise _became_shorter()
+
+
+def _became_shorter() -> OSError:
+    return OSError(errno.EBUSY, "a file became shorter while it was copied")
+
+
+def _find_data(handle: int, at: int, size: int) -> tuple[int, int] | None:
+    """Return begin and end of the next bytes of a file that are no hole; None if there are none before `size`."""
+    try:
+        begin = os.lseek(handle, at, os.SEEK_DATA)
+        end = os.lseek(handle, begin, os.SEEK_HOLE)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a hole up to the end
+            return None
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
+            raise
+        begin, end = at, size  # a file system that does not tell its holes
+    return (begin, min(end, size)) if begin < size else None
+
+
+def _copy_chunk(reading: int, writing: int, most: int) -> int:
+    """Copy the next bytes, at most `most`, between two open files; return their number, 0 at the end.
 
     Linux copies them, or shares the blocks of both files where the file system can; else they are read and written.
     """
     try:
-        if size := os.copy_file_range(reading, writing, _CHUNK):
+        if size := os.copy_file_range(reading, writing, most):
             return size
     except OSError as error:
         if is_disk_full(error):
             raise
-    content = memoryview(os.read(reading, _CHUNK))
+    content = memoryview(os.read(reading, most))
     left = content
     while left:
         left = left[os.write(writing, left) :]
@@ -218,13 +299,31 @@ def _copy_marks(about: os.stat_result, target: Path, *, least: int = 0o400) -> N
         os.utime(target, ns=(about.st_atime_ns, about.st_mtime_ns))
 
 
-def _sync(folder: Path) -> None:
-    """Write the names in a folder to the disk, if its file system can do that for folders."""
+def _sync(folder: Path, sync: Callable[[int], None] | None = None) -> None:
+    """Write the names in a folder to the disk, with `sync` if given."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        (sync or _sync_handle)(handle)
+    finally:
+        os.close(handle)
+
+
+def _sync_handle(handle: int) -> None:
+    """Write an open file or folder to the disk, if its file system can do that for folders."""
     try:
         os.fsync(handle)
     except OSError as error:
         if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
             raise
+
+
+def _sync_all(folder: Path) -> None:
+    """Write everything on the file system of a folder to the disk."""
+    library = ctypes.CDLL(None, use_errno=True)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if library.syncfs(handle) != 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code), str(folder))
     finally:
         os.close(handle)

@@ -8,7 +8,7 @@ import psutil
 
 from tests.kubernetes.pod_runtime import Container
 from tests.soak.processes import read_command
-from tests.soak.troubles import KERNEL, Trouble, pause
+from tests.soak.troubles import KERNEL, FullDisk, SlowDisk, Trouble, pause
 
 from .world import ClusterWorld, run_of
 
@@ -44,6 +44,16 @@ class KillReplica(_OnCluster):
         if replicas:
             rng.choice(replicas).signal(signal.SIGKILL)
         return bool(replicas)
+
+
+class StopReplica(_OnCluster):
+    """Any replica hangs, also the one that only waits to lead, and goes on."""
+
+    async def strike(self, rng):
+        replicas = self.world.replicas()
+        if not replicas:
+            return False
+        return await pause(psutil.Process(rng.choice(replicas).process.pid), self.draw_seconds(rng, 30))
 
 
 class StopLeader(_OnCluster):
@@ -113,18 +123,12 @@ class KillRunner(_OnCluster):
         return bool(runs)
 
 
-class KillKernel(_OnCluster):
-    """`kill -9` of the kernel of a job: the end of a program, which the runner tells."""
+class _OfKernels(_OnCluster):
+    """A trouble for the kernel of a job."""
 
-    async def strike(self, rng):
+    async def _victim(self, rng) -> tuple[Container, psutil.Process] | None:
         found = await asyncio.to_thread(self._find_kernels)
-        if not found:
-            return False
-        container, kernel = rng.choice(found)
-        with contextlib.suppress(psutil.NoSuchProcess):
-            kernel.kill()
-        self.damage.lost_kernels.add(run_of(container))
-        return True
+        return rng.choice(found) if found else None
 
     def _find_kernels(self) -> list[tuple[Container, psutil.Process]]:
         found = []
@@ -135,6 +139,28 @@ class KillKernel(_OnCluster):
                     if KERNEL in read_command(process):
                         found.append((container, process))
         return found
+
+
+class KillKernel(_OfKernels):
+    """`kill -9` of the kernel of a job: the end of a program, which the runner tells."""
+
+    async def strike(self, rng):
+        victim = await self._victim(rng)
+        if victim is None:
+            return False
+        container, kernel = victim
+        with contextlib.suppress(psutil.NoSuchProcess):
+            kernel.kill()
+        self.damage.lost_kernels.add(run_of(container))
+        return True
+
+
+class StopKernel(_OfKernels):
+    """The kernel of a job hangs for some seconds."""
+
+    async def strike(self, rng):
+        victim = await self._victim(rng)
+        return victim is not None and await pause(victim[1], self.draw_seconds(rng, 20))
 
 
 class StopRunner(_OnCluster):
@@ -164,10 +190,24 @@ class FreezeDatabase(_OnCluster):
         return True
 
 
+class FullDatabaseDisk(FullDisk):
+    """The disk of PostgreSQL has no room left for some seconds; a server that ended for that is started again."""
+
+    world: ClusterWorld
+
+    def _start_server_again(self) -> None:
+        self.world.installed.server.start_again()
+
+
+class SlowDatabaseDisk(SlowDisk):
+    """Writes to the disk of PostgreSQL stall for 0.2 s to 1.5 s (`fsfreeze`), again and again."""
+
+
 ALL: tuple[type[Trouble], ...] = (
     KillLeader,
     KillReplica,
     StopLeader,
+    StopReplica,
     APIServerAway,
     KillKubelet,
     HangKubelet,
@@ -175,6 +215,9 @@ ALL: tuple[type[Trouble], ...] = (
     KillRunner,
     KillKernel,
     StopRunner,
+    StopKernel,
+    FullDatabaseDisk,
+    SlowDatabaseDisk,
     DatabaseAway,
     FreezeDatabase,
 )

@@ -23,6 +23,7 @@ from tests.kubernetes.pod_runtime import Container
 from tests.kubernetes.programs import tools_folder
 from tests.kubernetes.replicas_world import EXTRA, TWO, Installed, an_installation
 from tests.patience import scaled
+from tests.soak.disk import OwnDisk
 from tests.soak.plan import Plan
 from tests.soak.world import QUEUES
 
@@ -51,6 +52,8 @@ class ClusterWorld:
         self.marks = plan.folder / "marks"
         #: Held by a trouble while it lasts, and by a check that needs calm.
         self.calm = asyncio.Lock()
+        #: The disk of PostgreSQL.
+        self.disk = OwnDisk(plan.folder / "disk")
         #: The ticket of each user who has a server.
         self.tickets: dict[str, str] = {}
         self._stack = contextlib.AsyncExitStack()
@@ -59,13 +62,23 @@ class ClusterWorld:
     async def start(self) -> None:
         """Start control plane, nodes, database and Hub; install the chart; wait until one of two replicas leads."""
         self.marks.mkdir(parents=True)
+        # PostgreSQL has a user of its own, who has to reach its disk.
+        self.plan.folder.chmod(0o711)
+        self._at_end(self.disk.unmount)
+        await asyncio.to_thread(self.disk.mount)
         self.plane = ControlPlane(tools_folder(), self._new_folder("plane"), node_silent_after=NODE_SILENT_AFTER)
         self._at_end(self.plane.end)
         await asyncio.to_thread(self.plane.start)
         self.namespaces = await asyncio.to_thread(make_namespaces, self.plane)
         self._at_end(delete_namespaces, self.plane, self.namespaces)
         made = an_installation(
-            self.plane, self.namespaces, self._make_node, self._new_folder("chart"), gpus=GPUS, nodes=NODES
+            self.plane,
+            self.namespaces,
+            self._make_node,
+            self._new_folder("chart"),
+            gpus=GPUS,
+            nodes=NODES,
+            server_folder=self.disk.folder,
         )
         self.installed: Installed = await self._stack.enter_async_context(made)
         for number, name in enumerate((*self.plan.names, _FUZZ)):

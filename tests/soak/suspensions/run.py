@@ -7,6 +7,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ _LENT_FOR = 0.05
 #: The most places of a strike; a suspension of all shares has about thirty.
 _MOST_PLACES = 24
 _LATEST = 0.08
+#: The part of the rounds in which the service hangs, and the most seconds for that: longer than a step may take.
+_HANGS, _HANGS_FOR = 0.3, 0.6
 #: Lines of the log of the services that are shown with a fault.
 _LINES = 60
 
@@ -42,6 +45,8 @@ class Tally:
     kills: Counter[str] = field(default_factory=Counter)
     #: Deaths of services by what their journal said then.
     moments: Counter[str] = field(default_factory=Counter)
+    #: How often the service, or the agent, was stopped for a while.
+    stops: int = 0
     lent: int = 0
     calms: int = 0
     faults: list[str] = field(default_factory=list)
@@ -51,6 +56,7 @@ class Tally:
         lines = [
             f"SEED={self.seed}: {sum(self.kills.values())} kills ({_count(self.kills)})",
             f"they died while the journal said: {_count(self.moments)}",
+            f"they hung {self.stops} times",
             f"memory of suspended shares was lent {self.lent} times; judged {self.calms} times",
         ]
         return "\n".join([*lines, *(self.faults or ["No faults."])])
@@ -106,6 +112,8 @@ class Run:
         places = self._random.randrange(_MOST_PLACES)
         self._order(strike=(places, victim) if by_place else None)
         self._ensure_service()
+        if self._random.random() < _HANGS:
+            self._hang(victim)
         at = self._random.uniform(0, _LATEST)
         self._wait(lambda: self._is_hit(victim) or (not by_place and self._waited > at) or self._is_at_rest())
         if victim is not None:
@@ -117,6 +125,22 @@ class Run:
             self._kill_service()
         self._take_back()
         self._order()
+
+    def _hang(self, victim: Program | None) -> None:
+        """Stop the service at some moment (SIGSTOP), let the victim die meanwhile, and let the service go on."""
+        moment, lasts = self._random.uniform(0, _LATEST), self._random.uniform(0, _HANGS_FOR)
+        self._wait(lambda: self._waited > moment or self._is_at_rest() or not self._is_serving())
+        if not self._is_serving():
+            return
+        os.kill(self._service, signal.SIGSTOP)
+        self.tally.stops += 1
+        try:
+            if victim is not None:
+                with suppress(ProcessLookupError):
+                    os.kill(victim.id.pid, signal.SIGKILL)
+            self._wait(lambda: self._waited > lasts)
+        finally:
+            os.kill(self._service, signal.SIGCONT)
 
     def _is_hit(self, victim: Program | None) -> bool:
         """Tell whether the victim of this round is dead, or the service if there is none."""

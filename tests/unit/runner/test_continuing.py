@@ -1,9 +1,14 @@
 """A job begins with a whole copy of an earlier job's checkpoints, or not at all."""
 
+import contextlib
 import errno
 import os
+import shutil
+import socket
 import stat
+import subprocess
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -144,6 +149,162 @@ def test_a_full_disk_ends_the_run_with_a_sentence_and_is_given_back_its_room(ear
     with pytest.raises(RunError, match=r"could not be copied: the disk was full after .*, so nothing was run\. Free"):
         continue_from_job(earlier, folder, task=0, look=go_on)
     assert list(folder.iterdir()) == []
+
+
+def test_a_hole_takes_no_room_in_the_copy_either(earlier, folder):
+    """Else a job that wrote nothing would fill the disk of everybody when another one continues from it."""
+    with (earlier.checkpoint / "sparse.pt").open("wb") as file:
+        file.write(b"begin")
+        file.seek(100 * 10**9)
+        file.write(b"middle")
+        file.truncate(200 * 10**9)
+    (earlier.checkpoint / "hole").touch()
+    os.truncate(earlier.checkpoint / "hole", 200 * 10**9)
+    told = continue_from_job(earlier, folder, task=0, look=go_on)
+    assert "4 files, " in told
+    assert "KiB, copied" in told, "the size is that on the disk"
+    for name in ("sparse.pt", "hole"):
+        about = (folder / name).stat()
+        assert (about.st_size, about.st_blocks < 100) == (200 * 10**9, True)
+    with (folder / "sparse.pt").open("rb") as file:
+        assert file.read(6) == b"begin\0"
+        file.seek(100 * 10**9)
+        assert file.read(7) == b"middle\0"
+
+
+def test_the_copy_of_a_file_that_grows_all_the_time_ends(earlier, folder):
+    """As much is copied as the file had at first: a program that writes faster than is copied keeps no GPU."""
+    growing = earlier.checkpoint / "log"
+    growing.write_bytes(b"x" * 1000)
+    for name in ("epoch-17.pt", "shards/0.pt"):
+        (earlier.checkpoint / name).unlink()
+
+    def grow():
+        with growing.open("ab") as file:
+            file.write(b"y" * 1000)
+
+    assert "1 file, " in continue_from_job(earlier, folder, task=0, look=grow)
+    content = (folder / "log").read_bytes()
+    assert content.startswith(b"x" * 1000)
+    assert len(content) < growing.stat().st_size
+
+
+def test_a_file_that_becomes_shorter_meanwhile_ends_the_run(earlier, folder):
+    def shorten():
+        if (folder / "epoch-17.pt").exists():
+            os.truncate(earlier.checkpoint / "epoch-17.pt", 10)
+
+    (earlier.checkpoint / "epoch-17.pt").chmod(0o600)
+    with pytest.raises(
+        RunError, match=r"could not be copied \(a file became shorter while it was copied\), so nothing"
+    ):
+        continue_from_job(earlier, folder, task=0, look=shorten)
+    assert list(folder.iterdir()) == []
+
+
+def test_several_names_of_one_file_are_names_of_one_copy(earlier, folder):
+    """Else some thousand names of one large file would fill the disk."""
+    for number in range(50):
+        os.link(earlier.checkpoint / "epoch-17.pt", earlier.checkpoint / f"shards/same-{number}")
+    told = continue_from_job(earlier, folder, task=0, look=go_on)
+    assert "52 files, 97.7 KiB, copied" in told
+    assert (folder / "epoch-17.pt").stat().st_nlink == 51
+    assert (folder / "shards/same-7").read_bytes() == (earlier.checkpoint / "epoch-17.pt").read_bytes()
+
+
+def test_nothing_but_files_folders_and_links_is_opened(earlier, folder, tmp_path):
+    """Links lead where they led, and nothing behind them is read."""
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "key").write_text("of somebody else")
+    (earlier.checkpoint / "out").symlink_to(secret)
+    (earlier.checkpoint / "zero").symlink_to("/dev/zero")
+    (earlier.checkpoint / "self").symlink_to("self")
+    handle = os.open(earlier.checkpoint, os.O_RDONLY)
+    with contextlib.closing(socket.socket(socket.AF_UNIX)) as listening:
+        listening.bind(f"/proc/self/fd/{handle}/socket")
+    with contextlib.suppress(PermissionError):  # only root makes devices
+        os.mknod("device", 0o666 | stat.S_IFCHR, os.makedev(1, 5), dir_fd=handle)
+    os.close(handle)
+    assert "2 files, 97.7 KiB" in continue_from_job(earlier, folder, task=0, look=go_on)
+    assert {path.name for path in folder.iterdir() if path.is_symlink()} == {"out", "zero", "self", "latest", "data"}
+    assert not {"socket", "device", "pipe"} & {path.name for path in folder.iterdir()}
+
+
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(earlier, folder):
+    """The file is replaced after its folder was listed, and before it is opened."""
+
+    def replace():
+        if not (folder / "epoch-17.pt").exists():
+            (earlier.checkpoint / "epoch-17.pt").unlink(missing_ok=True)
+            with contextlib.suppress(FileExistsError):
+                os.mkfifo(earlier.checkpoint / "epoch-17.pt")
+
+    assert "1 file, 4 bytes" in continue_from_job(earlier, folder, task=0, look=replace)
+    assert not (folder / "epoch-17.pt").exists()
+
+
+ODD_NAMES = [b"\xff\xfe", b"a\nb", b"\x1b[31mred", "\u202e".encode(), b"n" * 255, b" ", b"-rf"]
+
+
+def test_names_that_are_no_text_are_copied(earlier, folder):
+    for name in ODD_NAMES:
+        Path(os.fsdecode(os.fsencode(earlier.checkpoint) + b"/" + name)).write_text("x")
+    continue_from_job(earlier, folder, task=0, look=go_on)
+    assert set(ODD_NAMES) <= set(os.listdir(os.fsencode(folder)))
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_the_sentence_about_a_file_can_be_shown_whatever_its_name_is(earlier, folder, name):
+    """It goes to the service as UTF-8, and into a terminal."""
+    shutil.rmtree(earlier.checkpoint)
+    earlier.checkpoint.mkdir()
+    odd = Path(os.fsdecode(os.fsencode(earlier.checkpoint) + b"/" + name))
+    odd.write_text("x")
+    with pytest.raises(RunError) as raised:
+        continue_from_job(earlier, folder, task=0, look=lambda: odd.unlink(missing_ok=True))
+    told = str(raised.value)
+    assert told.encode()
+    assert told.isprintable(), told
+    assert "No such file or directory" in told
+    assert len(told) < 500
+
+
+@pytest.fixture
+def deep(earlier):
+    """Make a folder whose path is longer than any that Linux takes; remove it, which pytest could not."""
+    handle = os.open(earlier.checkpoint, os.O_RDONLY)
+    for _ in range(1_000):
+        os.mkdir("deep", dir_fd=handle)
+        inner = os.open("deep", os.O_RDONLY, dir_fd=handle)
+        os.close(handle)
+        handle = inner
+    os.close(handle)
+    yield
+    subprocess.run(["rm", "-r", earlier.checkpoint / "deep"], check=True)
+
+
+@pytest.mark.usefixtures("deep")
+def test_a_folder_deeper_than_any_path_ends_the_run_and_leaves_no_part(earlier, folder):
+    with pytest.raises(RunError, match=r"could not be copied \('deep': File name too long\), so nothing was run"):
+        continue_from_job(earlier, folder, task=0, look=go_on)
+    assert list(folder.iterdir()) == []
+
+
+def test_many_small_files_are_written_to_the_disk_together(earlier, folder, monkeypatch):
+    """Each alone takes milliseconds, during which the GPUs of the job wait."""
+    for number in range(3_000):
+        (earlier.checkpoint / f"shards/{number}").write_text("x")
+    written, write = [], os.fsync
+
+    def count(handle):
+        written.append(handle)
+        write(handle)
+
+    monkeypatch.setattr(os, "fsync", count)
+    assert "3002 files" in continue_from_job(earlier, folder, task=0, look=go_on)
+    assert len(written) < 600
+    assert len(list((folder / "shards").iterdir())) == 3_002
 
 
 def test_the_other_tasks_of_a_job_wait_until_the_copy_of_the_first_one_is_whole(earlier, folder):
