@@ -8,6 +8,7 @@ Whole or marked: the file `COPYING` is in the folder from before the first copie
 One copies: tasks may share the folder. Task 0 copies, and the other tasks wait until the folder has checkpoints.
 Earlier job untouched: its folder is only read, with the rights of the user whose job this is.
 Never from nothing: a run whose copy fails ends with a sentence, and leaves no part of it.
+No leftovers: a run that is stopped deletes its part of a copy, unless it is killed.
 
 See docs/decisions/0493-continue-a-job-from-the-checkpoints-of-another.md.
 """
@@ -99,12 +100,20 @@ def _copy(earlier: EarlierJob, folder: Path, look: Callable[[], None]) -> str:
         _sync(folder)
         if not has_checkpoints(folder):  # there were only pipes and sockets
             raise RunError(describe_missing(earlier.id))
+    except StoppedWhileCopying:
+        _take_back(folder)
+        raise
     except OSError as error:
-        with suppress(OSError):  # else the next run deletes what is there
-            _clear(folder)
-            (folder / COPYING).unlink(missing_ok=True)
+        _take_back(folder)
         raise RunError(_describe_failure(earlier, error, copied)) from error
     return describe_copy(earlier.id, copied.files, copied.bytes)
+
+
+def _take_back(folder: Path) -> None:
+    """Delete the part of a copy that is in the folder; if that fails, the next run does it."""
+    with suppress(OSError):
+        _clear(folder)
+        (folder / COPYING).unlink(missing_ok=True)
 
 
 def describe_copy(job: str, files: int, size: int) -> str:
@@ -179,29 +188,53 @@ def _redirect(link: Path, source: Path) -> str:
 
 
 def _copy_file(source: Path, target: Path, copied: _Copied, look: Callable[[], None]) -> None:
-    """Copy a regular file, so that the copy is on the disk at the return."""
+    """Copy a regular file, so that the copy is on the disk at the return; holes stay holes."""
     with source.open("rb", buffering=0) as reading, target.open("xb", buffering=0) as writing:
-        while size := _copy_chunk(reading.fileno(), writing.fileno()):
-            copied.bytes += size
-            look()
-        os.fsync(writing.fileno())
+        end = 0
+        while found := _find_data(reading.fileno(), end):
+            begin, end = found
+            os.lseek(reading.fileno(), begin, os.SEEK_SET)
+            os.lseek(writing.fileno(), begin, os.SEEK_SET)
+            while size := _copy_chunk(reading.fileno(), writing.fileno(), end - begin):
+                begin += size
+                copied.bytes += size
+                look()
         about = os.fstat(reading.fileno())
+        writing.truncate(about.st_size)  # a hole at the end
+        os.fsync(writing.fileno())
     _copy_marks(about, target)
     copied.files += 1
 
 
-def _copy_chunk(reading: int, writing: int) -> int:
-    """Copy the next bytes between two open files; return their number, 0 at the end.
+def _find_data(file: int, at: int) -> tuple[int, int] | None:
+    """Return where the first bytes from `at` on that lie in no hole of the open file begin and end; None if none do."""
+    size = os.fstat(file).st_size
+    if at >= size:
+        return None
+    try:
+        begin = os.lseek(file, at, os.SEEK_DATA)
+        end = os.lseek(file, begin, os.SEEK_HOLE)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            return None
+        if error.errno != errno.EINVAL:
+            raise
+        return at, size  # the file system tells of no holes
+    return (begin, end) if end > begin else (at, size)
+
+
+def _copy_chunk(reading: int, writing: int, most: int) -> int:
+    """Copy the next bytes between two open files, at most `most`; return their number, 0 at the end.
 
     Linux copies them, or shares the blocks of both files where the file system can; else they are read and written.
     """
     try:
-        if size := os.copy_file_range(reading, writing, _CHUNK):
+        if size := os.copy_file_range(reading, writing, min(most, _CHUNK)):
             return size
     except OSError as error:
         if is_disk_full(error):
             raise
-    content = memoryview(os.read(reading, _CHUNK))
+    content = memoryview(os.read(reading, min(most, _CHUNK)))
     left = content
     while left:
         left = left[os.write(writing, left) :]
