@@ -21,6 +21,7 @@ from .connection import add_service_arguments, ask_as, ask_service, find_login
 from .explain import describe_job, describe_start
 from .file_lines import describe_files, list_files
 from .files_to_send import FileToSend, JobFromFile, read_file
+from .job_lists import find_job
 from .logs import follow_to_end
 from .patience import PatientClient
 from .printer import JsonPrinter, StatePrinter, TextPrinter
@@ -132,6 +133,8 @@ async def _submit_in_image(client: PatientClient, arguments: argparse.Namespace,
 
 async def _submit(client: PatientClient, arguments: argparse.Namespace, read: JobFromFile) -> int:
     """Submit a file that was read, as `run` does, or only say what would happen."""
+    if arguments.continue_from is not None:
+        arguments.continue_from = (await find_job(client, arguments.continue_from)).id
     request = await _make_request(client, arguments)
     preview = await client.preview(_add_runtime(request, read))
     project = await read.find_project(client)

@@ -213,7 +213,7 @@ def parameters() -> Iterator[object]:
 
 
 def find_phase(text: str, phases: list[str]) -> str | None:
-    """Return the phase whose pattern the beginning of the progress has: a bar may be seen while it has only its title."""
+    """Return the phase whose pattern the beginning of the progress has: of a bar only the title may be seen yet."""
     return next((phase for phase in phases if re.match(phase, f"{text} ")), None)
 
 
