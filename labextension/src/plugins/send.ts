@@ -159,7 +159,8 @@ class Sender implements ISender {
       return null;
     }
     const replaced = choice === 'replace' ? present : null;
-    const offering = offerCheckpoints(origin, await this._findEarlier(bound));
+    const earlier = await this._findEarlier(bound);
+    const offering = offerCheckpoints(origin, earlier, this._training.state.jobs);
     const opened = replaced === null ? offering : this._replacing(replaced, offering);
     const sent = await this._openDialog(panel, targets, me, opened, active);
     if (sent !== null && replaced !== null) {
