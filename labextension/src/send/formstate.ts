@@ -14,7 +14,7 @@ import type { ISweepChoice } from './sweep';
 import { NO_SWEEP } from './sweep';
 import type { IFormValues } from './values';
 
-/** What the form shows, and what the user has chosen in it. */
+/** The contents of the form, and the choices of the user in it. */
 export interface IFormState {
   readonly values: IFormValues;
   readonly entries: readonly IPrefixEntry[];
