@@ -17,6 +17,7 @@ from jupyter_gq.notebook.job_options import add_also_option, add_job_options, ad
 from .clock import now
 from .explain import describe_job, describe_start
 from .files_to_send import FileToSend, JobFromFile, read_file
+from .job_lists import find_job
 from .logs import follow_to_end
 from .printing.answers import print_json
 from .printing.file_lines import describe_files, list_files
@@ -132,6 +133,8 @@ async def _submit_in_image(client: PatientClient, arguments: argparse.Namespace,
 
 async def _submit(client: PatientClient, arguments: argparse.Namespace, read: JobFromFile) -> int:
     """Submit a file that was read, as `run` does, or only say what would happen."""
+    if arguments.continue_from is not None:
+        arguments.continue_from = (await find_job(client, arguments.continue_from)).id
     request = await _make_request(client, arguments)
     preview = await client.preview(_add_runtime(request, read))
     project = await read.find_project(client)

@@ -64,8 +64,7 @@ def add_job_options(parser: argparse.ArgumentParser, *, named_after: str) -> Non
     )
     parser.add_argument(
         "--continue-from",
-        type=str.strip,
-        default="",
+        type=_parse_job,
         metavar="JOB",
         help="ended job of yours with a copy of whose checkpoints this one begins (default: with none)",
     )
@@ -108,9 +107,21 @@ def parse_whole(text: str) -> int:
     return int(text)
 
 
+def _parse_job(text: str) -> str:
+    """Return the job that an option names; raise `ArgumentTypeError` for an empty text.
+
+    A job that was to continue from another must not begin from nothing because a variable of a shell was empty.
+    """
+    job = text.strip()
+    if not job:
+        raise argparse.ArgumentTypeError("an empty text is no job: write the id of a job, or leave the option out")
+    return job
+
+
 def read_job_options(parsed: argparse.Namespace) -> dict[str, object]:
     """Return the values of the options of `add_job_options`, set or not, by the names of their fields in the API."""
-    return {field: getattr(parsed, _RENAMED.get(field, field)) for field in _FIELDS}
+    values = {field: getattr(parsed, _RENAMED.get(field, field)) for field in _FIELDS}
+    return {**values, "continue_from": parsed.continue_from or ""}
 
 
 def name_option(field: str) -> str:

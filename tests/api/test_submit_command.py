@@ -75,6 +75,10 @@ async def test_submit_continues_from_the_checkpoints_of_an_ended_job(say, people
     code, out, _ = await say("submit", str(script), "--continue-from", f" {earlier.id} ", "-o", "json")
     sent = models.JobView.model_validate_json(out)
     assert (code, sent.continue_from) == (0, earlier.id)
+    code, out, _ = await say("submit", str(script), "--continue-from", earlier.id.removeprefix("job-"), "-o", "json")
+    assert (code, models.JobView.model_validate_json(out).continue_from) == (0, earlier.id), "as in every command"
+    code, _, err = await say("submit", str(script), "--continue-from", "nothing-like-it")
+    assert (code, "No job of yours has an id that begins with 'nothing-like-it'." in err) == (3, True), err
     code, out, _ = await say("explain", sent.id)
     assert f"Continues from the checkpoints of {earlier.id}.\n" in out
 

@@ -1,4 +1,4 @@
-"""The view of what a pause of a job costs: nothing, the work since its checkpoint, or all of its work."""
+"""The view of the checkpoints of a job: what a pause costs, and those with which the job begins."""
 
 from datetime import UTC, datetime
 from typing import Final
@@ -74,3 +74,11 @@ def _describe_new_run(phase: JobPhase, saved_at: Instant | None) -> str:
         return f"starts again from the beginning, {why}."
     time = datetime.fromtimestamp(saved_at, tz=UTC).strftime("%Y-%m-%d %H:%M UTC")
     return f"continues from its checkpoint of {time}, or from a later one."
+
+
+def describe_first_copy(record: Record) -> str:
+    """Return a sentence about the checkpoints that a running job copies before its first cell; "" if it has some."""
+    earlier = record.detail.continue_from
+    if not earlier or record.workload.checkpointed_at is not None:
+        return ""
+    return f"Before its first cell, it copies the checkpoints of {earlier}."

@@ -39,7 +39,7 @@ from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.store.protocol import Record
 
 from .gpu_use_views import memory_limit
-from .pause_views import pause_view
+from .pause_views import describe_first_copy, pause_view
 from .suspension_views import Comeback, describe_lent, notebook_phase, suspension_sentence, suspension_view
 
 #: Reasons to wait that the sentence of an eviction implies: the job continues as soon as there is room for it.
@@ -242,7 +242,7 @@ def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
         changed = without_growth(changed, workload.queue)
     runs = f"Running on {place}." if changed else f"Running on {place}{_tasks_phrase(workload)}."
     unused = "" if context.unused is None else context.unused.sentence
-    running = [runs, changed, describe_lent(context.lenders), context.trouble, unused]
+    running = [runs, describe_first_copy(record), changed, describe_lent(context.lenders), context.trouble, unused]
     return " ".join(filter(None, running))
 
 

@@ -8,6 +8,7 @@ Whole or marked: the file `COPYING` is in the folder from before the first copie
 One copies: tasks may share the folder. Task 0 copies, and the other tasks wait until the folder has checkpoints.
 Earlier job untouched: its folder is only read, with the rights of the user whose job this is.
 Never from nothing: a run whose copy fails ends with a sentence, and leaves no part of it.
+No leftovers: a run that is stopped deletes its part of a copy, unless it is killed.
 No larger than the original: a hole in a file stays a hole, and several names of one file stay names of one copy. Of a
     file that grows meanwhile, as much is copied as it had at first.
 Files, folders and links only: nothing else is opened, so the copy waits for no pipe and reads from no device.
@@ -120,12 +121,20 @@ def _copy(earlier: EarlierJob, folder: Path, look: Callable[[], None]) -> str:
         _sync(folder)
         if not has_checkpoints(folder):  # there were only pipes and sockets
             raise RunError(describe_missing(earlier.id))
+    except StoppedWhileCopying:
+        _take_back(folder)
+        raise
     except OSError as error:
-        with suppress(OSError):  # else the next run deletes what is there
-            _clear(folder)
-            (folder / COPYING).unlink(missing_ok=True)
+        _take_back(folder)
         raise RunError(_describe_failure(earlier, error, copied)) from error
     return describe_copy(earlier.id, copied.files, copied.bytes)
+
+
+def _take_back(folder: Path) -> None:
+    """Delete the part of a copy that is in the folder; if that fails, the next run does it."""
+    with suppress(OSError):
+        _clear(folder)
+        (folder / COPYING).unlink(missing_ok=True)
 
 
 def describe_copy(job: str, files: int, size: int) -> str:

@@ -326,17 +326,39 @@ describe('the cell of a job', () => {
 });
 
 describe('the results of a job', () => {
-  it('are loaded by the cell below, which runs again if it is there', async () => {
+  /** Open a notebook with a cell of a job that has brought a variable back, and the cell that loads the variable. */
+  function openLoadable(): FakePanel {
     const notebook = tracker.open(new FakePanel(['train()', makeLoadingCode('job-1', ['model'])]));
     app.addForeignCommand('docmanager:open', () => notebook);
     const targets = [{ ...TARGET, cell_id: notebook.cells[0].id }];
     training.state = { ...training.state, jobs: [aJob({ targets })] };
     training.server.answer('GET jobs/job-1/results', someResults('model'));
+    return notebook;
+  }
+
+  it('are loaded by the cell below, which runs again if it is there', async () => {
+    const notebook = openLoadable();
     const run = jest.spyOn(NotebookActions, 'run').mockResolvedValue(true);
     await execute(CommandIDs.loadResults, 'job-1');
     expect([run.mock.calls.length, notebook.content.activeCellIndex, notebook.cells.length]).toEqual([
       1, 1, 2
     ]);
+  });
+
+  it('are loaded once by a double click: a second run would take the error of the first one away', async () => {
+    const notebook = openLoadable();
+    let end: (succeeded: boolean) => void = () => undefined;
+    const running = new Promise<boolean>(resolve => {
+      end = resolve;
+    });
+    const run = jest.spyOn(NotebookActions, 'run').mockReturnValue(running);
+    const first = execute(CommandIDs.loadResults, 'job-1');
+    await execute(CommandIDs.loadResults, 'job-1');
+    expect([run.mock.calls.length, notebook.content.activeCellIndex]).toEqual([1, 1]);
+    end(false);
+    await first;
+    await execute(CommandIDs.loadResults, 'job-1');
+    expect(run).toHaveBeenCalledTimes(2);
   });
 
   it('are not loaded if there are none, and the user is told', async () => {

@@ -60,6 +60,19 @@ describe('a cell that shows a job that has ended', () => {
   });
 
   it.each([
+    ['its name', [aJob({ id: 'before', name: 'first run' })], '“first run”'],
+    ['its id if it is not in the list', [], '“before”']
+  ])('offers the checkpoints of the job from which it was to continue, by %s', async (_, known, called) => {
+    const old = aJob({ id: 'old', phase: 'cancelled', saved_at: null, continue_from: 'before' });
+    training.state = { ...training.state, jobs: [old, ...known] };
+    await page.choose();
+    expect(dialog()).toContain(`Continue from a copy of those of ${called}`);
+    await perform(() => choice()?.click());
+    await pause(300);
+    expect(sent()).toMatchObject({ continue_from: 'before' });
+  });
+
+  it.each([
     ['has saved none', { phase: 'failed', saved_at: null }],
     ['runs', { phase: 'running', saved_at: 5 }]
   ] as const)('offers nothing of a job that %s', async (_, given) => {

@@ -143,6 +143,40 @@ describe('a job whose answer was lost', () => {
     expect(sent()[1]).toEqual(sent()[0]);
   });
 
+  it('is fetched with pauses while its answer is lost again and again, and the dialog can be left', async () => {
+    const tellEachSecond = async (seconds: number): Promise<void> => {
+      for (let second = 0; second < seconds; second += 1) {
+        await perform(() => training.set({ jobs: [jobOf('new')] }));
+        await pause(1000);
+      }
+    };
+    const focus = document.activeElement;
+    expect(focus?.className).toBe('jp-gq-problem');
+    await tellEachSecond(30);
+    expect(sent().length).toBeGreaterThan(3);
+    expect(sent().length).toBeLessThan(15);
+    expect(dialog()).toContain('If the job was accepted all the same');
+    expect(document.activeElement).toBe(focus);
+    await press('Cancel');
+    expect([await result, bound, cancelled()]).toEqual([null, [], [{ jobs: ['new'] }]]);
+    const before = sent().length;
+    await tellEachSecond(10);
+    expect(sent().length).toBe(before);
+  });
+
+  it('shows in the button that it is being fetched', async () => {
+    const isBusy = (): boolean =>
+      document.querySelector('.jp-Dialog .jp-mod-accept')?.getAttribute('aria-disabled') === 'true';
+    expect(isBusy()).toBe(false);
+    training.server.hold();
+    await perform(() => training.set({ jobs: [jobOf('new')] }));
+    expect(isBusy()).toBe(true);
+    training.server.release();
+    await pause();
+    expect(isBusy()).toBe(false);
+    await press('Cancel');
+  });
+
   it('is cancelled once it is known if the user has cancelled', async () => {
     const toast = jest.spyOn(Notification, 'info');
     await press('Cancel');

@@ -1,5 +1,6 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Dialog, showDialog } from '@jupyterlab/apputils';
+import type { ICellModel } from '@jupyterlab/cells';
 import { IDocumentManager } from '@jupyterlab/docmanager';
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -152,10 +153,14 @@ async function openResult(
   }
 }
 
+/** The cells that load variables at this moment. */
+const LOADING = new WeakSet<ICellModel>();
+
 /**
  * Load the variables of a job by a cell below the cell of the job, which runs in the user's kernel.
  *
- * The user sees the code that runs, and can run it again after a restart. A cell with the same code is used again.
+ * The user sees the code that runs, and can run it again after a restart. A cell with the same code is used again. While
+ * that cell loads, it is only shown: a second run would clear the error of the first one, and be dropped by that error.
  * See docs/decisions/0117-load-results-by-a-cell-that-the-user-sees.md.
  */
 async function loadResults(
@@ -182,5 +187,14 @@ async function loadResults(
     NotebookActions.insertBelow(content);
     content.activeCell?.model.sharedModel.setSource(code);
   }
-  await NotebookActions.run(content, panel.sessionContext);
+  const model = content.activeCell?.model;
+  if (model === undefined || LOADING.has(model)) {
+    return;
+  }
+  LOADING.add(model);
+  try {
+    await NotebookActions.run(content, panel.sessionContext);
+  } finally {
+    LOADING.delete(model);
+  }
 }

@@ -162,7 +162,8 @@ class Sender implements ISender {
       }
       replaced.push(...(choice === 'replace' ? [work] : []));
     }
-    const offering = offerCheckpoints(origin, await this._findEarlier(bound));
+    const earlier = await this._findEarlier(bound);
+    const offering = offerCheckpoints(origin, earlier, this._training.state.jobs);
     const opened = replaced.reduceRight((before, work) => this._replacing(work, before), offering);
     const known = [...active, ...works.flatMap(({ sweep }) => sweep)].map(({ id }) => id);
     const sent = await this._openDialog(panel, targets, me, opened, [...new Set(known)]);

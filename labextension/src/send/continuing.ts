@@ -6,7 +6,7 @@
 
 import { isFinal } from '../jobs';
 import { stripControls } from '../plain';
-import type { JobView } from '../wire';
+import type { JobSummary, JobView } from '../wire';
 import type { IOpening, ISendOrigin } from './opening';
 
 /** An ended job whose checkpoints a new job can begin with, as far as this page knows. */
@@ -32,6 +32,12 @@ export function findEarlierJob(job: JobView): IEarlierJob | null {
   return before === '' ? null : { id: before, title: before };
 }
 
+/** Return the job with the name that it has among these jobs; one that is not among them keeps its title. */
+function nameEarlier(earlier: IEarlierJob | null, jobs: readonly JobSummary[]): IEarlierJob | null {
+  const name = stripControls(jobs.find(({ id }) => id === earlier?.id)?.name ?? '');
+  return earlier === null || name === '' ? earlier : { ...earlier, title: name };
+}
+
 /**
  * Return whether a job that is sent again begins with the checkpoints of that job unless the user says otherwise. After a job
  * that is done, the new one would find the last epoch done, and end at once.
@@ -42,15 +48,20 @@ export function wantsToContinue(job: JobView): boolean {
 
 /**
  * Return the origin with an offer of the checkpoints of a job that its cells show, unless it offers some itself. A new run
- * is new unless the user takes the offer: old weights that nobody noticed would spoil its results.
+ * is new unless the user takes the offer: old weights that nobody noticed would spoil its results. The offered job has the
+ * name that it has among these `jobs`.
  */
-export function offerCheckpoints(origin: ISendOrigin, earlier: IEarlierJob | null): ISendOrigin {
+export function offerCheckpoints(
+  origin: ISendOrigin,
+  earlier: IEarlierJob | null,
+  jobs: readonly JobSummary[]
+): ISendOrigin {
   return {
     findTargets: panel => origin.findTargets(panel),
     open: (targets, proposed, me): IOpening => {
       const opening = origin.open(targets, proposed, me);
-      const start = { ...opening.start, earlier: opening.start.earlier ?? earlier };
-      return { ...opening, start };
+      const offered = nameEarlier(opening.start.earlier ?? earlier, jobs);
+      return { ...opening, start: { ...opening.start, earlier: offered } };
     }
   };
 }

@@ -32,6 +32,7 @@ export class SendDialog extends Dialog<unknown> {
     this.addClass('jp-gq-send-dialog');
     this.node.setAttribute('aria-label', title);
     body.arrived.connect(() => super.resolve(SEND));
+    body.sendingChanged.connect((_, sending) => this._setBusy(sending));
   }
 
   /**
@@ -72,13 +73,9 @@ export class SendDialog extends Dialog<unknown> {
     if (index !== SEND) {
       this.reject();
     } else if (!this._form.isSending) {
-      this._setBusy(true);
       void this._form.submit().then(accepted => {
-        if (this.isDisposed) {
-          return; // the user has cancelled before anything was on its way
-        }
-        this._setBusy(false);
-        if (accepted || this._form.isWithdrawn) {
+        // If it is disposed, the user has cancelled before anything was on its way.
+        if (!this.isDisposed && (accepted || this._form.isWithdrawn)) {
           super.resolve(index);
         }
       });

@@ -6,102 +6,39 @@ import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 import * as React from 'react';
 
-import type { IPrefixEntry } from '../bundle/prefix';
 import { listLeftOut, selectCells } from '../bundle/prefix';
 import { isProblem, RequestError } from '../client';
-import type { FilesPlan, JobRequest, Plan, Preview, Problem } from '../wire';
+import type { JobRequest, Problem } from '../wire';
 import type { ICarry, IChosenCells } from './carry';
 import { REPLAYED, selectRunning } from './carry';
 import type { Attempt } from './delivery';
 import { Delivery } from './delivery';
-import type { IEnvironmentChoice } from './environment';
-import type { INotes } from './notes';
+import type { IFormState } from './formstate';
+import { describeStart } from './formstate';
 import type { ISendOptions } from './options';
 import { takeSecrets } from './secrets';
 import { listSoftware } from './software';
-import { NO_NOTES, placeWarnings } from './notes';
+import { placeWarnings } from './notes';
 import type { IFormValues } from './values';
 import { describeOffer, isSameButName, makeRequest, parseNames } from './values';
 import { findRefusal, isOutage, toProblem } from './problems';
 import { Question } from './question';
-import { NO_CHOICE } from './files';
-import type { IFileChoice } from './files';
 import { SendForm } from './form';
-import type { ISweepChoice, SweepFields } from './sweep';
-import { makeSweep, NO_SWEEP } from './sweep';
+import type { SweepFields } from './sweep';
+import { makeSweep } from './sweep';
 
 /** Milliseconds from the last change of a field to the request for a preview. */
 const PREVIEW_DELAY = 200;
 /** Milliseconds until the dialog asks again if nobody has answered. */
 const RETRY_DELAY = 3000;
 
-interface IFormState {
-  readonly values: IFormValues;
-  readonly entries: readonly IPrefixEntry[];
-  readonly preview: Preview | null;
-  /** Whether the service is asked for a prediction; a `preview` that is there is for earlier values. */
-  readonly asking: boolean;
-  readonly problem: Problem | null;
-  /** Why the server would refuse the cells. */
-  readonly fault: Problem | null;
-  readonly warnings: INotes;
-  /** Names that the user wrote into the field; null before the first change. */
-  readonly returns: string | null;
-  /** What the server proposes to bring back, and what else the cells make. */
-  readonly proposed: Pick<Plan, 'returns' | 'makes'>;
-  readonly sweep: ISweepChoice;
-  /** What a sweep can vary. */
-  readonly assignments: Plan['assignments'];
-  readonly environment: IEnvironmentChoice;
-  readonly planned: Plan['environment'] | null;
-  /** The software of the server with which the job can run; null until the server has answered. */
-  readonly offered: Pick<Plan, 'kernels' | 'takes_images'> | null;
-  /** The files that would go along; null until the server has answered. */
-  readonly files: FilesPlan | null;
-  readonly fileChoice: IFileChoice;
-  readonly carry: ICarry;
-  /** Whether the run here is to be interrupted once the job is accepted. */
-  readonly interrupts: boolean;
-  readonly sending: boolean;
-  /** How often sending was refused. */
-  readonly refusals: number;
-  /** Whether the user has cancelled while the job was being sent. */
-  readonly withdrawn: boolean;
-  /** Whether the answer to a request is slow to come. */
-  readonly slow: boolean;
-}
-
 /** The form in the dialog, which keeps its values until the job is accepted and shows a refusal at the field. */
 export class SendFormWidget extends ReactWidget {
   constructor(private readonly _options: ISendOptions) {
     super();
     this.addClass('jp-gq-send-body');
-    const { values, prefix, start } = _options;
     this._delivery = new Delivery(_options);
-    this._state = {
-      values,
-      entries: start.entries ?? prefix.entries,
-      preview: null,
-      asking: false,
-      problem: null,
-      fault: null,
-      warnings: NO_NOTES,
-      returns: start.returns,
-      proposed: { returns: [], makes: [] },
-      sweep: NO_SWEEP,
-      assignments: [],
-      environment: start.environment,
-      planned: null,
-      offered: null,
-      files: null,
-      fileChoice: NO_CHOICE,
-      carry: REPLAYED,
-      interrupts: false,
-      sending: false,
-      refusals: 0,
-      withdrawn: false,
-      slow: false
-    };
+    this._state = describeStart(_options);
     _options.client.slowChanged.connect(this._onSlow, this);
     _options.localRun?.changed.connect(this.update, this);
     _options.arrival?.changed.connect(this._onArrival, this);
@@ -135,6 +72,11 @@ export class SendFormWidget extends ReactWidget {
   /** Whether the user has cancelled while the job was being sent. */
   get isWithdrawn(): boolean {
     return this._state.withdrawn;
+  }
+
+  /** Emitted with whether a job is being sent, when that begins or ends. */
+  get sendingChanged(): ISignal<this, boolean> {
+    return this._sendingChanged;
   }
 
   /** Emitted when a job whose answer was lost has been fetched, or when the user cancelled during that. */
@@ -189,11 +131,6 @@ export class SendFormWidget extends ReactWidget {
       },
       files: fileChoice
     });
-    return this._attempt(attempt);
-  }
-
-  /** Carry out an attempt and show its problem; return whether the job was accepted. */
-  private async _attempt(attempt: Attempt): Promise<boolean> {
     const problem = await this._delivery.carryOut(attempt);
     if (problem !== null) {
       this._refuse(problem);
@@ -202,18 +139,28 @@ export class SendFormWidget extends ReactWidget {
     return problem === null;
   }
 
-  /** If a job to whose request no answer came is known by now, fetch it. */
+  /** If a job to whose request no answer came is known by now, fetch it; after a failure, only once some time is over. */
   private _onArrival(): void {
     const attempt = this._delivery.arrived;
-    if (attempt === null || this._state.sending || this.isDisposed) {
-      return;
+    if (attempt !== null && !this._state.sending && !this._isResting && !this.isDisposed) {
+      void this._fetch(attempt);
     }
-    this._set({ sending: true, problem: null });
-    void this._attempt(attempt).then(accepted => {
-      if ((accepted || this._state.withdrawn) && !this.isDisposed) {
-        this._arrived.emit();
-      }
-    });
+  }
+
+  /** Fetch a job whose answer was lost. The problem stays shown meanwhile, and has the focus if it had it before. */
+  private async _fetch(attempt: Attempt): Promise<void> {
+    this._set({ sending: true });
+    const problem = await this._delivery.carryOut(attempt);
+    this._isResting = this._delivery.isUnanswered;
+    if (this._isResting) {
+      this._set({ sending: false, problem });
+      this._askAgainSoon();
+    } else if (problem !== null) {
+      this._refuse(problem);
+    }
+    if ((problem === null || this._state.withdrawn) && !this.isDisposed) {
+      this._arrived.emit();
+    }
   }
 
   /** Wait for the variables that the user takes along; return false, with the reason shown, if the job cannot be sent. */
@@ -320,12 +267,15 @@ export class SendFormWidget extends ReactWidget {
   /** Ask again soon what nobody has answered: the problem would outlast the outage. Nothing is asked during sending. */
   private _askAgainSoon(): void {
     window.clearTimeout(this._retry);
-    if (!this.isDisposed && (isOutage(this._state.problem) || this._isUnchecked || this._lacksForecast)) {
+    const isAsked = isOutage(this._state.problem) || this._isUnchecked || this._lacksForecast;
+    if (!this.isDisposed && (isAsked || this._isResting)) {
       this._retry = window.setTimeout(() => void this._askAgain(), RETRY_DELAY);
     }
   }
 
   private async _askAgain(): Promise<void> {
+    this._isResting = false;
+    this._onArrival();
     if (this._state.sending) {
       return; // if that is refused, the dialog goes on asking
     }
@@ -472,15 +422,22 @@ export class SendFormWidget extends ReactWidget {
   }
 
   private _set(change: Partial<IFormState>): void {
+    const { sending } = this._state;
     this._state = { ...this._state, ...change };
     if (!this.isDisposed) {
       this.update();
+      if (this._state.sending !== sending) {
+        this._sendingChanged.emit(!sending);
+      }
     }
   }
 
   private _state: IFormState;
   private readonly _delivery: Delivery;
   private readonly _arrived = new Signal<this, void>(this);
+  private readonly _sendingChanged = new Signal<this, boolean>(this);
+  /** Whether a job that is known could not be fetched a moment ago. */
+  private _isResting = false;
   /** Whether the job waits for the variables, so that nothing is on its way yet. */
   private _isWaiting = false;
   /** Whether nobody has answered what would run. */

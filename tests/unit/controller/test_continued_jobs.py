@@ -141,7 +141,10 @@ async def test_the_earlier_job_is_kept_until_the_new_one_has_its_checkpoints(wor
     assert world.sql.get(other) is None
     assert world.sql.get(earlier) is not None
     await world.step(3)
+    copies = f" Before its first cell, it copies the checkpoints of {earlier}."
+    assert world.job(job).sentence.endswith(copies), "nothing else of the job is seen during a long copy"
     world.controller.jobs.record_heartbeat(job, Heartbeat(run=1, saved_at=world.clock.now()))
+    assert copies not in world.job(job).sentence
     await world.controller.retention.sweep()
     assert world.sql.get(earlier) is None
 

@@ -36,6 +36,16 @@ def test_words_set_every_field_but_the_software_whose_default_differs():
     assert read_job_options(parser.parse_args([])).keys() == FIELDS - {"software"}
 
 
+@pytest.mark.parametrize("text", ["", " "])
+def test_a_job_to_continue_from_that_is_an_empty_variable_is_refused(text, capsys):
+    parser = argparse.ArgumentParser()
+    add_job_options(parser, named_after="file")
+    assert read_job_options(parser.parse_args([]))["continue_from"] == ""
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--continue-from", text])
+    assert "an empty text is no job: write the id of a job, or leave the option out" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("field", sorted(FIELDS))
 def test_the_name_of_an_option_is_one_that_the_command_knows(field):
     parser = argparse.ArgumentParser()
