@@ -143,10 +143,7 @@ def test_an_administrator_hears_of_it_from_check_config(tmp_path, capsys):
     )
     assert main(["check-config", str(config)]) == 1
     told = capsys.readouterr().out
-    assert (
-        "jupyterhub_config.py, line 3: c.KubernetesBackend.pod_overrides (training.podOverrides of the chart): spec.cont"
-        in told
-    )
+    assert ", line 3: c.KubernetesBackend.pod_overrides (training.podOverrides of the chart): spec.cont" in told
 
 
 def test_a_request_for_a_job_has_no_place_for_containers():
