@@ -11,10 +11,11 @@ from jupyter_gq.demo.processes import DemoHub
 from tests.browser.world import running_demo
 from tests.patience import eventually
 
-#: Both queues are for ann. Jobs may have two secrets, and servers have a variable of their own.
+#: Both queues are for ann; a job of vision keeps what it borrows for some seconds. Jobs may have two secrets, and
+#: servers have a variable of their own.
 SETTINGS = """
 c.TrainingQueues.queues = {
-    "vision": {"quota": "0.5", "groups": ["vision"]},
+    "vision": {"quota": "0.5", "groups": ["vision"], "reclaim_min_runtime": 5},
     "nlp": {"quota": "0.5", "groups": ["nlp", "vision"]},
 }
 c.TrainingQueues.secrets = ["HF_TOKEN", "WANDB_API_KEY"]

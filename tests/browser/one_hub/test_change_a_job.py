@@ -13,8 +13,13 @@ from tests.browser.layout import assert_no_hole_and_no_overlap
 from tests.browser.page import MORE, WIDE, LabPage
 from tests.browser.world import write_notebook
 
-#: Uses a part of a simulated GPU until it is told to stop.
-RUNS = "import jupyter_gq, time\njupyter_gq.simulate_memory(5_000)\nwhile not jupyter_gq.should_stop(): time.sleep(0.1)"
+#: Uses a part of a simulated GPU until it is told to stop; saves its state once, and says how far it is.
+RUNS = """\
+import jupyter_gq, time
+jupyter_gq.simulate_memory(5_000)
+(jupyter_gq.checkpoint_dir() / "step-3").touch()
+jupyter_gq.progress(0.3, "step 3 of 10")
+while not jupyter_gq.should_stop(): time.sleep(0.1)"""
 DIALOG = ".jp-gq-send-dialog .jp-Dialog-content"
 #: With both side bars open, it leaves the notebook a column of about 100 pixels.
 SMALL = {"width": 800, "height": 700}
@@ -32,6 +37,7 @@ async def change_jobs(hub: DemoHub, pictures: Path) -> None:
         await would_wait(lab, pictures)
         panel = await lab.open_panel()
         waits = lab.row_of("waits")
+        await tells_how_far_it_is(lab, pictures)
         await holds_and_releases(lab, waits)
         await limits_the_time(lab, pictures)
         await shows_links_in_a_small_window(lab, pictures)
@@ -49,12 +55,14 @@ async def runs_over_quota(lab: LabPage, pictures: Path) -> None:
     await lab.fill_dialog(queue="vision", gpus="1", name="runs")
     forecast = dialog.get_by_role("status", name="Forecast")
     await expect(forecast).to_contain_text("Starts now, 0.5 GPU over your queue's quota; may be paused when nlp needs")
+    await expect(forecast).to_contain_text("but not within its first 5 s")
     await looks_whole(lab, pictures, "over-quota")
     await dialog.get_by_role("button", name="0.5 GPU would start now, within the quota").click()
     await expect(dialog.get_by_label("GPUs", exact=True)).to_have_value("0.5")
     await expect(forecast).to_contain_text("Starts now, within the quota.")
     await lab.fill_dialog(queue="vision", gpus="1")
     await expect(forecast).to_contain_text("0.5 GPU over your queue's quota")
+    await lab.ask_for_more(expected="2 h")
     await lab.confirm()
     await expect(lab.output(cell)).to_contain_text("Running")
 
@@ -69,7 +77,10 @@ async def looks_whole(lab: LabPage, pictures: Path, name: str) -> None:
 
 
 async def would_wait(lab: LabPage, pictures: Path) -> None:
-    """The dialog says why the next job would wait, for what, and at which place; a priority is part of the request."""
+    """The dialog says why the next job would wait, for what, at which place and about how long.
+
+    A priority is part of the request.
+    """
     cell = lab.cells().nth(1)
     await lab.select(cell)
     dialog = await lab.open_dialog(cell)
@@ -78,6 +89,7 @@ async def would_wait(lab: LabPage, pictures: Path) -> None:
     await expect(forecast).to_contain_text(
         re.compile(r"Would wait: .* your job runs \(1 GPU\) is in the way.*1st in line")
     )
+    await expect(forecast).to_contain_text(re.compile(r"Probably starts within .+, almost surely within .+\."))
     await dialog.get_by_role("button", name=MORE).press("Enter")
     await dialog.get_by_label("Priority", exact=True).fill("-1")
     await dialog.get_by_label("Replay cell 1").uncheck()
@@ -85,6 +97,19 @@ async def would_wait(lab: LabPage, pictures: Path) -> None:
     await lab.picture(pictures / "would-wait.png")
     await lab.confirm()
     await expect(lab.output(cell)).to_contain_text("1st in line")
+
+
+async def tells_how_far_it_is(lab: LabPage, pictures: Path) -> None:
+    """The details of a running job say how far it is, how long it takes against the expected time, and what it saved."""
+    runs = lab.row_of("runs")
+    await runs.get_by_role("button", name="Details of runs").click()
+    await expect(runs).to_contain_text("30 % · step 3 of 10")
+    await expect(runs).to_contain_text("2 h were expected")
+    await expect(runs).to_contain_text(re.compile(r"Checkpoint\s*saved (just now|\d+ (s|min) ago)"))
+    await expect(runs).to_contain_text(re.compile(r"Left\s*about .+, by its progress"))
+    await lab.picture(pictures / "details.png")
+    await assert_nothing_is_cut(lab.page, ".jp-gq-panel")
+    await runs.get_by_role("button", name="Details of runs").click()
 
 
 async def holds_and_releases(lab: LabPage, waits: Locator) -> None:
