@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Protocol, cast
 
 from jupyter_gq.client.connection.early_answer import begin_early_answer
-from jupyter_gq.client.outputs.plain_output import print_plain
+from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.commands.printing.streams import prepare_streams, run_with_output
 from jupyter_gq.commands.refusal import CommandRefused, ExitCode
 from jupyter_gq.domain.bounded_json import make_whole

@@ -13,9 +13,9 @@ from traitlets.utils.importstring import import_item
 from jupyter_gq.backends.local import LocalBackend
 from jupyter_gq.backends.servers import ServersBackend
 from jupyter_gq.client.connection.http import ServiceClient
-from jupyter_gq.client.outputs.plain_output import print_plain
+from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.client.state import LiveState, read_state
-from jupyter_gq.commands.service.connection import add_wait_argument, ask_service
+from jupyter_gq.commands.connecting.connection import add_wait_argument, ask_service
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.settings.config import Settings, build_settings
 from jupyter_gq.controller.settings.config_file import ConfigFileError

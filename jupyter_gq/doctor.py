@@ -10,11 +10,11 @@ from pydantic import BaseModel
 
 from jupyter_gq.backends.local.tasks import check_enter
 from jupyter_gq.client.connection.http import ServiceClient
+from jupyter_gq.commands.connecting.connection import add_service_arguments, ask_service
 from jupyter_gq.commands.node_abilities import find_trouble, format_nodes
 from jupyter_gq.commands.printing.answers import add_output_argument, print_json, print_lines, terminal_width
 from jupyter_gq.commands.printing.tables import format_table
 from jupyter_gq.commands.refusal import CommandRefused, ExitCode
-from jupyter_gq.commands.service.connection import add_service_arguments, ask_service
 from jupyter_gq.devices.abilities import Ability, AbilityState, Machine, find_abilities, judge_journal
 from jupyter_gq.devices.choose import choose_checkpointer
 from jupyter_gq.devices.linux.processes import boot_id

@@ -32,7 +32,7 @@ from jupyter_gq.backends.notifications.settings import Notifications
 from jupyter_gq.backends.server_stopper import HubServerStopper
 from jupyter_gq.backends.servers import ServersBackend
 from jupyter_gq.client.connection.service_address import SOCKET_VARIABLE, SocketPlace
-from jupyter_gq.client.outputs.plain_output import log_plainly
+from jupyter_gq.client.plain_output import log_plainly
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller
 from jupyter_gq.controller.loop.interpreter import set_the_interpreter

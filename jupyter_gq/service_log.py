@@ -24,7 +24,7 @@ from traitlets import Bool, Enum
 from traitlets.config import Application
 from traitlets.utils.nested_update import nested_update
 
-from jupyter_gq.client.outputs.log_styles import describe_log
+from jupyter_gq.client.log_styles import describe_log
 from jupyter_gq.controller.settings import reading
 from jupyter_gq.controller.settings.process_end import forbid_process_end
 from jupyter_gq.controller.settings.reading import Abandoned, Reading

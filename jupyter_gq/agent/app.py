@@ -14,7 +14,7 @@ from traitlets import Bool, Bunch, Enum, TraitError, Unicode, default, validate
 from traitlets.config import Application, Config
 
 from jupyter_gq.client.finite_float import FiniteFloat
-from jupyter_gq.client.outputs.plain_output import log_plainly
+from jupyter_gq.client.plain_output import log_plainly
 from jupyter_gq.devices.abilities import Machine
 from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.linux.processes import has_host_pids

@@ -148,9 +148,10 @@ class AgentReports(Protocol):
         ...
 
     def describe_nodes(self) -> Sequence[NodeDescription]:
-        """Return what each node that offers a GPU or has an agent can do, as its agent told last, sorted by name.
+        """Return what each node of a pool can do, as its agent told last, sorted by name.
 
-        A node whose agent has not reported is described as unheard, without abilities.
+        A node whose agent has not reported is described as unheard, without abilities. A node without a GPU and without
+        an agent is left out if its pool takes every node.
         """
         ...
 

@@ -8,11 +8,11 @@ from jupyter_gq.client.models import ExpectedStart, JobView, QueueView
 from jupyter_gq.domain.phases import ENDED, describe_phase, omit_state
 
 from .clock import now
+from .connecting.connection import add_service_arguments, ask_service
 from .job_lists import HELD, find_job, is_held
 from .printing.answers import add_output_argument, print_json, print_lines
 from .printing.gpu_use import describe_memory
 from .printing.tables import format_duration, format_estimate, format_percent
-from .service.connection import add_service_arguments, ask_service
 
 #: The argument that names a job, in help and for completion.
 JOB_METAVAR = "JOB"

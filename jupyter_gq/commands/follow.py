@@ -12,8 +12,8 @@ from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.phases import ENDED
 from jupyter_gq.notebook.pace import INTERVAL
 
+from .connecting.patience import PatientClient
 from .printing.printer import StatePrinter
-from .service.patience import PatientClient
 
 
 async def follow(client: PatientClient, job: JobView, watcher: StatePrinter) -> JobView:

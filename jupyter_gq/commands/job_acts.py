@@ -8,11 +8,11 @@ from jupyter_gq.client.connection.http import ServiceClient, ServiceError, Servi
 from jupyter_gq.client.models import JobList, JobView
 from jupyter_gq.domain.plain_text import shorten, strip_controls
 
+from .connecting.connection import add_service_arguments, ask_service
 from .explain import JOB_HELP, JOB_METAVAR, describe_job
 from .job_lists import JobNotFound, find_job
 from .printing.answers import add_output_argument, print_json, print_lines
 from .refusal import ExitCode
-from .service.connection import add_service_arguments, ask_service
 
 #: An act on the job of this id.
 Act = Callable[[ServiceClient, str], Awaitable[JobView]]

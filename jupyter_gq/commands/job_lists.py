@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from jupyter_gq.client.connection.http import ServiceClient, ServiceError
-from jupyter_gq.client.connection.job_pages import read_all_jobs
+from jupyter_gq.client.connection.pages import read_all_jobs
 from jupyter_gq.client.models import JobList, JobSummary, JobView
 from jupyter_gq.domain.job_names import LAST
 from jupyter_gq.domain.phases import omit_state

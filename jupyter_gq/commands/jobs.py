@@ -10,9 +10,9 @@ from jupyter_gq.domain.phases import ENDED
 from jupyter_gq.domain.plain_text import quoted
 
 from .clock import now
+from .connecting.connection import add_service_arguments, ask_service
 from .job_lists import HELD, QueueNotFound, format_jobs, is_held, list_jobs, list_jobs_of_queues
 from .printing.answers import add_output_argument, print_json, print_lines, terminal_width
-from .service.connection import add_service_arguments, ask_service
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

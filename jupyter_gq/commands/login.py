@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 from jupyter_gq.client.connection.http import ServiceClient
 
+from .connecting.address import SERVICE_PATH, find_service
+from .connecting.connection import TOKEN_VARIABLES, ask_as
+from .connecting.login_file import Login, write_login
+from .connecting.tokens import clean_token
 from .refusal import CommandRefused
-from .service.address import SERVICE_PATH, find_service
-from .service.connection import TOKEN_VARIABLES, ask_as
-from .service.login_file import Login, write_login
-from .service.tokens import clean_token
 
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from .service.login_file import delete_login
+from .connecting.login_file import delete_login
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,18 +4,18 @@ import argparse
 
 from jupyter_gq.client.models import JobView
 from jupyter_gq.client.models.logs import LONGEST_TEXT
-from jupyter_gq.client.outputs.plain_output import print_plain
+from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.domain.phases import tell_state
 from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.notebook.job_options import parse_whole
 
+from .connecting.connection import add_service_arguments, ask_service
+from .connecting.patience import PatientClient
 from .explain import JOB_HELP, JOB_METAVAR, describe_job
 from .follow import follow, read_outputs
 from .job_lists import find_job
 from .printing.printer import JsonPrinter, StatePrinter, TextPrinter
 from .refusal import CommandRefused, ExitCode
-from .service.connection import add_service_arguments, ask_service
-from .service.patience import PatientClient
 from .whole_log import print_lines, print_whole_log
 
 

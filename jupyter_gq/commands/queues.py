@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from jupyter_gq.client.connection.http import ServiceClient
 from jupyter_gq.client.models import QueueView
 
+from .connecting.connection import add_service_arguments, ask_service
 from .printing.answers import add_output_argument, print_json, print_lines, terminal_width
 from .printing.tables import format_table
-from .service.connection import add_service_arguments, ask_service
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,15 +11,15 @@ from jupyter_gq.client.files.target_folder import CopyRefused, TargetFolder
 from jupyter_gq.client.files.unlisted_files import explain_omitted
 from jupyter_gq.client.models import JobResults
 from jupyter_gq.client.models.results import FILES
-from jupyter_gq.client.outputs.plain_output import print_plain
+from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.domain.amount import format_bytes
 
+from .connecting.connection import add_service_arguments, ask_service
 from .explain import JOB_HELP, JOB_METAVAR
 from .job_lists import find_job
 from .printing.answers import add_output_argument, print_json, print_lines
 from .printing.tables import format_table
 from .refusal import CommandRefused, ExitCode
-from .service.connection import add_service_arguments, ask_service
 
 _CLEAR_LINE = "\r\x1b[K"
 

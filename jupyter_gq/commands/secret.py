@@ -6,7 +6,7 @@ import os
 import sys
 
 from jupyter_gq.client.environment.user_secrets import LARGEST, is_valid_name, list_secrets, remove_secret, write_secret
-from jupyter_gq.client.outputs.plain_output import print_plain
+from jupyter_gq.client.plain_output import print_plain
 
 from .refusal import CommandRefused, ExitCode
 

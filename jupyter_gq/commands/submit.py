@@ -8,13 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from jupyter_gq.client.models import MAX_NAME, Alternative, JobFields, JobRequest, JobSubmission, JobView, Preview
-from jupyter_gq.client.outputs.plain_output import print_plain
+from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.domain.plain_text import quoted
 from jupyter_gq.domain.reasons import word_as_waiting
 from jupyter_gq.lab.requests import FilesPlan
 from jupyter_gq.notebook.job_options import add_also_option, add_job_options, add_returns_option, read_job_options
 
 from .clock import now
+from .connecting.address import is_on_this_machine
+from .connecting.connection import add_service_arguments, ask_as, ask_service, find_login
+from .connecting.patience import PatientClient
 from .explain import describe_job, describe_start
 from .files_to_send import FileToSend, JobFromFile, read_file
 from .job_lists import find_job
@@ -23,9 +26,6 @@ from .printing.answers import print_json
 from .printing.file_lines import describe_files, list_files
 from .printing.printer import JsonPrinter, StatePrinter, TextPrinter
 from .refusal import CommandRefused, ExitCode
-from .service.address import is_on_this_machine
-from .service.connection import add_service_arguments, ask_as, ask_service, find_login
-from .service.patience import PatientClient
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

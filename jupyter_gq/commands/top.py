@@ -10,26 +10,29 @@ from datetime import UTC, datetime
 from pydantic import BaseModel
 
 from jupyter_gq.client.connection.http import ServiceClient, ServiceUnavailable
-from jupyter_gq.client.models import DeviceView, JobSummary, NotebookView, QueueView
+from jupyter_gq.client.connection.pages import read_all_notebooks
+from jupyter_gq.client.models import DeviceView, JobSummary, NotebookList, NotebookView, QueueView
 from jupyter_gq.domain.phases import ENDED
 from jupyter_gq.domain.plain_text import strip_controls
 
 from .clock import now
+from .connecting.connection import add_service_arguments, ask_service
+from .connecting.patience import PatientClient
 from .job_lists import format_jobs, list_jobs
 from .printing.answers import add_output_argument, print_json, print_lines
 from .printing.tables import cut_lines, format_table
 from .queues import format_queues
 from .refusal import ExitCode
-from .service.connection import add_service_arguments, ask_service
-from .service.patience import PatientClient
 
 _INTERVAL = 2.0
+#: Notebooks of a page of their list.
+_PAGE = 200
 #: Terminal sequences: to the top left corner, and erase everything below.
 _HOME, _ERASE = "\x1b[H", "\x1b[J"
 
 
 class Overview(BaseModel):
-    """Devices, queues, and the notebooks and jobs that wait or run, each as the API shows them."""
+    """Devices, queues, notebooks, and the jobs that have not ended, each as the API shows them."""
 
     devices: list[DeviceView]
     queues: list[QueueView]
@@ -74,9 +77,9 @@ async def _show(client: PatientClient, arguments: argparse.Namespace, *, again: 
 
 
 async def read_overview(client: ServiceClient, owner: str | None) -> Overview:
-    """Return the present devices and queues, the newest notebooks, and the jobs that have not ended."""
+    """Return the present devices and queues, all notebooks, and the jobs that have not ended."""
     devices, queues, notebooks, jobs = await asyncio.gather(
-        client.devices(), client.queues(), client.notebooks(owner=owner), list_jobs(client, owner)
+        client.devices(), client.queues(), _list_notebooks(client, owner), list_jobs(client, owner)
     )
     return Overview(
         devices=devices.devices,
@@ -84,6 +87,10 @@ async def read_overview(client: ServiceClient, owner: str | None) -> Overview:
         notebooks=notebooks.notebooks,
         jobs=[job for job in jobs.jobs if job.phase not in ENDED],
     )
+
+
+async def _list_notebooks(client: ServiceClient, owner: str | None) -> NotebookList:
+    return await read_all_notebooks(lambda before: client.notebooks(limit=_PAGE, before=before, owner=owner))
 
 
 def format_overview(overview: Overview, now: float, *, owners: bool) -> list[str]:
@@ -94,18 +101,18 @@ def format_overview(overview: Overview, now: float, *, owners: bool) -> list[str
         jobs = format_jobs(overview.jobs, now, width=None, owners=owners, use=True)
     queues = format_queues(overview.queues, width=None) if overview.queues else ["You may use no queue."]
     notebooks = _format_notebooks(overview.notebooks, owners=owners)
-    return [f"jupyter-gq at {time}", "", *_format_devices(overview.devices), "", *queues, "", *notebooks, *jobs]
+    return [f"jupyter-gq at {time}", "", *_format_devices(overview.devices), "", *queues, "", *jobs, *notebooks]
 
 
 def _format_notebooks(notebooks: Sequence[NotebookView], *, owners: bool) -> list[str]:
-    """Return the notebook servers as lines of a table with an empty line behind it; no lines without a server."""
+    """Return the notebook servers as lines of a table with an empty line before it; no lines without a server."""
     if not notebooks:
         return []
     rows = [["SERVER", *(["OWNER"] if owners else []), "STATE", "GPUS", "REASON"]]
     for notebook in notebooks:
         owner = [notebook.owner] if owners else []
         rows.append([notebook.server or "-", *owner, _describe_phase(notebook), notebook.gpus, notebook.sentence])
-    return [*format_table(rows, {2 + owners}), ""]
+    return ["", *format_table(rows, {2 + owners})]
 
 
 def _describe_phase(notebook: NotebookView) -> str:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from jupyter_gq.client.connection.http import ServiceClient
 from jupyter_gq.client.connection.log_reading import choose_logs, read_logs
 from jupyter_gq.client.models import LogLine
-from jupyter_gq.client.outputs.plain_output import print_plain
+from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.domain.plain_text import quoted, strip_controls
 
 from .refusal import ExitCode

@@ -71,7 +71,7 @@ class Context:
     #: Why each pending workload waits, by id, from the last decision.
     pending: dict[str, Pending] = field(default_factory=dict)
     #: What each suspended notebook in which a cell waits still waits for, by id, from the last decision; and since when
-    #: nothing more is in its way, by the clock of the time awake.
+    #: the last work in its way is told to leave, by the clock of the time awake.
     returning: dict[str, Returning] = field(default_factory=dict)
     returning_since: dict[str, float] = field(default_factory=dict)
     #: Why the disk of the jobs takes no new job, at the last look; "" if it does.

@@ -26,7 +26,7 @@ from jupyter_gq.client.connection.http import ServiceClient, ServiceUnavailable
 from jupyter_gq.client.environment.variables import add_share_variables
 from jupyter_gq.client.finite_float import FiniteFloat
 from jupyter_gq.client.models import ProcessReport
-from jupyter_gq.client.outputs.plain_output import log_own_records_plainly
+from jupyter_gq.client.plain_output import log_own_records_plainly
 from jupyter_gq.domain.errors import AdminError, UserError
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 

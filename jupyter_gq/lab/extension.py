@@ -11,7 +11,7 @@ from jupyter_server.extension.application import ExtensionApp
 from traitlets import Float, Int, List, Unicode
 
 from jupyter_gq.client.files.frozen_files import MAX_FILE_MIB
-from jupyter_gq.client.outputs.plain_output import log_own_records_plainly
+from jupyter_gq.client.plain_output import log_own_records_plainly
 
 from .event_schemas import SERVICE_FILE
 from .handlers.kernel_socket import KernelSocket

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from jupyter_gq.client.pods.devices import DEVICES_GIVEN_VARIABLE
+from jupyter_gq.client.pods.device_check import DEVICES_GIVEN_VARIABLE
 
 NOT_ON_A_HUB = (
     "This JupyterLab was not started by a JupyterHub with jupyter-gq, so there is no GPU scheduler to send cells "
@@ -54,7 +54,7 @@ class HubEnvironment:
     server: str = ""
     #: Ticket of the server's share; empty if it has none.
     ticket: str = ""
-    #: In a pod: how the pod was given its GPUs (see `client.pods.devices`); empty if it has none, or in no pod.
+    #: In a pod: how the pod was given its GPUs (see `client.pods.device_check`); empty if it has none, or in no pod.
     devices: str = ""
 
     @property

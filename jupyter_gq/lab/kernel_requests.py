@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from pydantic import BaseModel, Field
 
 from jupyter_gq.client.connection.http import ServiceClient, ServiceError
-from jupyter_gq.client.connection.job_pages import read_all_jobs
+from jupyter_gq.client.connection.pages import read_all_jobs
 from jupyter_gq.client.models import JobView
 from jupyter_gq.client.outputs.fold import Fold
 from jupyter_gq.client.outputs.output_text import OutputText, render

@@ -6,7 +6,7 @@ from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 from traitlets import Float
 
 from jupyter_gq.client.environment.kernel import prepare
-from jupyter_gq.client.pods.devices import CheckTimeouts
+from jupyter_gq.client.pods.device_check import CheckTimeouts
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
 from .hub_environment import read_hub_environment

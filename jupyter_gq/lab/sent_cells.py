@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 
 from jupyter_gq.client.connection.http import ServiceClient
-from jupyter_gq.client.connection.job_pages import read_all_jobs
+from jupyter_gq.client.connection.pages import read_all_jobs
 from jupyter_gq.client.models import MOST_JOBS, JobSummary
 from jupyter_gq.client.problems import ServiceError
 

@@ -11,8 +11,8 @@ from typing import Final, TextIO
 
 from jupyter_gq.client.connection.http import ServiceClient
 from jupyter_gq.client.models import AuditEntryView
-from jupyter_gq.client.outputs.plain_output import print_plain
-from jupyter_gq.commands.service.connection import add_service_arguments, ask_service
+from jupyter_gq.client.plain_output import print_plain
+from jupyter_gq.commands.connecting.connection import add_service_arguments, ask_service
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.json_types import JsonObject

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from jupyter_gq.client.outputs.plain_output import print_plain
+from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.client.state import decision_document
 from jupyter_gq.domain.json_types import JsonMapping
 from jupyter_gq.scheduling.cycle import run_cycle

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from jupyter_gq.client.connection.http import ServiceClient
 from jupyter_gq.client.state import read_state
+from jupyter_gq.commands.connecting.connection import add_service_arguments, ask_service
 from jupyter_gq.commands.refusal import CommandRefused
-from jupyter_gq.commands.service.connection import add_service_arguments, ask_service
 
 from .files import counted
 

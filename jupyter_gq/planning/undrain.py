@@ -2,8 +2,8 @@
 
 import argparse
 
-from jupyter_gq.client.outputs.plain_output import print_plain
-from jupyter_gq.commands.service.connection import add_service_arguments, ask_service
+from jupyter_gq.client.plain_output import print_plain
+from jupyter_gq.commands.connecting.connection import add_service_arguments, ask_service
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

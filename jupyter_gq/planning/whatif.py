@@ -4,7 +4,7 @@ import argparse
 import re
 from pathlib import Path
 
-from jupyter_gq.client.outputs.plain_output import print_plain
+from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.commands.refusal import CommandRefused
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.plain_text import quoted

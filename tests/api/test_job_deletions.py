@@ -3,7 +3,7 @@
 import pytest
 
 from jupyter_gq.client.connection.http import ServiceError
-from jupyter_gq.client.connection.job_pages import read_all_jobs
+from jupyter_gq.client.connection.pages import read_all_jobs
 
 from .world import submission
 

@@ -18,8 +18,8 @@ from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client import models
 from jupyter_gq.client.connection.http import ServiceError
 from jupyter_gq.client.outputs.delivery import Delivery
+from jupyter_gq.commands.connecting.login_file import find_login_file
 from jupyter_gq.commands.explain import describe_job, explain
-from jupyter_gq.commands.service.login_file import find_login_file
 from tests.patience import eventually
 
 from .hubs import READ, SUBMIT, user

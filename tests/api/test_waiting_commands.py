@@ -65,8 +65,8 @@ async def test_a_command_that_begins_while_the_service_restarts_waits_and_says_s
 
 
 async def test_a_proxy_that_answers_in_place_of_the_service_is_named_at_the_end(say, monkeypatch):
-    monkeypatch.setattr("jupyter_gq.commands.service.patience.INTERVAL", 0.01)
-    monkeypatch.setattr("jupyter_gq.commands.service.connection.MOMENT", 0.2)
+    monkeypatch.setattr("jupyter_gq.commands.connecting.patience.INTERVAL", 0.01)
+    monkeypatch.setattr("jupyter_gq.commands.connecting.connection.MOMENT", 0.2)
     asked = []
 
     class HasNoService(RequestHandler):

@@ -215,7 +215,7 @@ async def test_two_cells_that_wait_for_one_device_say_their_places_in_line(servi
         cell = f"print(x + 1)\nimport os, time\nwhile not os.path.exists({str(seen)!r}): time.sleep(0.1)"
         async with asyncio.timeout(scaled(PATIENCE)), asyncio.TaskGroup() as tasks:
             tasks.create_task(ann.run(cell, lines["ann"]))
-            leaves = "1 job that borrowed the GPU saves its state and makes room."
+            leaves = "1 job that borrowed the GPU makes room."
             await shows("ann", "before all other work, within about 900 s: ", leaves, "when the GPU is back (about ")
             tasks.create_task(bob.run(cell, lines["bob"]))
             await shows("bob", "before all other work, within about 900 s: ", leaves)

@@ -10,7 +10,7 @@ import pytest
 from jupyter_client.provisioning.factory import KernelProvisionerFactory
 
 from jupyter_gq.client.environment.kernel import STARTUP_FILE
-from jupyter_gq.client.pods.devices import CHOSEN, DEVICES_GIVEN_VARIABLE, NAMED, CheckTimeouts
+from jupyter_gq.client.pods.device_check import CHOSEN, DEVICES_GIVEN_VARIABLE, NAMED, CheckTimeouts
 from jupyter_gq.lab.kernels import device_check
 from jupyter_gq.lab.kernels.device_check import DeviceGate
 from jupyter_gq.lab.provisioner import GQProvisioner

@@ -78,7 +78,7 @@ class KubernetesAgentReports:
 
     def describe_nodes(self) -> list[NodeDescription]:
         """Return what each node can do, as its agent told last; see `AgentReports.describe_nodes`."""
-        return [describe_node(node, pool, offered, self.agents) for node, pool, offered in self.nodes.with_gpus()]
+        return [describe_node(node, pool, offered, self.agents) for node, pool, offered in self.nodes.in_pools()]
 
     def _pods_to_check(self, node: str) -> list[WatchedPod]:
         pods = [

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from pydantic import BaseModel
 
-from jupyter_gq.client.outputs.plain_output import print_plain
+from jupyter_gq.client.plain_output import print_plain
 
 
 def add_output_argument(parser: argparse.ArgumentParser, form: str) -> None:

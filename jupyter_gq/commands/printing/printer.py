@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from jupyter_gq.client.models import JobView
 from jupyter_gq.client.outputs.output_text import OutputText
-from jupyter_gq.client.outputs.plain_output import print_plain
+from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.phases import ENDED
 

@@ -322,9 +322,10 @@ class Jobs:
         return last
 
     def record_heartbeat(self, job: str, beat: Heartbeat) -> None:
-        """Record the progress of a run and when it last saved its state, in memory only; new progress is announced.
+        """Record the progress of a run and when it last saved its state, in memory only.
 
-        Does nothing for a run other than the present one, or for a job that has ended.
+        New progress and the first checkpoint are announced. Does nothing for a run other than the present one, or for a
+        job that has ended.
         """
         record = self._context.records.find_unfinished(job)
         if record is None or beat.run != record.workload.run:
@@ -335,6 +336,8 @@ class Jobs:
                 self._context.records.change_in_memory(
                     Change(workload=job, fields=WorkloadChange(checkpointed_at=saved))
                 )
+                if record.workload.checkpointed_at is None:  # from now on a pause costs less
+                    self._presenter.announce(job)
         if beat.progress is None:
             return
         progress = Progress(fraction=beat.progress.fraction, text=strip_controls(beat.progress.text, lines=True))

@@ -77,7 +77,10 @@ def _describe_new_run(phase: JobPhase, saved_at: Instant | None) -> str:
 
 
 def describe_first_copy(record: Record) -> str:
-    """Return a sentence about the checkpoints that a running job copies before its first cell; "" if it has some."""
+    """Return a sentence about the checkpoints that a running job copies before its first cell.
+
+    "" if it continues from no job, or the service has heard of its checkpoints.
+    """
     earlier = record.detail.continue_from
     if not earlier or record.workload.checkpointed_at is not None:
         return ""

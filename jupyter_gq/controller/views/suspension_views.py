@@ -122,8 +122,8 @@ def _describe_leaving(plan: Returning | None, notebook: Workload, joint: str = "
         return ""
     gpu = gpu_noun(gang.held(notebook))
     if len(plan.leaving) == 1:
-        return f"{joint}1 job that borrowed the {gpu} saves its state and makes room"
-    return f"{joint}{len(plan.leaving)} jobs that borrowed the {gpu} save their state and make room"
+        return f"{joint}1 job that borrowed the {gpu} makes room"
+    return f"{joint}{len(plan.leaving)} jobs that borrowed the {gpu} make room"
 
 
 def _describe_blockers(plan: Returning | None, notebook: Workload) -> str:

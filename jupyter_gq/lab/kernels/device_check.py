@@ -17,7 +17,7 @@ from logging import Logger
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from jupyter_gq.client.pods.devices import ANSWER_TIMEOUT, NAMED, CheckTimeouts, DeviceCheckResult, StartDecision
+from jupyter_gq.client.pods.device_check import ANSWER_TIMEOUT, NAMED, CheckTimeouts, DeviceCheckResult, StartDecision
 from jupyter_gq.client.problems import ServiceError
 from jupyter_gq.domain.errors import MachineError
 from jupyter_gq.lab.clock import monotonic

@@ -6,7 +6,7 @@ See docs/decisions/0035-check-visible-devices-before-a-share-is-used.md.
 import logging
 from collections.abc import Callable
 
-from jupyter_gq.client.pods.devices import ANSWER_TIMEOUT, CheckTimeouts, DeviceCheckResult, StartDecision
+from jupyter_gq.client.pods.device_check import ANSWER_TIMEOUT, CheckTimeouts, DeviceCheckResult, StartDecision
 from jupyter_gq.domain.errors import MachineError
 from jupyter_gq.runner.clock import monotonic
 from jupyter_gq.runner.problems import RunError

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from jupyter_gq.client.exit_status import DISK_FULL, NO_ROOM, RESULT_NOT_WRITTEN, explain_unwritten_result
 from jupyter_gq.client.files.user_files import SMALL_FILE, read_json
-from jupyter_gq.client.pods.devices import CheckTimeouts, DeviceCheckResult
+from jupyter_gq.client.pods.device_check import CheckTimeouts, DeviceCheckResult
 from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.clock import monotonic

@@ -11,7 +11,7 @@ from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
 from jupyter_gq.client.files.frozen_files import PART_SIZE
-from jupyter_gq.client.pods.devices import DeviceCheckResult
+from jupyter_gq.client.pods.device_check import DeviceCheckResult
 from jupyter_gq.domain.errors import HttpRefusal, MachineError
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.clock import monotonic

@@ -4,7 +4,7 @@ Rules
 -----
 - Own place: a share comes back to its own devices, so only notebooks on the same devices are before or behind it.
 - Order: notebooks are served in the order of `resume_notebooks`, the older first. So a place in line gets worse only if
-  the cell of an older notebook begins to wait as well, which the plan shows.
+  the share of an older notebook begins to come back as well, which the plan shows.
 - No line for what does not come: a notebook with something else than borrowers in its way is before nobody.
 
 See docs/decisions/0489-count-the-place-in-line-in-the-order-of-the-return.md.

@@ -18,7 +18,7 @@ RUNS = """\
 import jupyter_gq, time
 jupyter_gq.simulate_memory(5_000)
 (jupyter_gq.checkpoint_dir() / "step-3").touch()
-jupyter_gq.progress(0.3, "step 3 of 10")
+jupyter_gq.progress(0.3, text="step 3 of 10")
 while not jupyter_gq.should_stop(): time.sleep(0.1)"""
 DIALOG = ".jp-gq-send-dialog .jp-Dialog-content"
 #: With both side bars open, it leaves the notebook a column of about 100 pixels.
@@ -100,7 +100,7 @@ async def would_wait(lab: LabPage, pictures: Path) -> None:
 
 
 async def tells_how_far_it_is(lab: LabPage, pictures: Path) -> None:
-    """The details of a running job say how far it is, how long it takes against the expected time, and what it saved."""
+    """The details of a running job say how far it is, how long it takes and was expected to take, and what it saved."""
     runs = lab.row_of("runs")
     await runs.get_by_role("button", name="Details of runs").click()
     await expect(runs).to_contain_text("30 % · step 3 of 10")

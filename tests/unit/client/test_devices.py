@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.client.pods.devices import CheckTimeouts, DeviceCheckResult, StartDecision
+from jupyter_gq.client.pods.device_check import CheckTimeouts, DeviceCheckResult, StartDecision
 
 TIMEOUTS = CheckTimeouts(wait=20, longest=120)
 START, UNCHECKED, WAIT, GIVE_UP, REFUSE = StartDecision

@@ -5,8 +5,8 @@ import logging
 import pytest
 
 from jupyter_gq.agent.app import NodeAgent
-from jupyter_gq.client.outputs import plain_output
-from jupyter_gq.client.outputs.plain_output import PlainRecord, log_own_records_plainly, log_plainly, print_plain
+from jupyter_gq.client import plain_output
+from jupyter_gq.client.plain_output import PlainRecord, log_own_records_plainly, log_plainly, print_plain
 from jupyter_gq.hub import mixin
 from jupyter_gq.hub.mixin import GPUShareMixin
 

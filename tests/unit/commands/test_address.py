@@ -3,8 +3,8 @@
 import pytest
 
 from jupyter_gq.app import main
+from jupyter_gq.commands.connecting.address import find_service
 from jupyter_gq.commands.refusal import CommandRefused
-from jupyter_gq.commands.service.address import find_service
 
 HUB = "https://hub.example.org/services/jupyter-gq"
 

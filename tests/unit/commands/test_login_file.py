@@ -7,9 +7,9 @@ import stat
 import pytest
 
 from jupyter_gq.app import main
+from jupyter_gq.commands.connecting.connection import find_login
+from jupyter_gq.commands.connecting.login_file import Login, delete_login, find_login_file, read_login, write_login
 from jupyter_gq.commands.refusal import CommandRefused
-from jupyter_gq.commands.service.connection import find_login
-from jupyter_gq.commands.service.login_file import Login, delete_login, find_login_file, read_login, write_login
 
 HUB = "https://hub.example.org/services/jupyter-gq"
 

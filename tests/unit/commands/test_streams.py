@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from jupyter_gq.app import main
-from jupyter_gq.commands.service.login_file import Login, delete_login, find_login_file, write_login
+from jupyter_gq.commands.connecting.login_file import Login, delete_login, find_login_file, write_login
 from tests.patience import scaled
 
 DEEP = "[" * 100_000

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from jupyter_gq.client.models import Heartbeat
 from jupyter_gq.controller.events import MOST_UNREAD
 from jupyter_gq.controller.records import records
 from tests.fakes import StoreKeepsOldEvents
@@ -34,6 +35,16 @@ async def test_each_change_is_heard_by_its_owner_and_by_administrators(world: Wo
     assert [event.id for event in of_ann] == sorted({event.id for event in of_ann})
     assert {event.kind for event in await heard(bob)} == {"queues"}
     assert len([event for event in await heard(root) if event.kind == "job"]) == 4
+
+
+async def test_the_first_checkpoint_of_a_job_is_heard_since_a_pause_costs_less_from_then_on(world):
+    job = world.send(ANN, "vision")
+    await world.step(2)
+    ann = world.controller.events.subscribe(ANN, None)
+    for seconds in (1, 2):
+        world.controller.jobs.record_heartbeat(job, Heartbeat(run=1, saved_at=world.clock.now() - 10 + seconds))
+    (event,) = await heard(ann)
+    assert (event.kind, event.data["pause"]["way"]) == ("job", "checkpoint")
 
 
 async def test_who_comes_back_hears_what_was_missed(world):

@@ -95,17 +95,17 @@ def waiting(**plan) -> Comeback:
         (
             {"leaving": ("a",)},
             "A cell waits, so the share comes back before all other work, within about 60 s: "
-            "1 job that borrowed the GPU saves its state and makes room.",
+            "1 job that borrowed the GPU makes room.",
         ),
         (
             {"leaving": ("a", "b")},
             "A cell waits, so the share comes back before all other work, within about 60 s: "
-            "2 jobs that borrowed the GPU save their state and make room.",
+            "2 jobs that borrowed the GPU make room.",
         ),
         (
             {"leaving": ("a", "b"), "ahead": 1},
             "A cell waits. The share has place 2 in line and comes back within about 60 s: 1 notebook on the same GPU "
-            "whose server is older goes first, and 2 jobs that borrowed the GPU save their state and make room.",
+            "whose server is older goes first, and 2 jobs that borrowed the GPU make room.",
         ),
         (
             {"ahead": 2},

@@ -221,7 +221,7 @@ class Nodes:
         found = ((node, find_pool(pools, view.labels)) for node, view in self._views.items())
         return sorted(node for node, pool in found if pool is not None and pool.name == name)
 
-    def with_gpus(self) -> list[tuple[str, str, int]]:
+    def in_pools(self) -> list[tuple[str, str, int]]:
         """Return name, pool and offered GPUs of each present node of a pool, sorted by name.
 
         A node without a GPU and without an agent is left out if its pool takes every node, because most nodes of a

@@ -21,7 +21,7 @@ from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome
 from jupyter_gq.backends.server_stopper import ServerStopper
 from jupyter_gq.client.pods.additions import PodAdditions
-from jupyter_gq.client.pods.devices import CHOSEN, DEVICES_GIVEN_VARIABLE, NAMED
+from jupyter_gq.client.pods.device_check import CHOSEN, DEVICES_GIVEN_VARIABLE, NAMED
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.workload import RunKey
 

@@ -10,7 +10,7 @@ from jupyter_gq.backends.kubernetes.api.containers import Ended
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.objects.names import reservation_name
 from jupyter_gq.backends.protocol import Launch, Outcome, Phase
-from jupyter_gq.client.pods.devices import DEVICES_GIVEN_VARIABLE
+from jupyter_gq.client.pods.device_check import DEVICES_GIVEN_VARIABLE
 from jupyter_gq.domain.states import State
 from tests.builders import a_notebook
 

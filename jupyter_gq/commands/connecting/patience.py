@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 
 from jupyter_gq.client.connection.http import ServiceClient, ServiceUnavailable
 from jupyter_gq.client.connection.transport import Answer, Transport
-from jupyter_gq.client.outputs.plain_output import print_plain
+from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.commands.clock import monotonic
 from jupyter_gq.notebook.pace import INTERVAL, Pace
 

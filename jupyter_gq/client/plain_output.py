@@ -17,7 +17,7 @@ from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.plain_text import strip_controls
 
 _TRACEBACKS = logging.Formatter()
-_PACKAGE = str(Path(__file__).parents[2]) + os.sep
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 
 class PlainRecord(logging.LogRecord):
