@@ -8,6 +8,8 @@ spawner does.
 import asyncio
 import contextlib
 import re
+import shutil
+import tempfile
 from pathlib import Path
 
 import psutil
@@ -52,8 +54,6 @@ class ClusterWorld:
         self.marks = plan.folder / "marks"
         #: Held by a trouble while it lasts, and by a check that needs calm.
         self.calm = asyncio.Lock()
-        #: The disk of PostgreSQL.
-        self.disk = OwnDisk(plan.folder / "disk")
         #: The ticket of each user who has a server.
         self.tickets: dict[str, str] = {}
         self._stack = contextlib.AsyncExitStack()
@@ -62,8 +62,11 @@ class ClusterWorld:
     async def start(self) -> None:
         """Start control plane, nodes, database and Hub; install the chart; wait until one of two replicas leads."""
         self.marks.mkdir(parents=True)
-        # PostgreSQL has a user of its own, who has to reach its disk.
-        self.plan.folder.chmod(0o711)
+        # PostgreSQL has a user of its own, who has to reach its disk: folders of tests are for their user alone.
+        place = Path(tempfile.mkdtemp(prefix="gq-soak-disk-"))
+        self._at_end(shutil.rmtree, place, True)
+        await asyncio.to_thread(place.chmod, 0o711)
+        self.disk = OwnDisk(place / "disk")
         self._at_end(self.disk.unmount)
         await asyncio.to_thread(self.disk.mount)
         self.plane = ControlPlane(tools_folder(), self._new_folder("plane"), node_silent_after=NODE_SILENT_AFTER)
