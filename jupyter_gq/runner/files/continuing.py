@@ -116,17 +116,7 @@ def _copy(earlier: EarlierJob, folder: Path, look: Callable[[], None]) -> str:
     """Copy the checkpoints of the earlier job into the folder, whatever is there; return a sentence about the copy."""
     copied = _Copied()
     try:
-        mark = folder / COPYING
-        mark.touch()
-        _sync(folder)
-        _clear(folder)
-        _copy_tree(earlier.checkpoint, folder, copied, look)
-        if copied.synced > _SYNCED_ALONE:
-            _sync_all(folder)
-        mark.unlink()
-        _sync(folder)
-        if not has_checkpoints(folder):  # there were only pipes and sockets
-            raise RunError(describe_missing(earlier.id))
+        _fill(earlier, folder, copied, look)
     except OSError as error:
         _take_back(folder)
         raise RunError(_describe_failure(earlier, error, copied)) from error
@@ -134,6 +124,21 @@ def _copy(earlier: EarlierJob, folder: Path, look: Callable[[], None]) -> str:
         _take_back(folder)
         raise
     return describe_copy(earlier.id, copied.files, copied.bytes)
+
+
+def _fill(earlier: EarlierJob, folder: Path, copied: _Copied, look: Callable[[], None]) -> None:
+    """Copy the checkpoints of the earlier job into the folder; raise `RunError` if it has none."""
+    mark = folder / COPYING
+    mark.touch()
+    _sync(folder)
+    _clear(folder)
+    _copy_tree(earlier.checkpoint, folder, copied, look)
+    if copied.synced > _SYNCED_ALONE:
+        _sync_all(folder)
+    mark.unlink()
+    _sync(folder)
+    if not has_checkpoints(folder):  # there were only pipes and sockets
+        raise RunError(describe_missing(earlier.id))
 
 
 def _take_back(folder: Path) -> None:
