@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-import threading
 from contextlib import contextmanager
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from jupyter_gq.backends.local import LocalBundles, deletion
 from jupyter_gq.backends.local.deletion import delete_folder
 from jupyter_gq.backends.protocol import Outcome, Phase
-from tests.patience import until
 
 from .kept_files import BUNDLE
 
@@ -95,7 +93,7 @@ def test_the_log_and_the_last_outputs_are_found_without_listing(tmp_path):
     assert listed == []
 
 
-def test_folders_with_files_on_many_levels_are_deleted(tmp_path):
+def test_folders_with_files_on_many_levels_are_deleted(tmp_path, caplog):
     """Above and below the depth at which folders are moved; closed ones, and more than one portion of each."""
     top, holding = tmp_path / "job", tmp_path / "held"
     for number in range(60):
@@ -110,6 +108,7 @@ def test_folders_with_files_on_many_levels_are_deleted(tmp_path):
     delete_folder(top, holding)
     assert not top.exists()
     assert list(holding.iterdir()) == []
+    assert caplog.text == ""
 
 
 def test_the_folders_of_fake_tasks_are_deleted_in_portions(tmp_path, monkeypatch):
@@ -127,28 +126,87 @@ def test_the_folders_of_fake_tasks_are_deleted_in_portions(tmp_path, monkeypatch
     assert len(moved) == 1, "the folder of the job alone"
 
 
-def test_a_program_that_writes_while_its_folder_is_deleted_keeps_nobody_waiting(tmp_path, monkeypatch, caplog):
-    """It stands in the folder, so it may write there after the move. The next deletion finishes the work."""
-    monkeypatch.setattr(deletion, "_MOST_PORTIONS", 20)
-    monkeypatch.setattr(deletion, "_PORTION", 3)
-    job, holding = tmp_path / "job", tmp_path / "held"
-    job.mkdir()
-    handle, over, made = os.open(job, os.O_RDONLY), threading.Event(), []
+@contextmanager
+def program_that_writes_as_fast_as_is_deleted(job, monkeypatch, *, most=100_000):
+    """It stands in the folder of a job, so it may write there after the move. Yields the names that were deleted."""
+    handle, deleted, unlink = os.open(job, os.O_RDONLY), [], os.unlink
 
-    def write():
-        while not over.is_set():
-            made.append(os.open(str(len(made)), os.O_CREAT | os.O_WRONLY, dir_fd=handle))
-            os.close(made[-1])
+    def write(name, *, dir_fd=None):
+        unlink(name, dir_fd=dir_fd)
+        deleted.append(name)
+        if dir_fd is not None and os.path.sameopenfile(dir_fd, handle) and len(deleted) < most:
+            for number in range(2):
+                os.close(os.open(f"{len(deleted)}-{number}", os.O_CREAT | os.O_WRONLY, dir_fd=handle))
 
-    writing = threading.Thread(target=write)
-    writing.start()
-    until(lambda: len(made) > 500, "there are more files than may be deleted at once")
-    delete_folder(job, holding)
-    over.set()
-    writing.join()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "unlink", write)
+        yield deleted
     os.close(handle)
-    assert not job.exists()
-    assert "is not empty after 20 portions" in caplog.text
-    monkeypatch.undo()
+
+
+def test_a_program_that_writes_while_its_folder_is_deleted_keeps_nobody_waiting(tmp_path, monkeypatch, caplog):
+    """It is given up soon, now and whenever another job is deleted. After its end, the next deletion finishes."""
+    monkeypatch.setattr(deletion, "_PORTION", 100)
+    jobs, holding = [tmp_path / str(number) for number in range(3)], tmp_path / "held"
+    for job in jobs:
+        job.mkdir()
+        for number in range(500):
+            (job / str(number)).touch()
+    with program_that_writes_as_fast_as_is_deleted(jobs[0], monkeypatch) as deleted:
+        for job in jobs[:2]:
+            before = sum(len(files) for _, _, files in os.walk(tmp_path))
+            deleted.clear()
+            delete_folder(job, holding)
+            assert not job.exists()
+            assert len(list(holding.iterdir())) == 1, "only the folder in which the program writes"
+            assert caplog.text.count("a program still writes there; the next deletion goes on") == 1
+            assert len(deleted) < before + 20 * deletion._PORTION, "the clock of file systems moves in steps"
+            caplog.clear()
+    delete_folder(jobs[2], holding)
+    assert list(holding.iterdir()) == []
+    assert caplog.text == ""
+
+
+def test_a_program_that_makes_folders_deeper_than_are_emptied_in_place_keeps_nobody_waiting(
+    tmp_path, monkeypatch, caplog
+):
+    """Each is moved, and is then one more folder in the holding folder."""
+    monkeypatch.setattr(deletion, "_MOST_PORTIONS", 1_000)
+    job, holding, made, rename = tmp_path / "job", tmp_path / "held", [], os.rename
+    nested = "/".join("abcdefghijkl")
+    (job / nested).mkdir(parents=True)
+
+    def write(*arguments, **named):
+        rename(*arguments, **named)
+        made.append(holding / next(iter(os.listdir(holding))) / str(len(made)) / nested)
+        made[-1].mkdir(parents=True)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rename", write)
+        delete_folder(job, holding)
+    assert "a program still writes there" in caplog.text
+    assert len(made) < 300
     delete_folder(job, holding)
     assert list(holding.iterdir()) == []
+
+
+@pytest.mark.parametrize("inner", ["", "inner"])
+def test_a_file_that_comes_when_its_folder_was_just_emptied_is_deleted_too(tmp_path, monkeypatch, caplog, inner):
+    job, holding, remove, came = tmp_path / "job", tmp_path / "held", os.rmdir, []
+    (job / inner).mkdir(parents=True)
+    (job / inner / "file").touch()
+    handle = os.open(job / inner, os.O_RDONLY)
+
+    def write(name, *, dir_fd=None):
+        if os.listdir(handle) == [] and not came:
+            came.append(name)
+            os.close(os.open("late", os.O_CREAT | os.O_WRONLY, dir_fd=handle))
+        remove(name, dir_fd=dir_fd)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rmdir", write)
+        delete_folder(job, holding)
+    os.close(handle)
+    assert came
+    assert list(holding.iterdir()) == []
+    assert caplog.text == ""

@@ -55,14 +55,28 @@ def test_an_empty_file_can_be_used_and_is_doubted(tmp_path, capsys):
     assert (code, "the file sets nothing of jupyter-gq" in text) == (0, True)
 
 
-def test_a_file_that_asks_a_person_does_not_wait_for_an_answer(tmp_path):
-    """Where standard input stays open, as in a terminal or a pipe; standard input is left as it was."""
+@pytest.mark.parametrize("code", ["import sys\nsys.stdin.read()", "import subprocess\nsubprocess.run('cat')"])
+def test_a_file_that_asks_a_person_does_not_wait_for_an_answer(tmp_path, code):
+    """Where standard input stays open, as in a terminal or a pipe; a program of the file does not wait either."""
     file = tmp_path / "jupyterhub_config.py"
-    file.write_text("import sys\nsys.stdin.read()\nc.FixedQuota.default = 1\n")
+    file.write_text(f"{code}\nc.FixedQuota.default = 1\n")
     command = [sys.executable, "-m", "jupyter_gq.app", "check-config", str(file)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as checking:
         assert b"can be used" in checking.stdout.read()
         assert checking.wait() == 0
+
+
+def test_only_an_error_of_the_compiler_is_told_as_one(tmp_path, monkeypatch, capsys):
+    """Python may have no memory at another place, before any line of the file is executed."""
+
+    def find_without_memory(*_arguments):
+        raise MemoryError
+
+    monkeypatch.setattr("traitlets.config.loader.filefind", find_without_memory)
+    code, text = check(tmp_path / "jupyterhub_config.py", capsys)
+    assert code == 1
+    assert "FILE: there was not enough memory to read or execute this file (MemoryError)." in text
+    assert "compile" not in text
 
 
 def test_a_file_that_closes_standard_output_is_told_about(tmp_path):

@@ -2,10 +2,8 @@
 
 import os
 import stat
-import sys
 import traceback
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from traitlets.config.loader import ConfigFileNotFound, PyFileConfigLoader
 from jupyter_gq.domain.errors import AdminError
 from jupyter_gq.domain.plain_text import quoted, shorten
 
+from .no_input import no_input
 from .process_end import forbid_process_end
 from .told_errors import describe_error
 
@@ -129,25 +128,13 @@ def load_config(path: Path, executed: ExecutedFiles) -> Config:
     # `load_subconfig` makes its loader from the class, so the list travels on a class made for this load.
     loader_class = type("_LoaderOfOneLoad", (_WatchedLoader,), {"executed": executed})
     loader = loader_class(path.name, str(path.parent))
-    with _no_input(), forbid_process_end():  # also while the error is told: its text is code of the file, too
+    with no_input(), forbid_process_end():  # also while the error is told: its text is code of the file, too
         try:
             return loader.load_config()  # type: ignore[no-any-return]
         except ConfigFileError:
             raise
         except BaseException as error:  # the administrator's code may raise anything
             raise ConfigFileError(_describe_failure(error, path, executed)) from error
-
-
-@contextmanager
-def _no_input() -> Iterator[None]:
-    """Let standard input be empty in the block: a file that asks a person would wait for ever where nobody answers."""
-    before = sys.stdin
-    with open(os.devnull) as nothing:
-        sys.stdin = nothing
-        try:
-            yield
-        finally:
-            sys.stdin = before
 
 
 def _describe_failure(error: BaseException, path: Path, executed: Collection[Path]) -> str:
@@ -157,10 +144,15 @@ def _describe_failure(error: BaseException, path: Path, executed: Collection[Pat
     if isinstance(error, SyntaxError) and type(error).__module__ == SyntaxError.__module__:  # none of the file's own
         return _describe_syntax_error(error, path, executed)
     frame = _find_frame(error, executed)
-    if frame is None and isinstance(error, MemoryError | RecursionError):
+    if isinstance(error, MemoryError | RecursionError) and _is_of_loader(error):
         return (
             f"{next(reversed(list(executed)), path)}: Python cannot compile this file ({describe_error(error)}). An "
-            "expression in it is nested too deeply, or too long. Divide it."
+            "expression in it is nested too deeply, or too long: divide it. Or there is too little memory for the file."
+        )
+    if frame is None and isinstance(error, MemoryError):
+        return (
+            f"{path}: there was not enough memory to read or execute this file ({describe_error(error)}). Try again, "
+            "or give the process more memory."
         )
     where = f"{frame.filename}, line {frame.lineno}" if frame else f"{path}, line ?"
     if type(error) is KeyError and _is_of_environ(error):
@@ -190,6 +182,12 @@ def _find_frame(error: BaseException, executed: Collection[Path]) -> traceback.F
     names = {str(path) for path in executed}
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in names]
     return frames[-1] if frames else None
+
+
+def _is_of_loader(error: BaseException) -> bool:
+    """Return whether an error was raised where a file is read and compiled, and by no code of that file."""
+    *_, (innermost, _) = traceback.walk_tb(error.__traceback__)
+    return innermost.f_code is PyFileConfigLoader._read_file_as_dict.__code__
 
 
 def _is_of_environ(error: KeyError) -> bool:

@@ -9,8 +9,9 @@ One copies: tasks may share the folder. Task 0 copies, and the other tasks wait 
 Earlier job untouched: its folder is only read, with the rights of the user whose job this is.
 Never from nothing: a run whose copy fails ends with a sentence, and leaves no part of it.
 No leftovers: a run that is stopped deletes its part of a copy, unless it is killed.
-No larger than the original: a hole in a file stays a hole, and several names of one file stay names of one copy. Of a
-    file that grows meanwhile, as much is copied as it had at first.
+No larger than the original: a hole in a file stays a hole, and several names of one file stay names of one copy. On
+    file systems that do not tell their holes, zeros of a file with less room than its size are no part of its copy. Of
+    a file that grows meanwhile, as much is copied as it had at first.
 Files, folders and links only: nothing else is opened, so the copy waits for no pipe and reads from no device.
 
 See docs/decisions/0493-continue-a-job-from-the-checkpoints-of-another.md.
@@ -24,6 +25,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
 from jupyter_gq.client.files.checkpoint_folder import COPYING, OWN_PREFIX, has_checkpoints
@@ -34,6 +36,10 @@ from jupyter_gq.runner.problems import RunError, is_disk_full
 
 #: Number of bytes that are copied between two looks at a request to stop.
 _CHUNK = 16 * 1024 * 1024
+#: Zeros, and the bytes that are compared with them at once where a file system does not tell its holes: the blocks of
+#: nearly all file systems have this size.
+_BLOCK = 4096
+_ZEROS = bytes(_CHUNK)
 #: Number of files and folders of which each is written to the disk alone. More of them are written together: a disk
 #: takes some milliseconds for each.
 _SYNCED_ALONE = 500
@@ -110,24 +116,29 @@ def _copy(earlier: EarlierJob, folder: Path, look: Callable[[], None]) -> str:
     """Copy the checkpoints of the earlier job into the folder, whatever is there; return a sentence about the copy."""
     copied = _Copied()
     try:
-        mark = folder / COPYING
-        mark.touch()
-        _sync(folder)
-        _clear(folder)
-        _copy_tree(earlier.checkpoint, folder, copied, look)
-        if copied.synced > _SYNCED_ALONE:
-            _sync_all(folder)
-        mark.unlink()
-        _sync(folder)
-        if not has_checkpoints(folder):  # there were only pipes and sockets
-            raise RunError(describe_missing(earlier.id))
-    except StoppedWhileCopying:
-        _take_back(folder)
-        raise
+        _fill(earlier, folder, copied, look)
     except OSError as error:
         _take_back(folder)
         raise RunError(_describe_failure(earlier, error, copied)) from error
+    except BaseException:  # a request to stop, which in a pod comes at any line
+        _take_back(folder)
+        raise
     return describe_copy(earlier.id, copied.files, copied.bytes)
+
+
+def _fill(earlier: EarlierJob, folder: Path, copied: _Copied, look: Callable[[], None]) -> None:
+    """Copy the checkpoints of the earlier job into the folder; raise `RunError` if it has none."""
+    mark = folder / COPYING
+    mark.touch()
+    _sync(folder)
+    _clear(folder)
+    _copy_tree(earlier.checkpoint, folder, copied, look)
+    if copied.synced > _SYNCED_ALONE:
+        _sync_all(folder)
+    mark.unlink()
+    _sync(folder)
+    if not has_checkpoints(folder):  # there were only pipes and sockets
+        raise RunError(describe_missing(earlier.id))
 
 
 def _take_back(folder: Path) -> None:
@@ -204,7 +215,8 @@ def _copy_tree(source: Path, target: Path, copied: _Copied, look: Callable[[], N
 def _redirect(link: Path, source: Path) -> str:
     """Return where a copy of the link leads: an absolute path into `source` becomes a relative one, for the copy."""
     leads = os.readlink(link)
-    is_inside = os.path.isabs(leads) and Path(leads).is_relative_to(source)
+    # The first path may be one that leaves the folder by "..", and the second one that comes back over another link.
+    is_inside = all(Path(path).is_relative_to(source) for path in (leads, os.path.normpath(leads)))
     return os.path.relpath(leads, link.parent) if is_inside else leads
 
 
@@ -217,7 +229,7 @@ def _copy_file(source: Path, target: Path, copied: _Copied, look: Callable[[], N
         known = copied.linked.get((about.st_dev, about.st_ino))
         if known is None or not _link(known, target):
             with target.open("xb", buffering=0) as writing:
-                _copy_content(reading, writing.fileno(), about.st_size, copied, look)
+                _copy_content(reading, writing.fileno(), about, copied, look)
                 copied.sync(writing.fileno())
             _copy_marks(about, target)
             if about.st_nlink > 1:
@@ -243,21 +255,23 @@ def _link(known: Path, target: Path) -> bool:
     return False
 
 
-def _copy_content(reading: int, writing: int, size: int, copied: _Copied, look: Callable[[], None]) -> None:
-    """Copy the first `size` bytes between two open files, without the holes; raise `OSError` if there are fewer."""
+def _copy_content(reading: int, writing: int, about: os.stat_result, copied: _Copied, look: Callable[[], None]) -> None:
+    """Copy between two open files as much as `about` tells, without the holes; raise `OSError` if there is less."""
+    size, room = about.st_size, about.st_blocks * 512
     os.ftruncate(writing, size)
     at = 0
     while part := _find_data(reading, at, size):
         at, end = part
+        copy = _copy_chunk if end - at <= room else _copy_without_zeros  # more than that is not only data
         os.lseek(reading, at, os.SEEK_SET)
         os.lseek(writing, at, os.SEEK_SET)
         while at < end:
             look()
-            done = _copy_chunk(reading, writing, min(_CHUNK, end - at))
+            done, written = copy(reading, writing, min(_CHUNK, end - at))
             if not done:
                 raise _became_shorter()
             at += done
-            copied.bytes += done
+            copied.bytes += written
     if os.fstat(reading).st_size < size:
         raise _became_shorter()
 
@@ -280,22 +294,46 @@ def _find_data(handle: int, at: int, size: int) -> tuple[int, int] | None:
     return (begin, min(end, size)) if begin < size else None
 
 
-def _copy_chunk(reading: int, writing: int, most: int) -> int:
-    """Copy the next bytes, at most `most`, between two open files; return their number, 0 at the end.
+def _copy_chunk(reading: int, writing: int, most: int) -> tuple[int, int]:
+    """Copy the next bytes, at most `most`, between two open files; return their number twice, 0 at the end.
 
     Linux copies them, or shares the blocks of both files where the file system can; else they are read and written.
     """
     try:
         if size := os.copy_file_range(reading, writing, most):
-            return size
+            return size, size
     except OSError as error:
         if is_disk_full(error):
             raise
-    content = memoryview(os.read(reading, most))
-    left = content
-    while left:
-        left = left[os.write(writing, left) :]
-    return len(content)
+    content = os.read(reading, most)
+    _write(writing, memoryview(content))
+    return len(content), len(content)
+
+
+def _copy_without_zeros(reading: int, writing: int, most: int) -> tuple[int, int]:
+    """Copy the next bytes, at most `most`, but leave holes for blocks of zeros.
+
+    Returns the number of bytes that were read, 0 at the end, and the number of those that were written.
+    """
+    content = os.read(reading, most)
+    if _ZEROS.startswith(content):  # nearly all of a large hole
+        os.lseek(writing, len(content), os.SEEK_CUR)
+        return len(content), 0
+    written = 0
+    blocks = (content[begin : begin + _BLOCK] for begin in range(0, len(content), _BLOCK))
+    for is_hole, alike in groupby(blocks, key=_ZEROS.startswith):
+        joined = b"".join(alike)
+        if is_hole:
+            os.lseek(writing, len(joined), os.SEEK_CUR)
+        else:
+            _write(writing, memoryview(joined))
+            written += len(joined)
+    return len(content), written
+
+
+def _write(handle: int, content: memoryview) -> None:
+    while content:
+        content = content[os.write(handle, content) :]
 
 
 def _copy_marks(about: os.stat_result, target: Path, *, least: int = 0o400) -> None:
@@ -303,8 +341,9 @@ def _copy_marks(about: os.stat_result, target: Path, *, least: int = 0o400) -> N
 
     `least` are the bits of the mode that the copy has in any case.
     """
-    with suppress(PermissionError):
+    with suppress(OSError):  # such as ENOTSUP: the content is whole all the same
         target.chmod(about.st_mode & 0o777 | least)
+    with suppress(OSError):
         os.utime(target, ns=(about.st_atime_ns, about.st_mtime_ns))
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from jupyter_gq.client.files.checkpoint_folder import COPYING, has_checkpoints
 from jupyter_gq.runner.files.continuing import EarlierJob, StoppedWhileCopying, continue_from_job
+from jupyter_gq.runner.pod.sigterm import StoppedBeforeStart
 from jupyter_gq.runner.problems import RunError
 from tests.patience import scaled
 
@@ -67,6 +68,30 @@ def test_the_copy_has_the_files_with_their_times_and_the_earlier_folder_stays_as
     assert snapshot(earlier.checkpoint) == before
 
 
+@pytest.mark.parametrize("way", ["{}/../other", "{}/shards/../../other", "{}/shards/../../../elsewhere"])
+def test_a_link_that_leaves_the_folder_again_leads_where_it_led(earlier, folder, way):
+    """Such a path begins with the folder, but a relative one would lead beside the copy."""
+    way = way.format(earlier.checkpoint)
+    (earlier.checkpoint / "shards/out").symlink_to(way)
+    continue_from_job(earlier, folder, task=0, look=go_on)
+    assert os.readlink(folder / "shards/out") == way
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.ENOTSUP, errno.EINVAL])
+def test_a_file_system_that_takes_no_modes_or_no_times_is_copied(earlier, folder, monkeypatch, code):
+    def refuse(*_args, **_named):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "chmod", refuse)
+    continue_from_job(earlier, folder, task=0, look=go_on)
+    assert (folder / "epoch-17.pt").stat().st_mtime == 1_000, "the times are no matter of the modes"
+    shutil.rmtree(folder)
+    folder.mkdir()
+    monkeypatch.setattr(os, "utime", refuse)
+    continue_from_job(earlier, folder, task=0, look=go_on)
+    assert (folder / "epoch-17.pt").read_bytes() == (earlier.checkpoint / "epoch-17.pt").read_bytes()
+
+
 def test_a_run_with_checkpoints_of_its_own_keeps_them(earlier, folder):
     (folder / "epoch-18.pt").write_text("own")
     assert continue_from_job(earlier, folder, task=0, look=go_on) == ""
@@ -82,34 +107,51 @@ def test_a_file_system_that_copies_no_ranges_is_copied_by_reading(earlier, folde
     assert (folder / "epoch-17.pt").read_bytes() == (earlier.checkpoint / "epoch-17.pt").read_bytes()
 
 
-def test_a_file_system_that_tells_no_holes_is_copied_whole(earlier, folder, monkeypatch):
+def refuse_to_tell_holes(_file, _at, _how):
+    raise OSError(errno.EINVAL, "Invalid argument")
+
+
+def tell_all_as_data(file, at, how):
+    """As Linux does for file systems that leave it to Linux, such as NFS before version 4.2."""
+    size = os.fstat(file).st_size
+    if at >= size:
+        raise OSError(errno.ENXIO, "No such device or address")
+    return at if how == os.SEEK_DATA else size
+
+
+@pytest.mark.parametrize("answer", [refuse_to_tell_holes, tell_all_as_data])
+def test_a_file_system_that_tells_no_holes_is_copied_whole(earlier, folder, monkeypatch, answer):
+    """And the copy takes no more room: else a file of nothing but holes would fill the disk."""
     with (earlier.checkpoint / "mapped").open("wb") as file:
         file.write(b"data" * 1024)
-        file.truncate(1024 * 1024)
+        file.seek(40 * 1024**2 + 4096)
+        file.write(b"\0" * 4095 + b"middle")
+        file.truncate(64 * 1024**2 + 100)
     seek = os.lseek
 
-    def refuse(file, at, how):
-        if how in {os.SEEK_DATA, os.SEEK_HOLE}:
-            raise OSError(errno.EINVAL, "Invalid argument")
-        return seek(file, at, how)
+    def tell(file, at, how):
+        return (answer if how in {os.SEEK_DATA, os.SEEK_HOLE} else seek)(file, at, how)
 
-    monkeypatch.setattr(os, "lseek", refuse)
-    continue_from_job(earlier, folder, task=0, look=go_on)
+    monkeypatch.setattr(os, "lseek", tell)
+    told = continue_from_job(earlier, folder, task=0, look=go_on)
     for name in ("mapped", "epoch-17.pt"):
         assert (folder / name).read_bytes() == (earlier.checkpoint / name).read_bytes()
+        assert (folder / name).stat().st_blocks <= (earlier.checkpoint / name).stat().st_blocks
+    assert "3 files, 109.7 KiB, copied" in told, "the size is that on the disk"
 
 
+@pytest.mark.parametrize("stopped", [StoppedWhileCopying, StoppedBeforeStart], ids=["machine", "pod"])
 @pytest.mark.parametrize("looks", range(1, 11))
-def test_a_copy_that_is_cut_is_never_taken_for_whole_and_is_done_anew(earlier, folder, looks):
+def test_a_copy_that_is_cut_is_never_taken_for_whole_and_is_done_anew(earlier, folder, looks, stopped):
     left = looks
 
     def stop():
         nonlocal left
         left -= 1
         if not left:
-            raise StoppedWhileCopying
+            raise stopped
 
-    with pytest.raises(StoppedWhileCopying):
+    with pytest.raises(stopped):
         continue_from_job(earlier, folder, task=0, look=stop)
     assert list(folder.iterdir()) == [], "what a cancelled job has copied would take room until the job is deleted"
     (folder / COPYING).touch()
