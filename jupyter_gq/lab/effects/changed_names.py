@@ -193,7 +193,9 @@ class _Reader:
         if methods:
             return []
         self._read_given(call_without_arguments(callback), own, found)
-        return list_named(callback, self._values) if isinstance(callback, ast.Call) else []
+        if isinstance(callback, ast.Call):
+            return list_named(callback, self._values)
+        return self._holders.get(callback.id) if isinstance(callback, ast.Name) else []
 
     def _read_scope(self, nodes: Iterable[ast.AST], shown: set[int], own: str, results: dict[int, _Result]) -> _Changes:
         """Return what the nodes of one scope do; `own` is the class of the method whose body they are.

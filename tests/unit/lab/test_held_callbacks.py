@@ -52,6 +52,15 @@ def test_a_long_list_of_callbacks_is_followed_once():
     assert count_calls(lambda: find(200), most=10**6) < 3 * count_calls(lambda: find(100), most=10**6)
 
 
+def test_a_chain_of_objects_that_hold_each_other_is_followed_once():
+    def find(number):
+        chain = [f"c{each} = Trainer(callbacks=[c{each - 1}])" for each in range(1, number)]
+        return find_changed_names(["\n".join(["c0 = Trainer(callbacks=[a])", *chain])], [f"c{number - 1}.train()"])
+
+    assert find(5) == {"a", "c0", "c1", "c2", "c3", "c4"}
+    assert count_calls(lambda: find(200), most=10**6) < 3 * count_calls(lambda: find(100), most=10**6)
+
+
 @pytest.mark.parametrize(
     "cell",
     [
