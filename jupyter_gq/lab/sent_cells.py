@@ -19,6 +19,7 @@ from jupyter_gq.client.connection.http import ServiceClient
 from jupyter_gq.client.connection.pages import read_all_jobs
 from jupyter_gq.client.models import MOST_JOBS, JobSummary
 from jupyter_gq.client.problems import ServiceError
+from jupyter_gq.domain.phases import ENDED
 
 from .refusal import RefusedRequest
 from .requests import SendRequest
@@ -27,8 +28,6 @@ from .requests import SendRequest
 _MOST_CELLS = 1000
 #: The path of a notebook and the id of one of its cells.
 _Cell = tuple[str, str]
-#: Phases of a job that has ended.
-_ENDED = frozenset({"done", "failed", "cancelled"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,13 +113,13 @@ class SentCells:
             except ServiceError as error:
                 if error.status != HTTPStatus.NOT_FOUND:
                     raise  # a job that is not found was deleted, so it has ended
-        return [job for job in found if job.phase not in _ENDED]
+        return [job for job in found if job.phase not in ENDED]
 
     async def _list_left_of_sweep(self, jobs: SentJobs) -> list[JobSummary]:
         """Return the jobs of a sweep that have not ended, newest first: one request asks for 500 jobs."""
         found = await read_all_jobs(lambda before: self._service.jobs(group=jobs.sweep, limit=MOST_JOBS, before=before))
         ids = set(jobs.ids)
-        return [job for job in found.jobs if job.id in ids and job.phase not in _ENDED]
+        return [job for job in found.jobs if job.id in ids and job.phase not in ENDED]
 
 
 def _describe_left(jobs: Sequence[JobSummary], *, is_sweep: bool, knows_some: bool) -> str:

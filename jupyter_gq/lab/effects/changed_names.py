@@ -34,10 +34,19 @@ from jupyter_gq.lab.reading.calls import Definitions
 from jupyter_gq.lab.reading.cells import parse_cell
 from jupyter_gq.lab.reading.full_names import MODULES_BY_USUAL_NAMES, Names
 from jupyter_gq.lab.reading.magics import list_trees
-from jupyter_gq.lab.reading.parsing import list_children, list_nodes
+from jupyter_gq.lab.reading.parsing import list_nodes
 
-from .callbacks import Holders, is_registering, list_called_now, list_named, runs_callbacks
-from .changes import find_rebound_globals, find_root, find_stored, list_running, list_tested, list_thrown_away
+from .callbacks import Holders, is_registering, list_called_now, list_named, list_new, runs_callbacks
+from .changes import (
+    find_rebound_globals,
+    find_root,
+    find_stored,
+    list_first_parts,
+    list_linked,
+    list_running,
+    list_tested,
+    list_thrown_away,
+)
 from .changing_calls import (
     changes_container,
     is_changing,
@@ -64,8 +73,8 @@ _CHANGING_BUILTINS = frozenset({"setattr", "delattr", "next"})
 _DEEPEST = 20
 #: Most bodies that are read anew for the functions that they are given.
 _MOST_BODIES = 1000
-#: Bound of the work: the first parts of an argument count. Calls stand in each other.
-_MOST_PARTS = 2000
+#: Most given functions that are read because given functions are given them.
+_MOST_GIVEN = 10_000
 
 
 def find_changed_names(before: Iterable[str], targets: Iterable[str]) -> set[str]:
@@ -92,23 +101,13 @@ class _Changes:
     #: Names of what a name is a part of: by assignment, and by a loop.
     whole: dict[str, set[str]] = field(default_factory=dict)
     looped: dict[str, set[str]] = field(default_factory=dict)
+    #: Callbacks whose changes are among these.
+    followed: set[ast.AST] = field(default_factory=set)
 
     def list_all(self) -> set[str]:
         """Return all changed names, with those of what they are a part of."""
-        certain = _close(self.certain | self.registered, self.whole, self.looped)
-        return certain | _close(self.likely, self.whole)
-
-
-def _close(names: Iterable[str], *links: dict[str, set[str]]) -> set[str]:
-    """Return the names, and those to which links lead from them."""
-    found: set[str] = set()
-    ahead = list(names)
-    while ahead:
-        name = ahead.pop()
-        if name not in found:
-            found.add(name)
-            ahead += [each for link in links for each in link.get(name, ())]
-    return found
+        certain = list_linked(self.certain | self.registered, self.whole, self.looped)
+        return certain | list_linked(self.likely, self.whole)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -137,6 +136,8 @@ class _Reader:
         #: Changed names of functions that were read, by what they were read as.
         self._bodies: dict[_Reading, set[str]] = {}
         self._depth = 0
+        #: How many given functions are being read, and how many were read that given functions were given.
+        self._given_depth = self._read_so_far = 0
         #: Whether names hold models, as far as that was asked since the last cell.
         self._models: dict[str, bool] = {}
 
@@ -173,22 +174,28 @@ class _Reader:
         done: set[str] = set()
         while ahead := self.add_parts((found.list_all() - stored) | self._ran) - done:
             done |= ahead
-            for each in [held for name in ahead for held in self._holders.get(name)]:
-                self._run_callback(each, "", found)
+            self._run_callbacks((held for name in ahead for held in self._holders.get(name)), "", found)
 
-    def _run_callback(self, callback: ast.expr, own: str, found: _Changes) -> None:
-        """Add what a callback changes: a function, or an object of which any method may be called."""
+    def _run_callbacks(self, callbacks: Iterable[ast.expr], own: str, found: _Changes) -> None:
+        """Add what callbacks change, and those that they hold, which have not been followed in this scope."""
+        ahead = list(callbacks)
+        for each in list_new(ahead, found.followed):
+            ahead += self._run_callback(each, own, found)
+
+    def _run_callback(self, callback: ast.expr, own: str, found: _Changes) -> Iterable[ast.expr]:
+        """Add what a function changes, or an object of which any method may be called; return what it calls itself."""
         methods = self._known.list_methods(callback)
         for method in methods:
             part = ast.Attribute(value=callback, attr=method, ctx=ast.Load())
             self._read_given(call_without_arguments(part), own, found)
         if isinstance(callback, ast.Name) and not self._known.find_called(callback, own):
             found.certain.update([] if self._is_module(callback) or hasattr(builtins, callback.id) else [callback.id])
-        elif isinstance(callback, ast.Call) and not methods:
-            for each in list_named(callback, self._values):
-                self._run_callback(each, own, found)
-        if not methods:
-            self._read_given(call_without_arguments(callback), own, found)
+        if methods:
+            return []
+        self._read_given(call_without_arguments(callback), own, found)
+        if isinstance(callback, ast.Call):
+            return list_named(callback, self._values)
+        return self._holders.get(callback.id) if isinstance(callback, ast.Name) else []
 
     def _read_scope(self, nodes: Iterable[ast.AST], shown: set[int], own: str, results: dict[int, _Result]) -> _Changes:
         """Return what the nodes of one scope do; `own` is the class of the method whose body they are.
@@ -253,8 +260,7 @@ class _Reader:
         maker = self._name_maker(call)
         for given in list_given_calls(call, maker):
             self._read_given(given, own, found)
-        for callback in list_called_now(call, maker, self._values, self._known.functions):
-            self._run_callback(callback, own, found)
+        self._run_callbacks(list_called_now(call, maker, self._values, self._known.functions), own, found)
         if is_registering(call):
             found.registered.add(find_root(call.func))
         elif not last[:1].isupper():
@@ -283,6 +289,14 @@ class _Reader:
 
     def _read_given(self, given: GivenCall, own: str, found: _Changes) -> None:
         """Add what a function changes that a call was given."""
+        self._read_so_far += self._given_depth > 0
+        if self._given_depth >= _DEEPEST or self._read_so_far > _MOST_GIVEN:
+            return
+        self._given_depth += 1
+        self._read_calls(given, own, found)
+        self._given_depth -= 1
+
+    def _read_calls(self, given: GivenCall, own: str, found: _Changes) -> None:
         for whole in self._values.list_calls(given.call):
             functions = self._known.find_called(whole.func, own)
             for function, of in functions:
@@ -337,7 +351,7 @@ class _Reader:
             yield from self._list_models_in(given)
 
     def _list_models_in(self, given: ast.expr) -> Iterator[str]:
-        for node in _list_first_parts(given):
+        for node in list_first_parts(given):
             if isinstance(node, ast.Attribute) and node.attr in _PARAMETERS:
                 yield find_root(node)
         held = [given]
@@ -474,25 +488,9 @@ class _Reader:
 
     def find_unchangeable(self) -> set[str]:
         """Return the names of modules, of functions and classes, and of values that cannot be changed in place."""
-        constant = {name for name, values in self._values.by_name.items() if all(map(_is_constant, values))}
         defined = {*self._known.functions, *self._known.classes}
         modules = set(self._names.modules) - self._names.own
-        return (constant | defined) - self._stored | modules | MODULES_BY_USUAL_NAMES | {""}
-
-
-def _is_constant(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant | ast.JoinedStr | ast.Lambda)
-
-
-def _list_first_parts(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield a node and those below it, but no more than `_MOST_PARTS`: each call in a call asks for its own."""
-    ahead = [node]
-    for _ in range(_MOST_PARTS):
-        if not ahead:
-            return
-        part = ahead.pop()
-        yield part
-        ahead += list_children(part)[:_MOST_PARTS][::-1]
+        return (self._values.list_constant() | defined) - self._stored | modules | MODULES_BY_USUAL_NAMES | {""}
 
 
 def _list_names(target: ast.expr) -> Sequence[str]:

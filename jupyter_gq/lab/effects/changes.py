@@ -12,7 +12,7 @@ Rules
 """
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from jupyter_gq.lab.reading.bindings import Function
 from jupyter_gq.lab.reading.magics import read_magic
@@ -26,6 +26,8 @@ _CHANGING_ONLY = frozenset(
         "load_state_dict",
     }
 )
+#: Bound of the work: the first parts of an argument count. Calls stand in each other.
+_MOST_PARTS = 2000
 _SHOWING = frozenset({"print", "display", "type", "isinstance", "issubclass", "len", "repr", "str", "id", "hasattr"})
 
 
@@ -59,6 +61,29 @@ def list_running(body: Sequence[ast.AST]) -> Iterator[ast.AST]:
         magic = read_magic(node) if isinstance(node, ast.Call) else None
         if magic is not None:
             ahead += magic.trees
+
+
+def list_first_parts(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a node and those below it, but no more than `_MOST_PARTS`: each call in a call asks for its own."""
+    ahead = [node]
+    for _ in range(_MOST_PARTS):
+        if not ahead:
+            return
+        part = ahead.pop()
+        yield part
+        ahead += list_children(part)[:_MOST_PARTS][::-1]
+
+
+def list_linked(names: Iterable[str], *links: dict[str, set[str]]) -> set[str]:
+    """Return the names, and those to which links lead from them."""
+    found: set[str] = set()
+    ahead = list(names)
+    while ahead:
+        name = ahead.pop()
+        if name not in found:
+            found.add(name)
+            ahead += [each for link in links for each in link.get(name, ())]
+    return found
 
 
 def find_stored(node: ast.AST) -> Iterator[str]:

@@ -3,6 +3,7 @@
 Rules
 -----
 - A name may hold whatever was assigned to it; the last assignment tells whether it holds a list, set or dict.
+- A name in an assigned value means what it held at that assignment, such as the inner `h` of `h = partial(h, a)`.
 - `groups[k]` is a list if all that is written out in `groups` are lists, as in `defaultdict(list)` and `{k: []}`.
 - A call of what `functools.partial` has made, also by a name or by the elements of a list of them that a loop goes
   through, is read as the call of its function with all arguments.
@@ -15,11 +16,13 @@ from collections.abc import Iterator, Sequence
 
 from jupyter_gq.lab.reading.call_parts import get_last_name, get_receiver
 
+from .changes import list_running
 from .changing_calls import makes_container
 
 #: Bounds of the work: the last values of a name count, and expressions are followed this deep.
 _MOST_VALUES = 50
 _DEEPEST = 10
+_CONSTANT = ast.Constant | ast.JoinedStr | ast.Lambda
 _CONTAINERS = ast.List | ast.Set | ast.Dict | ast.ListComp | ast.SetComp | ast.DictComp
 
 
@@ -30,6 +33,8 @@ class Values:
         self.by_name: dict[str, list[ast.expr]] = {}
         #: What the loops go through whose variable has the name.
         self._looped: dict[str, list[ast.expr]] = {}
+        #: What names in assigned values held then.
+        self._earlier: dict[ast.AST, ast.expr] = {}
 
     def learn(self, node: ast.AST) -> None:
         """Take in what a statement or an item of `with` assigns."""
@@ -45,6 +50,7 @@ class Values:
 
     def _learn_value(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Name):
+            self._learn_earlier(value)
             _keep(self.by_name, target.id, value)
         elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
             for each, part in zip(target.elts, value.elts, strict=True):
@@ -52,6 +58,17 @@ class Values:
         elif isinstance(target, ast.Tuple):
             for each in target.elts:
                 self._learn_value(each, ast.Call(func=ast.Constant(value=None), args=[], keywords=[]))
+
+    def _learn_earlier(self, value: ast.expr) -> None:
+        """Take in what the names in a value hold that is about to be assigned."""
+        for node in list_running([value]):
+            held = self.by_name.get(node.id) if isinstance(node, ast.Name) else None
+            if held and held[-1] is not value:  # a cell that ran twice assigns the same value
+                self._earlier[node] = held[-1]
+
+    def list_constant(self) -> set[str]:
+        """Return the names that hold numbers, texts and lambdas only."""
+        return {name for name, values in self.by_name.items() if all(isinstance(each, _CONSTANT) for each in values)}
 
     def is_container(self, node: ast.expr) -> bool:
         """Return whether an expression is a name, or an item of what it holds, and a list, set or dict."""
@@ -74,7 +91,7 @@ class Values:
         for _ in range(_DEEPEST):
             if not isinstance(node, ast.Name) or node.id not in self.by_name:
                 break
-            node = self.by_name[node.id][-1]
+            node = self._earlier.get(node, self.by_name[node.id][-1])
         return node
 
     def list_elements(self, node: ast.expr) -> Sequence[ast.expr]:
@@ -102,6 +119,8 @@ class Values:
             while isinstance(inner, ast.Call) and is_partial(inner) and depth < _DEEPEST:
                 whole = join_partial(inner, whole)
                 inner, depth = self.find_last(whole.func), depth + 1
+            if isinstance(inner, ast.Name | ast.Attribute | ast.Lambda):  # the name may hold another function by now
+                whole = ast.copy_location(ast.Call(func=inner, args=whole.args, keywords=whole.keywords), whole)
             yield whole
 
     def _list_called(self, func: ast.expr) -> Iterator[ast.Call]:

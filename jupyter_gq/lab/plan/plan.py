@@ -4,10 +4,13 @@ Rules
 -----
 - A warning belongs to one cell, by the cell's place in the request's prefix or by its id, or to all cells.
 - A cell that was left out has no warning: the warnings are those of the cells that would run.
+- Code that is too deep to be read leaves gaps in the plan, which the plan tells of; it fails no plan.
 - What a target writes is its purpose, and no warning. What a replayed cell writes, it writes once more.
 """
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import ParamSpec, TypeVar
 
 from jupyter_gq.client.models import Kernel
 from jupyter_gq.domain.plain_text import quoted
@@ -31,6 +34,10 @@ from jupyter_gq.lab.requests import (
     PlannedKernel,
     PrefixCell,
 )
+
+_LOG = logging.getLogger(__name__)
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 #: Seconds from which cells that run first are called slow.
 SLOW_PREFIX = 30
@@ -56,6 +63,11 @@ _UNREAD = (
     "its files, or split the cell"
 )
 
+_TOO_DEEP = (
+    "The cells hold code that is nested too deeply to be looked at, so some warnings, and some names that could come "
+    "back, may be missing here: write the names that you need into the field, or split the code"
+)
+
 
 def describe_plan(
     request: CellsRequest,
@@ -69,32 +81,59 @@ def describe_plan(
 
     `differences` are the warnings about what the cells would compute otherwise than here; see `hidden_inputs`.
     """
-    kernel = runtime.kernel
+    kernel, attempts = runtime.kernel, Attempts()
     shown = [
         PlannedCell(cell_id=s.cell_id or s.id, title=cells.make_title(s.written), seconds=s.seconds, why=s.why)
         for s in steps
     ]
-    made = find_made_names(s.source for s in steps if s.why == "target") if is_python(kernel) else []
+    python = is_python(kernel)
+    targets = [step.source for step in steps if step.why == "target"] if python else []
+    made = attempts.read([], find_made_names, targets)
     sources = list_python_sources(steps, kernel)
-    changed = sorted(_find_changed(steps).difference(made)) if is_python(kernel) else []
-    reads = find_read_variables(sources)
+    changed = sorted(attempts.read(set[str](), _find_changed, steps if python else ()).difference(made))
+    reads = attempts.read(find_read_variables([]), find_read_variables, sources)
+    warnings = attempts.read([], _list_warnings, request, steps, kernel)
+    assignments = attempts.read([], plan_assignments, steps if python else ())
+    returns = attempts.read([], find_needed_names, [*made, *changed], _list_later_sources(request))
     return Plan(
         prefix=[cell for cell in shown if cell.why != "target"],
         targets=[cell for cell in shown if cell.why == "target"],
         warnings=[
-            *find_warnings(request, steps, kernel),
+            *warnings,
             *server.list_warnings(reads, kernel.env_names),
-            *(differences if is_python(kernel) else ()),
+            *(differences if python else ()),
+            *([CellWarning(code="not_checked", message=_TOO_DEEP)] if attempts.failed else ()),
         ],
         makes=made,
-        assignments=plan_assignments(steps) if is_python(kernel) else [],
+        assignments=assignments,
         files=_tell_folder(files, runtime),
-        returns=find_needed_names([*made, *changed], _list_later_sources(request)),
+        returns=returns,
         environment=server.plan(reads),
         carry=_offer_variables(request, steps, runtime),
         kernels=[PlannedKernel(name=name, title=title) for name, title in runtime.software.others.items()],
-        takes_images=is_python(kernel),
+        takes_images=python,
     )
+
+
+class Attempts:
+    """Questions about code, of which one may fail because the code is too deep, while the others are answered."""
+
+    def __init__(self) -> None:
+        #: Whether a question failed.
+        self.failed = False
+
+    def read(self, otherwise: _R, question: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        """Return the answer to a question, or `otherwise` if Python cannot read code that deep."""
+        try:
+            return question(*args, **kwargs)
+        except (RecursionError, MemoryError):
+            self.failed = True
+            _LOG.exception("Code of the cells could not be read")
+            return otherwise
+
+
+def _list_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel) -> list[CellWarning]:
+    return [*find_warnings(request, steps, kernel)]
 
 
 def list_python_sources(steps: Sequence[Step], kernel: Kernel) -> list[str]:

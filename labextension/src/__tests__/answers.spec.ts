@@ -113,6 +113,20 @@ describe('a refusal of the cells', () => {
   });
 });
 
+it.each([
+  ['a failure', new RequestError(500, { code: 'internal_error', message: 'Odd.', field: null })],
+  ['a missing right', new RequestError(403, { code: 'forbidden', message: 'Odd.', field: null })]
+])('the dialog says that the cells were not checked because of %s', async (_, failure) => {
+  plan = failure;
+  await open();
+  const gap = 'The cells could not be checked, so warnings and names to bring back are missing.';
+  expect([alerts(), forecast()]).toEqual([[`${gap} Odd.`], 'Starts now.']);
+  plan = aPlan();
+  await perform(() => all('[aria-label="Replay cell 1"]')[0].click());
+  await pause(300);
+  expect(alerts()).toEqual([]);
+});
+
 it('the dialog names the first variables of a long cell, and the others on request', async () => {
   plan = aPlan({ makes: ['z', 'y', 'x', 'w', 'v', 'u', 'model'] });
   await open();

@@ -44,6 +44,19 @@ export function describeLostAnswer({ message }: Problem, trans: TranslationBundl
   return { code: 'answer_lost', message: `${message} ${known} ${chances}`, field: null };
 }
 
+/**
+ * Return the problem of a question about the cells that was not answered: a refusal (422) and an outage speak for
+ * themselves, any other failure leaves the dialog without warnings and proposals.
+ */
+export function describeUnchecked(problem: Problem, reason: unknown, trans: TranslationBundle): Problem {
+  const isRefusal = reason instanceof RequestError && reason.status === 422;
+  if (isRefusal || isOutage(problem)) {
+    return problem;
+  }
+  const gap = trans.__('The cells could not be checked, so warnings and names to bring back are missing.');
+  return { code: 'unchecked', message: [gap, problem.message].join(' ').trim(), field: null };
+}
+
 /** Return the problem that a failed request shows. */
 export function toProblem(reason: unknown): Problem {
   return reason instanceof RequestError

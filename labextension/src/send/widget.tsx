@@ -7,7 +7,7 @@ import { Signal } from '@lumino/signaling';
 import * as React from 'react';
 
 import { listLeftOut, selectCells } from '../bundle/prefix';
-import { isProblem, RequestError } from '../client';
+import { isProblem } from '../client';
 import type { JobRequest, Problem } from '../wire';
 import type { ICarry, IChosenCells } from './carry';
 import { REPLAYED, selectRunning } from './carry';
@@ -21,7 +21,7 @@ import { listSoftware } from './software';
 import { placeWarnings } from './notes';
 import type { IFormValues } from './values';
 import { describeOffer, isSameButName, makeRequest, parseNames } from './values';
-import { findRefusal, isOutage, toProblem } from './problems';
+import { describeUnchecked, findRefusal, isOutage, toProblem } from './problems';
 import { Question } from './question';
 import { SendForm } from './form';
 import type { SweepFields } from './sweep';
@@ -344,9 +344,9 @@ export class SendFormWidget extends ReactWidget {
         fault: null
       };
     } catch (reason) {
-      const isRefusal = reason instanceof RequestError && reason.status === 422;
-      change = isRefusal ? { fault: reason.problem } : {};
-      isUnchecked = isOutage(toProblem(reason));
+      const problem = toProblem(reason);
+      isUnchecked = isOutage(problem);
+      change = { fault: describeUnchecked(problem, reason, this._options.trans) };
     }
     // An answer about earlier cells or files is out of date.
     const isPresent =

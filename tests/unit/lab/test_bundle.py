@@ -250,6 +250,24 @@ def test_syntax_newer_than_this_python_is_a_warning_not_a_refusal():
     ]
 
 
+@pytest.mark.parametrize(
+    "question", ["find_changed_names", "find_made_names", "find_read_variables", "find_warnings", "plan_assignments"]
+)
+def test_code_that_is_too_deep_for_one_question_leaves_a_plan_that_says_so(monkeypatch, question):
+    read = getattr(plan, question)
+
+    def read_endlessly(*given):
+        return read(*given) if given == ([],) else read_endlessly(*given)
+
+    monkeypatch.setattr(plan, question, read_endlessly)
+    request = a_request(code("a", "x = 1"), code("t", "y = x"), code("b", "y"), prefix=[ran("a", "x = 1")])
+    steps = bundle.plan_steps(request, PYTHON)
+    shown = plan.describe_plan(request, steps, RUNTIME, HERE, NO_FILES)
+    assert [cell.cell_id for cell in [*shown.prefix, *shown.targets]] == ["a", "t"]
+    assert "nested too deeply" in shown.warnings[-1].message
+    assert shown.returns == ([] if question == "find_made_names" else ["y"])
+
+
 def test_warnings_name_the_cell_and_the_difference():
     request = a_request(
         code("a", "x = 2"),
