@@ -47,7 +47,7 @@ needs_torch = pytest.mark.skipif(
 
 def run_tasks(command: list[str], *, tasks: int, devices: int = 1) -> list[str]:
     """Run the command once for each task of a gang, and return the sorted lines that they print."""
-    rendezvous = Rendezvous(tasks=tasks, address=LOOPBACK, port=find_free_port(()))
+    rendezvous = Rendezvous(tasks=tasks, address=LOOPBACK, port=find_free_port(f"tasks of {os.getpid()}"))
     processes = [
         subprocess.Popen(
             [sys.executable, *command],
@@ -76,7 +76,7 @@ class ElasticTasks:
     def __init__(self, command: list[str], *, least: int, most: int, settings: str = "") -> None:
         """`settings` are added to those of the rendezvous, each after a comma."""
         self._command, self._settings = [sys.executable, *command], settings
-        port = find_free_port(())
+        port = find_free_port(f"elastic tasks of {os.getpid()}")
         self._meeting = Rendezvous(tasks=most, address=LOOPBACK, port=port, least=least, name="job-1-1")
         self._processes: dict[int, subprocess.Popen[str]] = {}
 

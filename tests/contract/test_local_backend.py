@@ -163,7 +163,7 @@ async def test_gangs_that_start_at_once_meet_on_different_ports(local):
 
 async def test_no_gang_meets_on_a_port_that_is_in_use(local):
     workload = local.workload(tasks=2)
-    with socket.create_server(("127.0.0.1", find_free_port(()))) as server:
+    with socket.create_server(("127.0.0.1", find_free_port(f"{workload.id}-{workload.run}"))) as server:
         await local.launch(workload)
         assert environment(local, workload, 0)["MASTER_PORT"] != str(server.getsockname()[1])
 
