@@ -50,9 +50,9 @@ class DriverMachine:
         self.drivers.append(Driver(self.environment))
         return self.drivers[-1]
 
-    def start(self, mib: int):
-        """Start a program that holds so much memory of the first device, and return its identity."""
-        return self.run([sys.executable, str(HERE / "program.py")], "hold", mib)
+    def start(self, mib: int, devices: Sequence[int] = (0,)):
+        """Start a program that holds so much memory of each of these devices, and return its identity."""
+        return self.run([sys.executable, str(HERE / "program.py"), *map(str, devices)], "hold", mib)
 
     def run(self, command: Sequence[str], *words: object):
         """Start a program, let it do something, and return its identity once that is done."""

@@ -117,9 +117,9 @@ static Result list(Handle handle, unsigned *size, ProcessInfo *found, int client
     unsigned listed = 0;
     leave(lock);
     for (int i = 0; i < count; i++) {
-        if (!holds(&processes[i], (int)handle - 1) || is_client(processes[i].pid) != clients) continue;
-        if (found && listed < *size)
-            found[listed] = (ProcessInfo){ (unsigned)processes[i].pid, processes[i].bytes, ~0u, ~0u };
+        u64 bytes = bytes_on(&processes[i], (int)handle - 1);
+        if (!bytes || is_client(processes[i].pid) != clients) continue;
+        if (found && listed < *size) found[listed] = (ProcessInfo){ (unsigned)processes[i].pid, bytes, ~0u, ~0u };
         listed++;
     }
     result = listed > *size ? INSUFFICIENT_SIZE : OK;

@@ -1,8 +1,8 @@
 """Safety: a service that is killed at any moment of a suspension or a resume leaves nothing half done after `recover`.
 
 Each story is played once for each place where the service can be killed: before and after each act of the driver and
-each change of the journal. The recovery is killed at each place too. Each story is told of three notebooks: one with two
-kernels on one device, one with two kernels on a device each, and one with a kernel that spans two devices.
+each change of the journal. The recovery is killed at each place too. Each story is told of three notebooks: one with
+two kernels on one device, one with two kernels on a device each, and one with a kernel that spans two devices.
 """
 
 from dataclasses import dataclass, field
