@@ -26,13 +26,11 @@ def compiler() -> str | None:
     return shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 
 
-def build(folder: Path) -> Path:
-    """Compile the libraries into the folder, and return it."""
+def build(folder: Path, *options: str) -> Path:
+    """Compile the libraries into the folder, and return it; `-DOLD_DRIVER` leaves the suspension of processes out."""
+    flags = ["-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", *options]
     for library, source in LIBRARIES.items():
-        subprocess.run(
-            [str(compiler()), "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", folder / library, HERE / source],
-            check=True,
-        )
+        subprocess.run([str(compiler()), *flags, "-o", folder / library, HERE / source], check=True)
     return folder
 
 

@@ -3,17 +3,18 @@
 
 typedef int Result;
 enum { OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, OPERATING_SYSTEM = 304, ILLEGAL_STATE = 401,
-       NOT_READY = 600, NOT_SUPPORTED = 801 };
+       NOT_READY = 600, NOT_SUPPORTED = 801, SYSTEM_DRIVER_MISMATCH = 803 };
 typedef struct { unsigned char old[16], new[16]; } Pair;
 typedef struct { Pair *pairs; unsigned count; char reserved0[44]; u64 reserved1; } RestoreArguments;
 
-static int is_zero(const void *bytes, size_t size) {
+__attribute__((unused)) static int is_zero(const void *bytes, size_t size) {
     for (const char *each = bytes; size--; each++) if (*each) return 0;
     return 1;
 }
 
 Result cuInit(unsigned flags) {
     Device devices[MOST];
+    if (access(place("mismatch"), F_OK) == 0) return SYSTEM_DRIVER_MISMATCH;
     return flags ? INVALID_VALUE : read_devices(devices) ? OK : NO_DEVICE;
 }
 
@@ -28,7 +29,8 @@ Result cuGetErrorName(Result code, const char **name) {
     *name = code == INVALID_VALUE ? "CUDA_ERROR_INVALID_VALUE" : code == OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
           : code == NO_DEVICE ? "CUDA_ERROR_NO_DEVICE" : code == OPERATING_SYSTEM ? "CUDA_ERROR_OPERATING_SYSTEM"
           : code == ILLEGAL_STATE ? "CUDA_ERROR_ILLEGAL_STATE" : code == NOT_READY ? "CUDA_ERROR_NOT_READY"
-          : code == NOT_SUPPORTED ? "CUDA_ERROR_NOT_SUPPORTED" : NULL;
+          : code == NOT_SUPPORTED ? "CUDA_ERROR_NOT_SUPPORTED"
+          : code == SYSTEM_DRIVER_MISMATCH ? "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH" : NULL;
     return *name ? OK : INVALID_VALUE;
 }
 
@@ -111,6 +113,7 @@ Result cuMemcpyDtoH_v2(void *to, u64 from, size_t size) {
     return result;
 }
 
+#ifndef OLD_DRIVER /* such as 535, which has none of them */
 /* --- the checkpoint functions --------------------------------------------------------------------------------- */
 
 Result cuCheckpointProcessGetState(int pid, int *state) {
@@ -201,3 +204,4 @@ Result cuCheckpointProcessUnlock(int pid, const void *arguments) {
     if (arguments && !is_zero(arguments, 64)) return INVALID_VALUE;
     return step(pid, LOCKED, RUNNING);
 }
+#endif

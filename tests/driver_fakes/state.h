@@ -13,6 +13,8 @@
    forgetful      the driver accepts limits and keeps none
    lost           the devices are lost, or only those whose indexes it holds; a process whose NVML has seen that must
                   close and open it to find them again
+   mig            the devices are partitioned
+   mismatch       the libraries and the kernel module are of different versions
    version        the version of CUDA; 13000 if missing */
 #include <errno.h>
 #include <fcntl.h>
