@@ -104,7 +104,7 @@ def running_node(folder: Path) -> Iterator[Node]:
         for number in range(_SHARES):
             uid, device = f"pod-{number}", number % _DEVICES
             pids = [sleep(**{POD_VARIABLE: uid}) for _ in range(_PROCESSES_OF_SHARE)]
-            # The kernel holds memory: its state (0 = running), its bytes, and the index of its device.
+            # The kernel holds memory: its state (0 = running), its bytes, and the index of their device.
             (folder / str(pids[1])).write_text(f"0 {4 * 1024 * _MIB} {device}\n")
             watch.append(WatchedPod(pod_uid=uid, namespace="hub", pod=f"jupyter-{number}", devices=[_uuid(device)]))
         pods = [a_pod(f"reservation-{index}", _uuid(index)) for index in range(_DEVICES)]

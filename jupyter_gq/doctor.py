@@ -21,7 +21,14 @@ from jupyter_gq.devices.linux.processes import boot_id
 from jupyter_gq.devices.simulated.devices import SimulatedProbe
 from jupyter_gq.devices.suspension.journal import FileJournal
 from jupyter_gq.domain.errors import AdminError
-from jupyter_gq.machine_devices import add_config_argument, find_journal, find_limits, open_probe, read_settings
+from jupyter_gq.machine_devices import (
+    add_config_argument,
+    find_journal,
+    find_limits,
+    judge_support,
+    open_probe,
+    read_settings,
+)
 
 
 class Findings(BaseModel):
@@ -60,13 +67,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandRefused("--url names a service, which is asked with --nodes only. Add --nodes.")
     settings = read_settings(arguments.config)
     probe = open_probe(settings)
-    support = choose_checkpointer(probe).support()
+    limits = find_limits(settings, probe)
+    support = judge_support(probe, choose_checkpointer(probe).support(), limits.mps_devices)
     abilities = find_abilities(
-        Machine(),
-        probe.status(),
-        support,
-        simulated=isinstance(probe, SimulatedProbe),
-        limits=find_limits(settings, probe),
+        Machine(), probe.status(), support, simulated=isinstance(probe, SimulatedProbe), limits=limits
     )
     starts = judge_starts()
     abilities += (starts,)

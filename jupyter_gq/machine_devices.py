@@ -18,7 +18,7 @@ from jupyter_gq.commands.printing.tables import format_table
 from jupyter_gq.commands.refusal import CommandRefused
 from jupyter_gq.controller.settings.config_file import ConfigFileError, ExecutedFiles, load_config
 from jupyter_gq.devices.abilities import LimitFindings
-from jupyter_gq.devices.checkpointer import Checkpointer, CheckpointError, CheckpointState
+from jupyter_gq.devices.checkpointer import Checkpointer, CheckpointError, CheckpointState, CheckpointSupport
 from jupyter_gq.devices.choose import choose_checkpointer, choose_limiter, choose_probe
 from jupyter_gq.devices.limits import watched_memory
 from jupyter_gq.devices.linux.control_group import find_group
@@ -33,6 +33,8 @@ from jupyter_gq.devices.suspension.journal import JOURNAL_NAME
 from jupyter_gq.domain.amount import ONE_GPU, MilliGpu
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.share_level import Enforcement, ShareLevel, decide_level
+
+_NO_PARTITIONS = "Partitions are turned off by `nvidia-smi -mig 0`, while no program uses the GPU."
 
 
 class ShareOnDevice(BaseModel):
@@ -139,13 +141,30 @@ def find_limits(settings: Config, probe: DeviceProbe) -> LimitFindings:
     present = {device.uuid for device in devices}
     mps = tuple(device for device in named if device in present)
     folder = locate_folder(str(settings.LocalBackend.get("mps_dir", default_folder())), _find_state(settings))
+    daemon = MpsDaemon(folder=folder, devices=mps)
     return LimitFindings(
         obstacle=describe_obstacle(choose_limiter(probe), devices, str(find_group(Path("/proc/self")))),
         on=bool(settings.LocalBackend.get("driver_memory_limits", False)),
         mps_devices=named,
         mps_absent=tuple(device for device in named if device not in present),
-        mps_lacking=tuple(sorted(MpsDaemon(folder=folder, devices=mps).lacking())),
+        mps_lacking=tuple(sorted(daemon.lacking())),
+        mps_log=str(folder / "log") if mps and daemon.is_silent() else "",
     )
+
+
+def judge_support(probe: DeviceProbe, support: CheckpointSupport, mps_devices: Collection[str]) -> CheckpointSupport:
+    """Return `support`, or why nothing can be suspended although the driver could: no device of `probe` lets it.
+
+    A device is partitioned, or one of `mps_devices`.
+    """
+    devices = [device.uuid for device in probe.devices()]
+    obstacles = {each: UNDER_MPS if each in mps_devices else probe.suspension_obstacle(each, []) for each in devices}
+    if not support.available or not obstacles or not all(obstacles.values()):
+        return support
+    reasons = list(dict.fromkeys(filter(None, obstacles.values())))
+    if reasons != [UNDER_MPS]:
+        reasons.append(_NO_PARTITIONS)
+    return CheckpointSupport(available=False, can_move=False, detail=" ".join(reasons))
 
 
 def _find_state(settings: Config) -> Path:

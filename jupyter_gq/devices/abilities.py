@@ -45,6 +45,10 @@ _MPS_LACKING = (
     "as soon as no program uses MPS{ending}."
 )
 _VERSION = re.compile(r"\s(\d+)\.\d+(?:\.\d+)?\s")
+_MPS_SILENT = (
+    "The daemon does not answer, so new programs on these GPUs find no MPS. A running service starts it anew within "
+    "ten seconds. If it stays so, {log} says why."
+)
 _MPS_PROGRAMS = ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server")
 #: Content of /proc/self/uid_map outside of every user namespace.
 _ALL_USERS = ["0", "0", "4294967295"]
@@ -119,6 +123,8 @@ class LimitFindings:
     #: Named devices that this machine does not have, and devices that the daemon of MPS was started without.
     mps_absent: tuple[str, ...] = ()
     mps_lacking: tuple[str, ...] = ()
+    #: Folder with the log of the daemon of MPS, if that was started and does not answer; "" = it answers, or need not.
+    mps_log: str = ""
 
 
 def find_abilities(
@@ -155,7 +161,8 @@ def _abilities(
         name="resume on another GPU",
         state=works if support.can_move else AbilityState.MISSING,
         found=_MOVES if support.can_move else "GPU memory comes back on the same GPU only.",
-        advice="" if support.can_move else "Install driver 580 or newer.",
+        # Where nothing is suspended, that comes first.
+        advice="Install driver 580 or newer." if support.available and not support.can_move else "",
     )
     yield _host_memory()
     yield _persistence(machine)
@@ -242,12 +249,15 @@ def _mps_devices(limits: LimitFindings) -> Ability:
     absent = [_MPS_ABSENT.format(device=device) for device in limits.mps_absent]
     ending = f", or at once when the notebooks and jobs on {' and '.join(shared)} are ended" if shared else ""
     lacking = [_MPS_LACKING.format(device=device, ending=ending) for device in limits.mps_lacking]
-    found = f"Its programs are there. It is switched on for {', '.join(limits.mps_devices)}."
+    silent = [_MPS_SILENT.format(log=limits.mps_log)] if limits.mps_log else []
+    found = [f"Its programs are there. It is switched on for {', '.join(limits.mps_devices)}."]
+    found += [f"It does not share {', '.join(sorted(without))}."] if without else []
+    found += ["Its daemon does not answer."] if silent else []
     return Ability(
         name="MPS",
-        state=AbilityState.MISSING if without else AbilityState.UNVERIFIED,
-        found=f"{found} It does not share {', '.join(sorted(without))}." if without else found,
-        advice=" ".join(absent + lacking),
+        state=AbilityState.MISSING if without or silent else AbilityState.UNVERIFIED,
+        found=" ".join(found),
+        advice=" ".join(silent + absent + lacking),
     )
 
 

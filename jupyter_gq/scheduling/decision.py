@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from jupyter_gq.domain.amount import NO_GPU, Instant, MilliGpu
 from jupyter_gq.domain.reasons import EvictReason, Explanation
@@ -107,19 +108,35 @@ class Pending:
     why: Explanation
 
 
+class KeptOut(StrEnum):
+    """The reasons for which the devices of a suspended notebook are not being freed for the cell that waits there."""
+
+    UNOBSERVED = "UNOBSERVED"  # the backend of the notebook or of its borrowers cannot be observed
+    MISSING = "MISSING"  # a device of the notebook is on no node of the cluster
+    UNUSABLE = "UNUSABLE"  # a device of the notebook does not work, which is also told as trouble of the notebook
+    WORK = "WORK"  # work that cannot give way uses its devices
+    OLDER = "OLDER"  # older notebooks get their parts of the same devices first, and leave too little
+    OTHER = "OTHER"  # something else is to come to its devices, such as a share whose state is being restored
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Returning:
     """A suspended notebook in which a cell waits for the devices, and what it waits for."""
 
     workload: str
-    #: Whether its devices are being freed for it; False = something else than borrowers is in its way.
-    is_coming: bool
+    #: Why its devices are not being freed for it; None = they are.
+    kept_out: KeptOut | None = None
     #: Number of suspended notebooks that get some of the same devices back before it, since they are older.
     ahead: int = 0
     #: Ids of the work that was told to leave its devices, by name.
     leaving: tuple[str, ...] = ()
     #: Number of workloads on its devices that cannot give way.
     blockers: int = 0
+
+    @property
+    def is_coming(self) -> bool:
+        """Whether its devices are being freed for it."""
+        return self.kept_out is None
 
 
 Instruction = Admit | Grow | Shrink | Evict | Reserve | Suspend | Resume | Warn | Unwarn

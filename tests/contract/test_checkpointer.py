@@ -40,11 +40,11 @@ class SimulatedWorld:
         """Return a new checkpointer, as a restarted service has it."""
         return SimulatedCheckpointer(self.probe, sleep=self.slept.append)
 
-    def start(self, mib):
-        """Start a process that uses `mib` MiB of the first device."""
+    def start(self, mib, devices=(0,)):
+        """Start a process that uses `mib` MiB of each of these devices."""
         kernel = subprocess.Popen(
             [sys.executable, "-c", KERNEL],
-            env={**os.environ, "JUPYTER_GQ_DEVICES": self.devices[0]},
+            env={**os.environ, "JUPYTER_GQ_DEVICES": ",".join(self.devices[index] for index in devices)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -209,6 +209,20 @@ def test_memory_can_come_back_on_another_device(world, checkpointer, process):
             assert is_free(world, free[1] - held, 1)
     assert is_free(world, free[0], 0)
     assert is_free(world, free[1], 1)
+
+
+def test_program_on_two_devices_leaves_both_and_comes_back_to_both(world, checkpointer):
+    if len(world.devices) < 2:
+        pytest.skip("this machine has one device")
+    program, devices = world.start(1000, (0, 1)), (0, 1)
+    held = [world.used(program, device) for device in devices]
+    free = [world.probe.free_memory(world.devices[device]) for device in devices]
+    assert all(held)
+    suspend(checkpointer, program)
+    assert [world.used(program, device) for device in devices] == [0, 0]
+    assert all(is_free(world, free[device] + held[device], device) for device in devices)
+    checkpointer.restore(program, {})
+    assert all(abs(world.used(program, device) - held[device]) <= world.tolerance for device in devices)
 
 
 def test_state_outlives_the_program_that_caused_it(world, process):

@@ -37,7 +37,7 @@ THEIR_OWN = {
 THEIR_OWN |= {"pydantic_core", "typing_extensions", "typing_inspection"}
 #: What a fake cannot show.
 SKIPPED = ("PyTorch", "nvidia-cuda-mps-control", "not caused on a real GPU", "not tried on a real GPU", "no room")
-SKIPPED += ("cannot move", "cannot limit", "may not make control groups", "limit the memory")
+SKIPPED += ("cannot move", "has one device", "cannot limit", "may not make control groups", "limit the memory")
 
 
 def named_in_the_makefile():

@@ -5,6 +5,7 @@ There is no GPU here: what each framework would tell its GPUs is read from the f
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ ENVIRONMENTS = {
     "cupy-cuda12x": ".venv-caps-cupy-cuda12x",
     "torch": ".venv-torch",
 }
+
+NAMES = {"jax": "JAX", "tensorflow-cpu": "TensorFlow", "cupy-cuda12x": "CuPy"}
 
 #: What a kernel does before the first cell of the user.
 BEGINS = f"""
@@ -118,3 +121,9 @@ def test_pytorch_has_the_functions_of_the_cap_and_gets_it_beside_the_settings_of
     settings, arguments, has_lazy_call = ask("torch", TORCH, PYTORCH_ALLOC_CONF="expandable_segments:True")
     assert settings == f"expandable_segments:True,per_process_memory_fraction:{FRACTION:g}"
     assert (arguments, has_lazy_call) == (["fraction"], True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_release_that_is_installed_is_the_one_that_the_docs_name(name):
+    (version,) = re.findall(rf"^VERSION_{name} := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert f"{NAMES[name]} {version}" in (ROOT / "docs/explanation/share-limits.md").read_text()

@@ -26,13 +26,11 @@ def compiler() -> str | None:
     return shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 
 
-def build(folder: Path) -> Path:
-    """Compile the libraries into the folder, and return it."""
+def build(folder: Path, *options: str) -> Path:
+    """Compile the libraries into the folder, and return it; `-DOLD_DRIVER` leaves the suspension of processes out."""
+    flags = ["-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", *options]
     for library, source in LIBRARIES.items():
-        subprocess.run(
-            [str(compiler()), "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", folder / library, HERE / source],
-            check=True,
-        )
+        subprocess.run([str(compiler()), *flags, "-o", folder / library, HERE / source], check=True)
     return folder
 
 
@@ -50,9 +48,9 @@ class DriverMachine:
         self.drivers.append(Driver(self.environment))
         return self.drivers[-1]
 
-    def start(self, mib: int):
-        """Start a program that holds so much memory of the first device, and return its identity."""
-        return self.run([sys.executable, str(HERE / "program.py")], "hold", mib)
+    def start(self, mib: int, devices: Sequence[int] = (0,)):
+        """Start a program that holds so much memory of each of these devices, and return its identity."""
+        return self.run([sys.executable, str(HERE / "program.py"), *map(str, devices)], "hold", mib)
 
     def run(self, command: Sequence[str], *words: object):
         """Start a program, let it do something, and return its identity once that is done."""

@@ -3,17 +3,18 @@
 
 typedef int Result;
 enum { OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, OPERATING_SYSTEM = 304, ILLEGAL_STATE = 401,
-       NOT_READY = 600, NOT_SUPPORTED = 801 };
+       NOT_READY = 600, NOT_SUPPORTED = 801, SYSTEM_DRIVER_MISMATCH = 803 };
 typedef struct { unsigned char old[16], new[16]; } Pair;
 typedef struct { Pair *pairs; unsigned count; char reserved0[44]; u64 reserved1; } RestoreArguments;
 
-static int is_zero(const void *bytes, size_t size) {
+__attribute__((unused)) static int is_zero(const void *bytes, size_t size) {
     for (const char *each = bytes; size--; each++) if (*each) return 0;
     return 1;
 }
 
 Result cuInit(unsigned flags) {
     Device devices[MOST];
+    if (access(place("mismatch"), F_OK) == 0) return SYSTEM_DRIVER_MISMATCH;
     return flags ? INVALID_VALUE : read_devices(devices) ? OK : NO_DEVICE;
 }
 
@@ -28,26 +29,37 @@ Result cuGetErrorName(Result code, const char **name) {
     *name = code == INVALID_VALUE ? "CUDA_ERROR_INVALID_VALUE" : code == OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
           : code == NO_DEVICE ? "CUDA_ERROR_NO_DEVICE" : code == OPERATING_SYSTEM ? "CUDA_ERROR_OPERATING_SYSTEM"
           : code == ILLEGAL_STATE ? "CUDA_ERROR_ILLEGAL_STATE" : code == NOT_READY ? "CUDA_ERROR_NOT_READY"
-          : code == NOT_SUPPORTED ? "CUDA_ERROR_NOT_SUPPORTED" : NULL;
+          : code == NOT_SUPPORTED ? "CUDA_ERROR_NOT_SUPPORTED"
+          : code == SYSTEM_DRIVER_MISMATCH ? "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH" : NULL;
     return *name ? OK : INVALID_VALUE;
 }
 
 /* --- what a program calls ------------------------------------------------------------------------------------- */
 
+/* The device of the context that is current. */
+static int current;
+
+static void begin_process(Process *own) {
+    memset(own, 0, sizeof *own);
+    own->pid = getpid();
+    for (int i = 0; i < MOST; i++) own->place[i] = i;
+}
+
 /* Wait until this process is running, as every call of a suspended process does; then change what it holds. */
-static Result change_own(long long bytes) {
+static Result change_own(long long bytes, int device) {
     for (;;) {
         int lock = enter();
         Device devices[MOST];
-        Process own = { getpid(), RUNNING, 0, 0 };
+        Process own;
         int count = read_devices(devices);
-        read_process(getpid(), &own);
+        if (!read_process(getpid(), &own)) begin_process(&own);
         if (own.state == FAILED) { leave(lock); return OPERATING_SYSTEM; }
         if (own.state == RUNNING) {
             Result result = OK;
-            if (own.device >= count) result = NO_DEVICE;
-            else if (bytes > 0 && used_of(own.device) + bytes > devices[own.device].total) result = OUT_OF_MEMORY;
-            else { own.bytes += bytes; write_process(&own); }
+            int place = own.place[device];
+            if (place >= count) result = NO_DEVICE;
+            else if (bytes > 0 && used_of(place) + bytes > devices[place].total) result = OUT_OF_MEMORY;
+            else { own.bytes[device] += bytes; write_process(&own); }
             leave(lock);
             return result;
         }
@@ -57,16 +69,20 @@ static Result change_own(long long bytes) {
 }
 
 Result cuDeviceGet(int *device, int index) { *device = index; return OK; }
+/* A context is the number of its device plus one; a restore may take its memory to another device. */
 Result cuDevicePrimaryCtxRetain(void **context, int device) {
-    (void)device; *context = (void *)1; return change_own(0);
+    *context = (void *)(size_t)(device + 1);
+    return change_own(0, device);
 }
-Result cuCtxSetCurrent(void *context) { (void)context; return OK; }
+Result cuCtxSetCurrent(void *context) { current = (int)(size_t)context - 1; return OK; }
 Result cuMemAlloc_v2(u64 *pointer, size_t size) {
-    Result result = change_own((long long)size);
+    int device = current;
+    Result result = change_own((long long)size, device);
     if (result == OK) {
-        u64 *head = malloc(sizeof(u64) + 8); /* the size, and the first bytes of the memory */
-        *head = size;
-        *pointer = (u64)(size_t)(head + 1);
+        u64 *head = malloc(2 * sizeof(u64) + 8); /* the size, the device, and the first bytes of the memory */
+        head[0] = size;
+        head[1] = (u64)device;
+        *pointer = (u64)(size_t)(head + 2);
     }
     return result;
 }
@@ -81,22 +97,23 @@ Result cuMemAllocManaged(u64 *pointer, size_t size, unsigned flags) {
     return OK;
 }
 Result cuMemFree_v2(u64 pointer) {
-    u64 *head = (u64 *)(size_t)pointer - 1;
-    Result result = change_own(-(long long)*head);
+    u64 *head = (u64 *)(size_t)pointer - 2;
+    Result result = change_own(-(long long)head[0], (int)head[1]);
     if (result == OK) free(head);
     return result;
 }
 Result cuMemcpyHtoD_v2(u64 to, const void *from, size_t size) {
-    Result result = size > 8 ? INVALID_VALUE : change_own(0);
+    Result result = size > 8 ? INVALID_VALUE : change_own(0, current);
     if (result == OK) memcpy((void *)(size_t)to, from, size);
     return result;
 }
 Result cuMemcpyDtoH_v2(void *to, u64 from, size_t size) {
-    Result result = change_own(0);
+    Result result = change_own(0, current);
     if (result == OK) memcpy(to, (void *)(size_t)from, size < 8 ? size : 8); /* there are no more bytes than these */
     return result;
 }
 
+#ifndef OLD_DRIVER /* such as 535, which has none of them */
 /* --- the checkpoint functions --------------------------------------------------------------------------------- */
 
 Result cuCheckpointProcessGetState(int pid, int *state) {
@@ -158,20 +175,25 @@ Result cuCheckpointProcessRestore(int pid, const RestoreArguments *arguments) {
     int lock = enter(), count = read_devices(devices);
     Result result = !read_process(pid, &process) ? INVALID_VALUE : process.state == FAILED ? OPERATING_SYSTEM
                   : process.state != CHECKPOINTED ? ILLEGAL_STATE : OK;
-    int device = process.device;
+    Process moved = process;
     if (result == OK && arguments && arguments->count) {
-        device = -1;
         if ((int)arguments->count != count || !is_zero(arguments->reserved0, 52)) result = INVALID_VALUE;
-        for (unsigned i = 0; result == OK && i < arguments->count; i++)
-            if (find_device(devices, count, arguments->pairs[i].old) == process.device)
-                device = find_device(devices, count, arguments->pairs[i].new);
-        if (device < 0) result = INVALID_VALUE;
+        for (unsigned i = 0; result == OK && i < arguments->count; i++) {
+            int from = find_device(devices, count, arguments->pairs[i].old);
+            int to = find_device(devices, count, arguments->pairs[i].new);
+            if (from < 0 || to < 0) result = INVALID_VALUE;
+            for (int j = 0; result == OK && j < MOST; j++) if (process.place[j] == from) moved.place[j] = to;
+        }
     }
     if (result == OK) {
-        int full = marked(pid, "oom") || used_of(device) + process.bytes > devices[device].total;
-        process.state = full ? FAILED : LOCKED;
-        process.device = full ? process.device : device;
-        write_process(&process);
+        int full = marked(pid, "oom");
+        moved.state = LOCKED;
+        for (int i = 0; i < count; i++) {
+            u64 needed = bytes_on(&moved, i);
+            full |= needed && used_of(i) + needed > devices[i].total;
+        }
+        process.state = FAILED;
+        write_process(full ? &process : &moved);
         if (full) result = OUT_OF_MEMORY;
     }
     leave(lock);
@@ -182,3 +204,4 @@ Result cuCheckpointProcessUnlock(int pid, const void *arguments) {
     if (arguments && !is_zero(arguments, 64)) return INVALID_VALUE;
     return step(pid, LOCKED, RUNNING);
 }
+#endif

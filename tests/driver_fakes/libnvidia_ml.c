@@ -3,7 +3,7 @@
 
 typedef int Result;
 typedef size_t Handle; /* the index of a device plus one */
-enum { OK = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NO_PERMISSION = 4, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, GPU_IS_LOST = 15 };
+enum { OK = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NO_PERMISSION = 4, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, GPU_IS_LOST = 15, LIB_RM_VERSION_MISMATCH = 18 };
 typedef struct { u64 total, free, used; } Memory;
 typedef struct { unsigned pid; u64 used; unsigned gpu_instance, compute_instance; } ProcessInfo;
 typedef struct { unsigned pid; u64 time; unsigned sm, memory, encoder, decoder; } Sample;
@@ -35,6 +35,7 @@ static Result find(Handle handle, Device *device) {
 }
 
 Result nvmlInit_v2(void) {
+    if (access(place("mismatch"), F_OK) == 0) return LIB_RM_VERSION_MISMATCH;
     if (!opened++) lost = 0;
     return OK;
 }
@@ -82,8 +83,9 @@ Result nvmlDeviceGetName(Handle handle, char *text, unsigned size) {
 Result nvmlDeviceGetMinorNumber(Handle handle, unsigned *minor) { *minor = (unsigned)handle - 1; return OK; }
 
 Result nvmlDeviceGetMigMode(Handle handle, unsigned *current, unsigned *pending) {
-    (void)handle; *current = *pending = 0;
-    return NOT_SUPPORTED;
+    (void)handle;
+    *current = *pending = access(place("mig"), F_OK) == 0;
+    return *current ? OK : NOT_SUPPORTED;
 }
 
 Result nvmlDeviceGetMemoryInfo(Handle handle, Memory *memory) {
@@ -117,9 +119,9 @@ static Result list(Handle handle, unsigned *size, ProcessInfo *found, int client
     unsigned listed = 0;
     leave(lock);
     for (int i = 0; i < count; i++) {
-        if (!holds(&processes[i], (int)handle - 1) || is_client(processes[i].pid) != clients) continue;
-        if (found && listed < *size)
-            found[listed] = (ProcessInfo){ (unsigned)processes[i].pid, processes[i].bytes, ~0u, ~0u };
+        u64 bytes = bytes_on(&processes[i], (int)handle - 1);
+        if (!bytes || is_client(processes[i].pid) != clients) continue;
+        if (found && listed < *size) found[listed] = (ProcessInfo){ (unsigned)processes[i].pid, bytes, ~0u, ~0u };
         listed++;
     }
     result = listed > *size ? INSUFFICIENT_SIZE : OK;

@@ -1,7 +1,8 @@
 /* The state that the two fake libraries share: one machine in the folder $GQ_FAKE_DRIVER.
 
    devices        a line for each device: UUID, total bytes
-   PID            what a process holds: state (0 running, 1 locked, 2 checkpointed, 3 failed), bytes, index of its device
+   PID            what a process holds: state (0 running, 1 locked, 2 checkpointed, 3 failed), and for each device that its
+                  program knows the bytes there, and the index of the device on which these are since the last restore
    PID.busy       the GPU work of the process never ends
    PID.managed    the process uses managed memory
    PID.oom        a restore of the process finds too little memory
@@ -12,6 +13,8 @@
    forgetful      the driver accepts limits and keeps none
    lost           the devices are lost, or only those whose indexes it holds; a process whose NVML has seen that must
                   close and open it to find them again
+   mig            the devices are partitioned
+   mismatch       the libraries and the kernel module are of different versions
    version        the version of CUDA; 13000 if missing */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,9 +27,9 @@
 
 typedef unsigned long long u64;
 typedef struct { char uuid[64]; u64 total; } Device;
-typedef struct { int pid, state; u64 bytes; int device; } Process;
-
 #define MOST 64
+typedef struct { int pid, state; u64 bytes[MOST]; int place[MOST]; } Process;
+
 enum { RUNNING, LOCKED, CHECKPOINTED, FAILED };
 
 static const char *place(const char *name) {
@@ -76,10 +79,13 @@ static int read_process(int pid, Process *found) {
     snprintf(name, sizeof name, "%d", pid);
     FILE *file = fopen(place(name), "r");
     if (!file) return 0;
+    memset(found, 0, sizeof *found);
     found->pid = pid;
-    int fields = fscanf(file, "%d %llu %d", &found->state, &found->bytes, &found->device);
+    for (int i = 0; i < MOST; i++) found->place[i] = i;
+    int fields = fscanf(file, "%d", &found->state);
+    for (int i = 0; i < MOST && fscanf(file, "%llu %d", &found->bytes[i], &found->place[i]) == 2; i++) {}
     fclose(file);
-    return fields == 3 && is_alive(pid);
+    return fields == 1 && is_alive(pid);
 }
 
 __attribute__((unused)) static void write_process(const Process *process) {
@@ -88,7 +94,9 @@ __attribute__((unused)) static void write_process(const Process *process) {
     snprintf(temporary, sizeof temporary, "%s.tmp", name);
     FILE *file = fopen(place(temporary), "w");
     if (!file) return;
-    fprintf(file, "%d %llu %d\n", process->state, process->bytes, process->device);
+    fprintf(file, "%d", process->state);
+    for (int i = 0; i < MOST; i++) fprintf(file, " %llu %d", process->bytes[i], process->place[i]);
+    fprintf(file, "\n");
     fclose(file);
     rename(place(temporary), place(name));
 }
@@ -107,14 +115,17 @@ __attribute__((unused)) static int read_processes(Process *found) {
     return count;
 }
 
-__attribute__((unused)) static int holds(const Process *process, int device) {
-    return process->device == device && (process->state == RUNNING || process->state == LOCKED);
+/* The bytes of a process on a device. */
+__attribute__((unused)) static u64 bytes_on(const Process *process, int device) {
+    u64 found = 0;
+    for (int i = 0; i < MOST; i++) if (process->place[i] == device) found += process->bytes[i];
+    return process->state == RUNNING || process->state == LOCKED ? found : 0;
 }
 
 __attribute__((unused)) static u64 used_of(int device) {
     Process processes[MOST];
     u64 used = 0;
     for (int i = read_processes(processes) - 1; i >= 0; i--)
-        if (holds(&processes[i], device)) used += processes[i].bytes;
+        used += bytes_on(&processes[i], device);
     return used;
 }

@@ -20,7 +20,7 @@ S = CheckpointState
 
 @dataclass
 class DriverProcess:
-    """A process on one device."""
+    """A process on one device, and perhaps on others too."""
 
     id: ProcessId
     memory: int
@@ -28,6 +28,13 @@ class DriverProcess:
     state: CheckpointState = S.RUNNING
     #: Problems that calls have, by the name of the call.
     fails: dict[str, CheckpointProblem] = field(default_factory=dict)
+    #: Memory in MiB on each device beside `device`.
+    elsewhere: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def held(self) -> dict[str, int]:
+        """Memory in MiB by device, wherever its bytes are now."""
+        return {self.device: self.memory, **self.elsewhere}
 
 
 class FakeDriver:
@@ -40,6 +47,8 @@ class FakeDriver:
         self.available = True
         self.can_move = True
         self.blind = False
+        #: Devices that have fallen off the bus for the probe, while others answer.
+        self.lost: set[str] = set()
         self.obstacle_of: dict[str, str] = {}
         #: Host memory in MiB that each program has beside its GPU state.
         self.own_memory = 500
@@ -49,8 +58,10 @@ class FakeDriver:
 
     # --- what a test does ---------------------------------------------------------------------------------------------
 
-    def start(self, pid: int, memory: int, device: str = "GPU-0", **fails: CheckpointProblem) -> ProcessId:
-        process = DriverProcess(id=ProcessId(pid, pid * 10), memory=memory, device=device, fails=fails)
+    def start(
+        self, pid: int, memory: int, device: str = "GPU-0", *, ticks: int | None = None, **fails: CheckpointProblem
+    ) -> ProcessId:
+        process = DriverProcess(id=ProcessId(pid, ticks or pid * 10), memory=memory, device=device, fails=fails)
         self.processes[pid] = process
         return process.id
 
@@ -58,10 +69,19 @@ class FakeDriver:
         del self.processes[pid]
 
     def used(self, device: str) -> int:
-        return sum(p.memory for p in self.processes.values() if p.device == device and p.state in (S.RUNNING, S.LOCKED))
+        return sum(p.held.get(device, 0) for p in self.processes.values() if p.state in (S.RUNNING, S.LOCKED))
 
     def in_host_memory(self, pids: Collection[int]) -> int:
-        return sum(self.processes[pid].memory for pid in pids if self.processes[pid].state is S.CHECKPOINTED)
+        found = [self.processes[pid] for pid in pids]
+        return sum(sum(p.held.values()) for p in found if p.state is S.CHECKPOINTED)
+
+    def held_by(self, pids: Collection[int]) -> dict[str, int]:
+        """Return the memory in MiB of these processes together by device, wherever its bytes are now."""
+        found: dict[str, int] = {}
+        for pid in pids:
+            for device, memory in self.processes[pid].held.items():
+                found[device] = found.get(device, 0) + memory
+        return found
 
     def states(self) -> dict[int, CheckpointState]:
         return {pid: process.state for pid, process in self.processes.items()}
@@ -74,7 +94,7 @@ class FakeDriver:
 
     def uses_device(self, process: ProcessId) -> bool:
         found = self.processes.get(process.pid)
-        return found is not None and found.id == process and (found.memory > 0 or found.state is not S.RUNNING)
+        return found is not None and found.id == process and (any(found.held.values()) or found.state is not S.RUNNING)
 
     def state(self, process: ProcessId) -> CheckpointState:
         return self._call("state", process, None).state
@@ -87,11 +107,13 @@ class FakeDriver:
 
     def restore(self, process: ProcessId, moves: Mapping[str, str]) -> None:
         found = self._call("restore", process, S.CHECKPOINTED)
-        device = complete_moves(moves, list(self.total)).get(found.device, found.device)
-        if self.total[device] - self.used(device) < found.memory:
+        moves = complete_moves(moves, list(self.total))
+        held = {moves.get(device, device): memory for device, memory in found.held.items()}
+        if any(self.total[device] - self.used(device) < memory for device, memory in held.items()):
             found.state = S.FAILED
             raise CheckpointError(CheckpointProblem.OUT_OF_MEMORY, "The GPU is full.")
-        found.device, found.state = device, S.LOCKED
+        found.device, found.state = moves.get(found.device, found.device), S.LOCKED
+        found.elsewhere = {device: memory for device, memory in held.items() if device != found.device}
         self.fuse.burn()
 
     def unlock(self, process: ProcessId) -> None:
@@ -128,20 +150,21 @@ class FakeDriver:
         return tuple(
             DeviceInfo(uuid=uuid, index=index, model="A100-40GB", memory=MiB(memory))
             for index, (uuid, memory) in enumerate(self.total.items())
+            if uuid not in self.lost
         )
 
     def usage(self, device: str, pids: Sequence[int]) -> tuple[Usage, ...] | None:
-        if self.blind:
+        if self.blind or device in self.lost:
             return None
         found = [self.processes[pid] for pid in pids if pid in self.processes]
         return tuple(
-            Usage(pid=process.id.pid, memory=MiB(process.memory), utilisation=0)
+            Usage(pid=process.id.pid, memory=MiB(process.held[device]), utilisation=0)
             for process in found
-            if process.device == device and process.state in (S.RUNNING, S.LOCKED)
+            if device in process.held and process.state in (S.RUNNING, S.LOCKED)
         )
 
     def free_memory(self, device: str) -> MiB | None:
-        return None if self.blind else MiB(self.total[device] - self.used(device))
+        return None if self.blind or device in self.lost else MiB(self.total[device] - self.used(device))
 
     def modes(self, device: str) -> DeviceModes:
         return DeviceModes(partitioned=False, persistent=True)

@@ -173,7 +173,7 @@ async def is_ended_if_the_driver_cannot_lock_it(loan):
 def held(folder):
     """Return the MiB that each program has on the fake GPU, without those that are suspended or have ended."""
     states = [file.read_text().split() for file in programs(folder)]
-    return [int(size) >> 20 for state, size, _ in states if int(state) < 2]
+    return [int(size) >> 20 for state, size, *_ in states if int(state) < 2]
 
 
 def programs(folder):

@@ -6,7 +6,7 @@ Safety: what never happens. Liveness: what happens in the end.
 """
 
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 
 from jupyter_gq.domain.cluster import Device
@@ -15,7 +15,18 @@ from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
 from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Reserve, Resume, Shrink, Suspend
+from jupyter_gq.scheduling.decision import (
+    Admit,
+    Decision,
+    Evict,
+    Grow,
+    KeptOut,
+    Reserve,
+    Resume,
+    Returning,
+    Shrink,
+    Suspend,
+)
 from jupyter_gq.scheduling.policy import Policy
 from tests.builders import NOW, admitted, without
 from tests.property.arithmetic import Books
@@ -141,7 +152,7 @@ def every_cell_that_waits_has_an_honest_plan(snapshot: Snapshot, decision: Decis
     """Safety. A wanted notebook comes back now, or is told how many notebooks are before it and which work leaves.
 
     Before it are the older ones in which cells wait for one of its devices, unless something else is in their way. The
-    work that leaves holds one of its devices, and was told to stop.
+    work that leaves holds one of its devices, and was told to stop. A notebook that does not come reads why.
     """
     by_id = {workload.id: workload for workload in snapshot.workloads}
     resumed = {each.workload for each in decision.instructions if isinstance(each, Resume)}
@@ -150,16 +161,50 @@ def every_cell_that_waits_has_an_honest_plan(snapshot: Snapshot, decision: Decis
     plans = {each.workload: each for each in decision.returning}
     assert len(plans) == len(decision.returning)
     assert plans.keys() == wanted - resumed
+    coming = {name for name, plan in plans.items() if plan.is_coming}
     for name, plan in plans.items():
-        devices, older = _devices_of([by_id[name]]), 0
-        for other in (by_id[each] for each in plans if plans[each].is_coming):
-            is_older = (other.submitted_at, other.id) < (by_id[name].submitted_at, name)
-            older += is_older and not devices.isdisjoint(_devices_of([other]))
-        assert plan.ahead == (older if plan.is_coming else 0), f"{plan} although {older} are older"
+        notebook = by_id[name]
+        devices = _devices_of([notebook])
+        older = {
+            each
+            for each in coming | resumed
+            if (by_id[each].submitted_at, each) < (notebook.submitted_at, name)
+            and not devices.isdisjoint(_devices_of([by_id[each]]))
+        }
+        if plan.is_coming:
+            assert plan.ahead == len(older - resumed), f"{plan} although {older} are older"
+        else:
+            what_keeps_a_notebook_out_really_does(snapshot, notebook, plan, [by_id[each] for each in older])
         for leaving in plan.leaving:
             work = by_id[leaving]
             assert leaving in told or work.stop is not None or work.leaving, f"{leaving} was not told to leave"
             assert not devices.isdisjoint(_held_by([work])), f"{leaving} holds nothing of {name}"
+
+
+def what_keeps_a_notebook_out_really_does(
+    snapshot: Snapshot, notebook: Workload, plan: Returning, older: Sequence[Workload]
+) -> None:
+    """Safety. The reason is true: the devices are gone, or what is named leaves the notebook too little of them.
+
+    `older` are the notebooks that come back to its devices before it.
+    """
+    known, devices = _devices(snapshot), _devices_of([notebook])
+    firm = [w for w in _awake(snapshot) if w.state is not State.STOPPING and not can_give_back(w)]
+    match plan.kept_out:
+        case KeptOut.UNOBSERVED:
+            assert snapshot.unobserved
+        case KeptOut.MISSING:
+            assert not devices <= known.keys()
+        case KeptOut.UNUSABLE:
+            assert not all(_works(known[device]) for device in devices)
+        case KeptOut.WORK:
+            assert 0 < plan.blockers <= len(firm)
+            assert not _fits_beside(notebook, _held_by(firm))
+        case KeptOut.OLDER:
+            assert plan.ahead == len(older) > 0
+            assert not _fits_beside(notebook, _held_by([*firm, *older]))
+        case _:
+            assert not _fits_beside(notebook, _held_by([*firm, *older])), f"{plan} although there is room"
 
 
 def a_place_gets_worse_only_if_an_older_notebook_is_wanted_as_well(before: Decision | None, decision: Decision) -> None:

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jupyter_gq.client.models import NotebookPhase, SuspensionView
-from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.amount import ONE_GPU, Seconds
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.domain.workload_detail import Suspension
-from jupyter_gq.scheduling.decision import Returning
+from jupyter_gq.scheduling.decision import KeptOut, Returning
 from jupyter_gq.scheduling.idle.lending import is_wanted_back
-from jupyter_gq.scheduling.wording import gpu_noun
+from jupyter_gq.scheduling.wording import UNOBSERVED, gpu_noun
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.store.protocol import Record
 
@@ -102,16 +102,13 @@ def _describe_wait(notebook: Workload, comeback: Comeback) -> str:
     """Return what a cell waits for: its place behind other notebooks if there are any, and the work that leaves."""
     plan = comeback.plan
     if comeback.within is None:
-        return WAITS + _describe_blockers(plan, notebook)
+        return WAITS + _describe_obstacle(plan, notebook)
     within = f"within about {round(comeback.within)} s"
     if plan is None or not plan.ahead:
         return (
             f"A cell waits, so the share comes back before all other work, {within}{_describe_leaving(plan, notebook)}."
         )
-    gpu = gpu_noun(gang.held(notebook))
-    older = f"1 notebook on the same {gpu} whose server is older goes first"
-    if plan.ahead > 1:
-        older = f"{plan.ahead} notebooks on the same {gpu} whose servers are older go first"
+    older = _describe_older(plan.ahead, notebook)
     place = f"A cell waits. The share has place {plan.ahead + 1} in line and comes back {within}"
     return f"{place}: {older}{_describe_leaving(plan, notebook, ', and ')}."
 
@@ -126,13 +123,32 @@ def _describe_leaving(plan: Returning | None, notebook: Workload, joint: str = "
     return f"{joint}{len(plan.leaving)} jobs that borrowed the {gpu} make room"
 
 
-def _describe_blockers(plan: Returning | None, notebook: Workload) -> str:
-    """Return a further sentence about work that cannot give way; "" if there is none."""
-    if plan is None or not plan.blockers:
+def _describe_older(ahead: int, notebook: Workload) -> str:
+    """Return a clause about the notebooks that go before another one, such as "2 notebooks on the same GPU ..."."""
+    gpu = gpu_noun(gang.held(notebook))
+    if ahead == 1:
+        return f"1 notebook on the same {gpu} whose server is older goes first"
+    return f"{ahead} notebooks on the same {gpu} whose servers are older go first"
+
+
+def _describe_obstacle(plan: Returning | None, notebook: Workload) -> str:
+    """Return a further sentence about what keeps a share out; "" if that is told as trouble of the notebook."""
+    if plan is None or plan.kept_out in (None, KeptOut.UNUSABLE):
         return ""
-    work = (
-        "1 program that cannot be paused uses"
-        if plan.blockers == 1
-        else f"{plan.blockers} programs that cannot be paused use"
-    )
-    return f" {work} its {gpu_noun(gang.held(notebook))}: the share comes back once there is room."
+    several = gang.held(notebook) > ONE_GPU
+    match plan.kept_out:
+        case KeptOut.UNOBSERVED:
+            return f" {UNOBSERVED}"
+        case KeptOut.MISSING:
+            gpu = "One of its GPUs" if several else "Its GPU"
+            return f" {gpu} is not in the cluster at present: the share comes back once that GPU is there again."
+        case KeptOut.WORK:
+            why = "1 program that cannot be paused uses"
+            if plan.blockers != 1:
+                why = f"{plan.blockers} programs that cannot be paused use"
+            why = f"{why} its {gpu_noun(gang.held(notebook))}"
+        case KeptOut.OLDER:
+            why = _describe_older(plan.ahead, notebook)
+        case _:
+            why = f"Something else is coming to its {gpu_noun(gang.held(notebook))}"
+    return f" {why}: the share comes back once there is room."

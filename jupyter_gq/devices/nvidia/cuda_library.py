@@ -96,7 +96,8 @@ class CudaLibrary:
             library = self._load()
         except OSError as error:
             raise CudaUnusable(
-                f"NVIDIA's library {_NAME} cannot be loaded ({error}): install a driver of version 570 or newer."
+                f"NVIDIA's library {_NAME} cannot be loaded ({error}): install a driver of version 570 or newer. "
+                "In a container, NVIDIA_DRIVER_CAPABILITIES must name `compute`."
             ) from error
         if not all(hasattr(library, name) for name in FUNCTIONS):
             raise CudaUnusable("NVIDIA's driver is too old to suspend processes: install version 570 or newer.")

@@ -79,6 +79,16 @@ class MpsDaemon:
         """Return the devices that the daemon shall serve and does not, because it was started without them."""
         return frozenset(self.devices) - self.served()
 
+    def is_silent(self) -> bool:
+        """Return whether the daemon was started and does not answer now; False if its program cannot be asked."""
+        program = self.which(PROGRAM)
+        if program is None or not self._started_with.exists():
+            return False
+        try:
+            return self._ask(program, "get_server_list") is None
+        except (OSError, subprocess.TimeoutExpired):
+            return True
+
     def ensure(self) -> str:
         """Start the daemon unless it answers; return what is wrong, as a sentence, or "" if it answers now.
 

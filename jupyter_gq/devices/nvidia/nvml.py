@@ -4,12 +4,14 @@ Rules
 -----
 - States instead of exceptions: each way in which the driver can be missing is a named state with a sentence.
 - Unknown is None: a value that the driver does not tell is never reported as 0.
+- No hole between looks: the utilisation of a process is the highest since the last look at it, if that is not long ago.
 - One device alone: a device that is lost, or fails otherwise, is left out and named; the others are as ever.
 - Held open, and opened anew after a failure: NVML goes on to report a device as lost, or a driver as unloaded, until it
   was closed by everybody in the process. So each opening is closed once. Beside devices that work that is done seldom,
   because their use is unknown to other threads meanwhile.
 
-See docs/decisions/0304-leave-a-lost-gpu-out-and-keep-the-others.md.
+See docs/decisions/0304-leave-a-lost-gpu-out-and-keep-the-others.md and
+docs/decisions/0502-look-at-the-gpu-use-since-the-last-look.md.
 """
 
 import threading
@@ -25,6 +27,8 @@ from .nvml_library import Handle, Nvml, NvmlError, RunningProcess, find_handle, 
 _MIB = 1024 * 1024
 #: Age in seconds up to which a sample of utilisation counts.
 _WINDOW = 10.0
+#: Seconds back to which the window of a process reaches at most, if its last look is longer ago than `_WINDOW`.
+_LONGEST_WINDOW = 90.0
 #: Seconds after which the driver is opened anew while a device fails beside others, which may have been reset.
 _REOPENED_EVERY = 60.0
 #: Stands for the index of a device if the driver cannot count them.
@@ -62,6 +66,8 @@ class NvmlProbe:
         self._failing: frozenset[int] = frozenset()
         #: When the driver was last closed because of a device, in seconds since the epoch.
         self._closed_at = float("-inf")
+        #: When each process was looked at last, by device, in seconds since the epoch.
+        self._looked_at: dict[str, dict[int, float]] = {}
         #: Held while the driver is opened or closed.
         self._opening = threading.Lock()
 
@@ -86,7 +92,7 @@ class NvmlProbe:
             memory = _memory_by_pid([*self._nvml.nvmlDeviceGetComputeRunningProcesses(handle), *clients])
         except self._nvml.NVMLError:
             return None
-        used, through_mps = self._utilisation_by_pid(handle), {each.pid for each in clients}
+        used, through_mps = self._utilisation_by_pid(device, handle, pids), {each.pid for each in clients}
         return tuple(
             Usage(
                 pid=pid,
@@ -247,23 +253,27 @@ class NvmlProbe:
             return self._nvml.nvmlDeviceGetMPSComputeRunningProcesses(handle)
         return ()
 
-    def _utilisation_by_pid(self, handle: Handle) -> dict[int, int] | None:
-        """Return each process's highest utilisation in the last 10 seconds, 0 to 100; None if the driver cannot say.
+    def _utilisation_by_pid(self, device: str, handle: Handle, pids: Sequence[int]) -> dict[int, int] | None:
+        """Return each process's highest utilisation since the last look at it, 0 to 100; None if the driver cannot say.
 
-        Processes without a sample in that time are left out.
+        That is at least the last `_WINDOW` seconds. Processes without a sample in that time are left out.
         """
+        now, looked_at = self._now(), self._looked_at.get(device, {})
+        known = {pid: at for pid, at in looked_at.items() if 0 <= now - at <= _LONGEST_WINDOW}
+        # The driver's time is in microseconds since the epoch; older samples stay in its buffer for long.
+        since = {pid: int(min(now - _WINDOW, known.get(pid, now)) * 1_000_000) for pid in pids}
+        used: dict[int, int] = {}
         try:
-            # The driver's time is in microseconds since the epoch; older samples stay in its buffer for long.
-            since = int((self._now() - _WINDOW) * 1_000_000)
-            samples = self._nvml.nvmlDeviceGetProcessUtilization(handle, since)
+            samples = self._nvml.nvmlDeviceGetProcessUtilization(handle, min(since.values(), default=0))
         except self._nvml.NVMLError as error:
             # NOT_FOUND: no process had a sample. Value 0: "success, but no samples".
-            no_samples = error.value in (self._nvml.NVML_ERROR_NOT_FOUND, self._nvml.NVML_SUCCESS)
-            return {} if no_samples else None
-        used: dict[int, int] = {}
+            if error.value not in (self._nvml.NVML_ERROR_NOT_FOUND, self._nvml.NVML_SUCCESS):
+                return None
+            samples = []
         for sample in samples:
-            if sample.timeStamp >= since:
+            if sample.pid in since and sample.timeStamp >= since[sample.pid]:
                 used[sample.pid] = max(used.get(sample.pid, 0), min(100, int(sample.smUtil)))
+        self._looked_at[device] = {**known, **dict.fromkeys(pids, now)}
         return used
 
     def _status_of_error(self, error: NvmlError) -> ProbeStatus:

@@ -64,7 +64,7 @@ class Agent(Service):
             self._attempts[name] = self._attempts.get(name, 0) + 1
         return ShareOrder(
             pod_uid=name,
-            device=self._device,
+            device=self._devices_of(name)[0],
             known=self._record.get(name, {}).get("phase", SharePhase.IN_USE.value),
             want="suspended" if self._orders["shares"][name]["away"] else "in_use",
             attempt=f"{os.getpid()}-{self._attempts.get(name, 0)}",

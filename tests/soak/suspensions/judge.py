@@ -25,8 +25,8 @@ class Shown:
     programs: Mapping[str, Sequence[tuple[Program, CheckpointState | None]]]
     #: Entries of the journal on the disk.
     journal: Sequence[JournalEntry]
-    #: MiB of the device that are not free.
-    used: int
+    #: MiB of each device that are not free, in the order of the devices.
+    used: Mapping[str, int]
     #: Shares that were told to be away from the device.
     away: Collection[str]
     #: Trouble that the owners of shares are told, by share; "" = none.
@@ -62,16 +62,24 @@ def _judge_programs(shown: Shown) -> list[str]:
 def _judge_bytes(shown: Shown) -> list[str]:
     """Compare what programs hold with what the probe counts, and what is suspended with what the journal counts."""
     states = [each for programs in shown.programs.values() for each in programs]
-    on_device = sum(
-        program.mib for program, state in states if state in (CheckpointState.RUNNING, CheckpointState.LOCKED)
-    )
-    suspended = {program.id: program.mib for program, state in states if state is CheckpointState.CHECKPOINTED}
-    counted: list[tuple[object, int]] = sorted(
-        (member.id, sum(member.memory.values())) for entry in shown.journal for member in entry.members
-    )
+    devices = list(shown.used)
     faults = []
-    if shown.used != on_device:
-        faults.append(f"the probe counts {shown.used} MiB on the device, and programs hold {on_device} MiB there")
+    for index, device in enumerate(devices):
+        held = sum(
+            program.mib
+            for program, state in states
+            if index in program.on and state in (CheckpointState.RUNNING, CheckpointState.LOCKED)
+        )
+        if shown.used[device] != held:
+            faults.append(f"the probe counts {shown.used[device]} MiB on {device}, and programs hold {held} MiB there")
+    suspended = {
+        program.id: {devices[index]: program.mib for index in program.on}
+        for program, state in states
+        if state is CheckpointState.CHECKPOINTED
+    }
+    counted: list[tuple[object, object]] = sorted(
+        (member.id, dict(member.memory)) for entry in shown.journal for member in entry.members
+    )
     if counted != sorted(suspended.items()):
         faults.append(f"the journal counts {counted} as suspended, and the driver {sorted(suspended.items())}")
     return faults

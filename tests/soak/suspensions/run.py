@@ -6,7 +6,7 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,18 +21,30 @@ from .judge import Shown, judge
 from .machine import CAPACITY, Machine, Program
 from .service import Files, Service
 
-#: MiB of the programs of each share.
-SHARES = {"one": (8000,), "two": (5000, 5000), "three": (2000, 2000, 2000)}
+#: MiB of the programs of each share, and the indexes of the devices on which each holds so much.
+Holdings = dict[str, tuple[tuple[int, tuple[int, ...]], ...]]
+_ON_ONE_DEVICE: Holdings = {
+    "one": ((8000, (0,)),),
+    "two": ((5000, (0,)), (5000, (0,))),
+    "three": ((2000, (0,)), (2000, (0,)), (2000, (0,))),
+    "other": ((4000, (1,)),),
+}
+#: A kernel on each of two devices, and a kernel that spans both beside one that does not.
+_ON_TWO_DEVICES: Holdings = {"each": ((3000, (0,)), (6000, (1,))), "spanning": ((2500, (0, 1)), (1500, (1,)))}
+#: The shares by what is killed. The share of a pod is suspended only if it is of one device.
+SHARES = {"service": _ON_ONE_DEVICE | _ON_TWO_DEVICES, "agent": _ON_ONE_DEVICE}
 #: Rounds after which everything comes to rest and is judged.
 _CALM_EVERY = 8
 _LOOK_EVERY = 0.002
 #: Time after which the lent memory is taken back, as the service does before it resumes a share.
 _LENT_FOR = 0.05
-#: The most places of a strike; a suspension of all shares has about thirty.
-_MOST_PLACES = 24
+#: The most places of a strike; a suspension of all shares has about fifty.
+_MOST_PLACES = 40
 _LATEST = 0.08
 #: The part of the rounds in which the service hangs, and the most seconds for that: longer than a step may take.
 _HANGS, _HANGS_FOR = 0.3, 0.6
+#: The part of the rounds in which a program is busy or a device is lost.
+_TROUBLED = 0.3
 #: Lines of the log of the services that are shown with a fault.
 _LINES = 60
 
@@ -48,6 +60,8 @@ class Tally:
     #: How often the service, or the agent, was stopped for a while.
     stops: int = 0
     lent: int = 0
+    #: How often the work of a program did not end, or a device was lost.
+    troubles: int = 0
     calms: int = 0
     faults: list[str] = field(default_factory=list)
 
@@ -58,6 +72,7 @@ class Tally:
             f"they died while the journal said: {_count(self.moments)}",
             f"they hung {self.stops} times",
             f"memory of suspended shares was lent {self.lent} times; judged {self.calms} times",
+            f"a program was busy, or a device lost, {self.troubles} times",
         ]
         return "\n".join([*lines, *(self.faults or ["No faults."])])
 
@@ -71,13 +86,17 @@ class Run:
         self._machine, self._files, self._random = machine, Files(folder), random.Random(seed)
         self.tally = Tally(seed)
         self._number = 0
-        self._programs = {name: [self._start(mib) for mib in sizes] for name, sizes in SHARES.items()}
-        # All other memory belongs to a stranger: what is lent is missing when a share comes back.
-        self._stranger = self._start(CAPACITY - _total())
-        self._away: dict[str, bool] = dict.fromkeys(SHARES, False)
+        self._shares = SHARES[life.role]
+        self._programs = {name: [self._start(*each) for each in held] for name, held in self._shares.items()}
+        # All other memory belongs to strangers: what is lent is missing when a share comes back.
+        self._strangers = [
+            self._start(CAPACITY - _sum_memory(self._programs.values(), index), (index,))
+            for index in range(len(machine.devices))
+        ]
+        self._away: dict[str, bool] = dict.fromkeys(self._shares, False)
         #: Shares with a new program, which stay in use until the service has seen that.
         self._fresh: set[str] = set()
-        self._borrower: Program | None = None
+        self._borrowers: list[Program] = []
         self._serial, self._service = 0, 0
 
     def play(self, kills: int) -> Tally:
@@ -103,14 +122,15 @@ class Run:
         self._lend()
         if self._is_at_rest():
             self._fresh.clear()
-        for name in self._random.sample(sorted(SHARES), self._random.randint(1, len(SHARES))):
+        for name in self._random.sample(sorted(self._shares), self._random.randint(1, len(self._shares))):
             if name not in self._fresh:
                 self._away[name] = not self._away[name]
-        name = self._random.choice(sorted(SHARES)) if self._random.random() < 0.35 else ""
+        name = self._random.choice(sorted(self._shares)) if self._random.random() < 0.35 else ""
         victim = self._random.choice(self._programs[name]) if name else None
         by_place = self._random.random() < 0.7
         places = self._random.randrange(_MOST_PLACES)
         self._order(strike=(places, victim) if by_place else None)
+        self._trouble()
         self._ensure_service()
         if self._random.random() < _HANGS:
             self._hang(victim)
@@ -151,14 +171,15 @@ class Run:
         self._take_back()
         self._machine.kill(victim)
         self._programs[name].remove(victim)
-        self._programs[name].append(self._start(victim.mib))
+        self._programs[name].append(self._start(victim.mib, victim.on))
 
     def _lend(self) -> None:
         """Sometimes let a program outside of all shares take what suspended shares have given up."""
-        away = [name for name in SHARES if self._is_suspended(name)]
+        away = [self._programs[name] for name in self._shares if self._is_suspended(name)]
         if away and self._random.random() < 0.5:
             self.tally.lent += 1
-            self._borrower = self._start(sum(program.mib for name in away for program in self._programs[name]))
+            lent = [_sum_memory(away, index) for index in range(len(self._machine.devices))]
+            self._borrowers = [self._start(mib, (index,)) for index, mib in enumerate(lent) if mib]
 
     def _is_suspended(self, name: str) -> bool:
         """Tell whether a share was told to be away, was seen so, and is so by the driver."""
@@ -166,13 +187,22 @@ class Run:
         is_seen = self._phase_of(name) is SharePhase.SUSPENDED
         return self._away[name] and is_seen and states == {CheckpointState.CHECKPOINTED}
 
-    def _take_back(self) -> None:
-        if self._borrower is not None:
-            self._machine.kill(self._borrower)
-            self._borrower = None
+    def _trouble(self) -> None:
+        """Sometimes let a program be busy, or a device be lost, while all others are well."""
+        if self._random.random() < _TROUBLED:
+            self.tally.troubles += 1
+            program = self._random.choice(self._programs[self._random.choice(sorted(self._shares))])
+            busy, index = self._random.random() < 0.5, self._random.randrange(len(self._machine.devices))
+            self._machine.trouble(program, index, busy=busy)
 
-    def _start(self, mib: int) -> Program:
-        return self._machine.start_program(mib, self._random.randrange(1, 2**31))
+    def _take_back(self) -> None:
+        """End the loan and the troubles of a round."""
+        self._machine.mend()
+        while self._borrowers:
+            self._machine.kill(self._borrowers.pop())
+
+    def _start(self, mib: int, on: tuple[int, ...]) -> Program:
+        return self._machine.start_program(mib, self._random.randrange(1, 2**31), on)
 
     # --- the service
 
@@ -184,7 +214,11 @@ class Run:
             places, victim = strike
             told = {"id": self._serial, "places": places, "victim": victim.id.pid if victim is not None else 0}
         shares = {
-            name: {"away": self._away[name], "processes": [(each.id.pid, each.id.ticks) for each in programs]}
+            name: {
+                "away": self._away[name],
+                "processes": [(each.id.pid, each.id.ticks) for each in programs],
+                "on": sorted({index for _, on in self._shares[name] for index in on}),
+            }
             for name, programs in self._programs.items()
         }
         self._files.write(self._files.orders, {"serial": self._serial, "strike": told, "shares": shares})
@@ -196,7 +230,7 @@ class Run:
         self._service = os.fork()
         if self._service == 0:
             try:
-                asyncio.run(self._life(self._machine, self._files, _total()).live())
+                asyncio.run(self._life(self._machine, self._files, self._total()).live())
             finally:
                 os._exit(1)
 
@@ -219,6 +253,10 @@ class Run:
         if self._is_serving():
             os.kill(self._service, signal.SIGKILL)
             self._wait(lambda: not self._is_serving())
+
+    def _total(self) -> int:
+        """Return the MiB of all shares together: a byte that is counted twice leaves no room for another one."""
+        return sum(mib * len(on) for held in self._shares.values() for mib, on in held)
 
     def _end_service(self) -> None:
         if self._service:
@@ -255,14 +293,17 @@ class Run:
                 for name, programs in self._programs.items()
             },
             journal=self._journal(),
-            used=self._machine.used() - self._stranger.mib,
+            used={
+                device: self._machine.used(device) - stranger.mib
+                for device, stranger in zip(self._machine.devices, self._strangers, strict=True)
+            },
             away={name for name, away in self._away.items() if away},
             troubles={name: share["trouble"] for name, share in self._seen_shares().items()},
         )
 
     def _end_shares(self) -> None:
         """Bring all shares back, judge, end them, and expect that the journal has no entry then."""
-        self._away = dict.fromkeys(SHARES, False)
+        self._away = dict.fromkeys(self._shares, False)
         self._order()
         self._come_to_rest()
         for programs in self._programs.values():
@@ -307,9 +348,9 @@ class Run:
         return True
 
 
-def _total() -> int:
-    """Return the MiB of all shares together: a byte that is counted twice leaves no room for another one."""
-    return sum(sum(sizes) for sizes in SHARES.values())
+def _sum_memory(shares: Iterable[Iterable[Program]], index: int) -> int:
+    """Return the MiB that the programs of these shares have on a device."""
+    return sum(program.mib for programs in shares for program in programs if index in program.on)
 
 
 def _phase(away: bool) -> SharePhase:

@@ -113,7 +113,11 @@ class Service:
             filename=files.log, level=logging.INFO, format="%(relativeCreated)d %(process)d %(message)s"
         )
         limits = SuspensionLimits(
-            host_margin=MiB(0), device_margin=MiB(0), most_suspended=lambda: MiB(most), settle_timeout=_SETTLE
+            host_margin=MiB(0),
+            device_margin=MiB(0),
+            most_suspended=lambda: MiB(most),
+            settle_timeout=_SETTLE,
+            lock_timeout=_SETTLE,
         )
         suspender = ShareSuspender(
             checkpointer=StruckCheckpointer(machine.checkpointer, self._strike),
@@ -125,7 +129,7 @@ class Service:
         )
         now, awake = time.time, time.monotonic  # noqa: TID251
         self._shares = RunShares(suspender=suspender, now=now, awake=awake, on_change=lambda: None)
-        self._device = machine.device
+        self._devices, self._probe = machine.devices, machine.probe
         self._orders: Any = None
         self._known: set[str] = set()
         self._seen: Any = None
@@ -137,6 +141,7 @@ class Service:
         parent = os.getppid()
         while os.getppid() == parent:
             self._read_orders()
+            self._probe.devices()  # as the real service does at each observation, so that it finds a lost device again
             self.obey()
             self._write_seen()
             await asyncio.sleep(_TICK)
@@ -167,9 +172,14 @@ class Service:
         self._known = set(self._orders["shares"])
 
     def _workload(self, name: str) -> Any:
-        found = running(a_notebook("ann", "1", id=name), self._device)
+        devices = self._devices_of(name)
+        found = running(a_notebook("ann", str(len(devices)), id=name), *devices)
         state = _STATES.get(self._record.get(name, {}).get("phase"), State.RUNNING)
         return replace(found, state=state)
+
+    def _devices_of(self, name: str) -> list[str]:
+        """Return the devices of a share."""
+        return [self._devices[index] for index in self._orders["shares"][name]["on"]]
 
     def _processes(self, name: str) -> list[ProcessId]:
         """Return the server's process, which uses no device, and the programs of the share as they are now."""

@@ -54,6 +54,13 @@ def cell(at: float, until: float, request: str = "cell", count: int = 1) -> list
     return [*begun_cell(at, request, count), end(until, request)]
 
 
+def restarted(at: float, heard: bool = True) -> list[Message]:
+    """A restart of the kernel, and the question that the server asks the new process, if that answers."""
+    restart = (at, "restart", "", "", {})
+    question = [begin(at + 1, "asked", "kernel_info_request"), end(at + 1, "asked", "kernel_info_request")]
+    return [restart, *(question if heard else [])]
+
+
 def served(kind: str, start: float, stop: float, every: float, takes: float = 0.05) -> list[Message]:
     """Requests of this kind, one after another, each answered at once."""
     times = [start + number * every for number in range(int((stop - start) / every))]
@@ -126,6 +133,28 @@ HISTORIES = {
     ),
     "the GPU is not measured now": History(messages=FIRST, use=lambda at: None if at > 44 * MINUTE else 0, idle=False),
     "the kernel was never heard": History(messages=[], idle=False),
+    "every other sample is missing": History(messages=FIRST, use=lambda at: None if at / EVERY % 2 else 0, idle=True),
+    "every other sample is missing, and a thread trains": History(
+        messages=FIRST, use=lambda at: None if at / EVERY % 2 else 60, idle=False
+    ),
+    "most samples are missing": History(
+        messages=FIRST, use=lambda at: None if at % (2 * MINUTE) and at < LENGTH else 0, idle=False
+    ),
+    "a callback of a widget does not end": History(
+        messages=[*FIRST, begin(2 * MINUTE, "moved", "comm_msg")], idle=False
+    ),
+    "two pages share the kernel, and a cell of either runs after the other's": History(
+        messages=[*cell(MINUTE, 2 * MINUTE), *begun_cell(2 * MINUTE, "other", 2)], idle=False
+    ),
+    "the kernel was restarted 29 minutes ago, in the countdown": History(
+        messages=[*FIRST, *restarted(16 * MINUTE)], idle=False
+    ),
+    "the kernel was restarted 31 minutes ago while its cell ran": History(
+        messages=[*begun_cell(MINUTE), *restarted(13 * MINUTE)], idle=True
+    ),
+    "the kernel was restarted, and the new process says nothing": History(
+        messages=[*FIRST, *restarted(5 * MINUTE, heard=False)], idle=False
+    ),
 }
 
 
@@ -149,7 +178,10 @@ class Story:
 
     def apply(self, message: Message) -> None:
         at, kind, of, request, content = message
-        if kind in NEEDED_MESSAGES:  # as the server's watch does
+        if kind == "restart":
+            self.record.note_restart(self.start + at)
+            self.record.note_question("asked")
+        elif kind in NEEDED_MESSAGES:  # as the server's watch does
             date = datetime.fromtimestamp(self.start + at, UTC)
             parent = {"msg_id": request, "msg_type": of}
             self.record.apply({"header": {"msg_type": kind, "date": date}, "parent_header": parent, "content": content})

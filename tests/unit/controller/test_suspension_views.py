@@ -16,7 +16,8 @@ from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Stop
 from jupyter_gq.domain.workload_detail import Suspension, WorkloadDetail
-from jupyter_gq.scheduling.decision import Returning
+from jupyter_gq.scheduling.decision import KeptOut, Returning
+from jupyter_gq.scheduling.wording import UNOBSERVED
 from jupyter_gq.store.protocol import Record
 from tests.builders import NOW, a_notebook, idle, running
 
@@ -85,7 +86,7 @@ def test_a_job_is_told_how_many_notebooks_have_lent_its_devices():
 
 
 def waiting(**plan) -> Comeback:
-    return replace(WITHIN, plan=Returning(workload="nb-ann", **{"is_coming": True, **plan}))
+    return replace(WITHIN, plan=Returning(workload="nb-ann", **plan))
 
 
 @pytest.mark.parametrize(
@@ -132,11 +133,38 @@ def test_no_place_in_line_is_told_without_a_cell_that_waits_or_on_the_way_back()
     assert (resuming.wanted, resuming.position, resuming.leaving) == (True, None, 0)
 
 
-def test_work_that_cannot_give_way_is_told_and_nothing_is_promised():
-    kept_out = replace(waiting(is_coming=False, blockers=1), within=None, left=None)
+WAITS = "A cell waits for the share. "
+
+
+@pytest.mark.parametrize(
+    ("plan", "why"),
+    [
+        ({"kept_out": KeptOut.WORK, "blockers": 1}, "1 program that cannot be paused uses its GPU: {room}"),
+        ({"kept_out": KeptOut.WORK, "blockers": 2}, "2 programs that cannot be paused use its GPU: {room}"),
+        (
+            {"kept_out": KeptOut.OLDER, "ahead": 1},
+            "1 notebook on the same GPU whose server is older goes first: {room}",
+        ),
+        ({"kept_out": KeptOut.OTHER}, "Something else is coming to its GPU: {room}"),
+        ({"kept_out": KeptOut.UNOBSERVED}, UNOBSERVED),
+        (
+            {"kept_out": KeptOut.MISSING},
+            "Its GPU is not in the cluster at present: the share comes back once that GPU is there again.",
+        ),
+    ],
+    ids=lambda value: value["kept_out"] if isinstance(value, dict) else "",
+)
+def test_a_cell_that_waits_for_something_else_than_borrowers_reads_what_and_nothing_is_promised(plan, why):
+    kept_out = replace(waiting(**plan), within=None, left=None)
     record = used(a_record(State.SUSPENDED))
-    assert suspension_sentence(record, kept_out) == (
-        "A cell waits for the share. 1 program that cannot be paused uses its GPU: the share comes back once there is "
-        "room."
-    )
+    room = "the share comes back once there is room."
+    assert suspension_sentence(record, kept_out) == WAITS + why.format(room=room)
     assert suspension_view(record, kept_out).position is None
+
+
+@pytest.mark.parametrize("why", KeptOut)
+def test_every_cell_that_waits_reads_a_reason(why):
+    """What is unusable is told as trouble of the notebook, next to its sentence."""
+    kept_out = replace(waiting(kept_out=why), within=None, left=None)
+    sentence = suspension_sentence(used(a_record(State.SUSPENDED)), kept_out)
+    assert len(sentence) > len(WAITS) or why is KeptOut.UNUSABLE

@@ -198,6 +198,50 @@ def test_usage_rounds_memory_up_and_takes_the_highest_sample_of_the_window():
     assert nvml.since == 990_000_000
 
 
+def test_use_between_two_looks_is_seen_however_far_apart_they_are():
+    """An agent may report every 25 s. A look at one process takes nothing from the next look at others."""
+    nvml, at = FakeNvml(), [1000.0]
+    nvml.running = [SimpleNamespace(pid=pid, usedGpuMemory=0) for pid in (1, 2)]
+    probe = NvmlProbe(now=lambda: at[0], load=lambda: nvml)
+
+    def look(*pids):
+        return [each.utilisation for each in probe.usage("GPU-0", pids)]
+
+    assert look(1, 2) == [0, 0]
+    nvml.samples = [SimpleNamespace(pid=pid, smUtil=80, timeStamp=1_003_000_000) for pid in (1, 2)]
+    at[0] = 1020.0
+    assert look(1) == [80]
+    at[0] = 1025.0
+    assert look(1, 2) == [0, 80]
+    at[0] = 1031.0
+    assert look(1, 2) == [0, 0]
+
+
+@pytest.mark.parametrize("to", [500.0, 100_000.0])
+def test_look_from_before_the_clock_was_set_counts_for_nothing(to):
+    nvml, at = FakeNvml(), [1000.0]
+    nvml.running = [SimpleNamespace(pid=1, usedGpuMemory=0)]
+    probe = NvmlProbe(now=lambda: at[0], load=lambda: nvml)
+    probe.usage("GPU-0", [1])
+    at[0] = to
+    probe.usage("GPU-0", [1])
+    assert nvml.since == (to - 10) * 1_000_000
+
+
+def test_look_at_which_the_driver_failed_is_none():
+    nvml, at = FakeNvml(), [1000.0]
+    nvml.running = [SimpleNamespace(pid=1, usedGpuMemory=0)]
+    probe = NvmlProbe(now=lambda: at[0], load=lambda: nvml)
+    probe.usage("GPU-0", [1])
+    nvml.samples = [SimpleNamespace(pid=1, smUtil=80, timeStamp=1_003_000_000)]
+    nvml.fails["nvmlDeviceGetProcessUtilization"] = pynvml.NVML_ERROR_UNKNOWN
+    at[0] = 1020.0
+    assert probe.usage("GPU-0", [1])[0].utilisation is None
+    nvml.fails.clear()
+    at[0] = 1040.0
+    assert probe.usage("GPU-0", [1])[0].utilisation == 80
+
+
 @pytest.mark.parametrize(("error", "utilisation"), [("NOT_FOUND", 0), ("NOT_SUPPORTED", None), ("NO_PERMISSION", None)])
 def test_missing_samples_mean_no_use_and_other_errors_mean_unknown(error, utilisation):
     nvml = FakeNvml(nvmlDeviceGetProcessUtilization=error, nvmlDeviceGetMPSComputeRunningProcesses="NOT_SUPPORTED")

@@ -7,7 +7,7 @@ import pytest
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.decision import Returning
+from jupyter_gq.scheduling.decision import KeptOut, Returning
 from jupyter_gq.scheduling.policy import Policy
 from tests.builders import NOW, Cluster, a_job, a_notebook, apply, idle, running, stopped, stopping
 
@@ -35,8 +35,8 @@ def two_on_one_device(*borrowers, eve_waits=True):
 def test_one_job_leaves_for_both_notebooks_and_the_older_one_is_first():
     found = plans(two_on_one_device(running(a_job("j", "z", "1"), "n-0")).snapshot())
     assert found == {
-        "nb-ann": Returning(workload="nb-ann", is_coming=True, ahead=0, leaving=("j",)),
-        "nb-eve": Returning(workload="nb-eve", is_coming=True, ahead=1, leaving=("j",)),
+        "nb-ann": Returning(workload="nb-ann", ahead=0, leaving=("j",)),
+        "nb-eve": Returning(workload="nb-eve", ahead=1, leaving=("j",)),
     }
 
 
@@ -62,7 +62,7 @@ def test_two_jobs_that_leave_are_named_and_the_older_notebook_gets_the_first_roo
 
 def test_a_notebook_whose_cell_does_not_wait_is_before_nobody():
     snapshot = two_on_one_device(running(a_job("j", "z", "1"), "n-0"), eve_waits=False).snapshot()
-    assert plans(snapshot) == {"nb-ann": Returning(workload="nb-ann", is_coming=True, leaving=("j",))}
+    assert plans(snapshot) == {"nb-ann": Returning(workload="nb-ann", leaving=("j",))}
 
 
 def test_a_notebook_on_another_device_is_before_nobody():
@@ -91,13 +91,41 @@ def test_work_that_cannot_give_way_is_counted_and_nobody_is_behind_the_notebook(
     if kind == "preemptible":
         assert all(plan.is_coming for plan in found.values())
     else:
-        assert found == {name: Returning(workload=name, is_coming=False, blockers=1) for name in ("nb-ann", "nb-eve")}
+        assert found == {
+            name: Returning(workload=name, kept_out=KeptOut.WORK, blockers=1) for name in ("nb-ann", "nb-eve")
+        }
 
 
 def test_a_notebook_that_cannot_be_observed_is_not_coming():
     snapshot = two_on_one_device(running(a_job("j", "z", "1"), "n-0")).snapshot()
     found = plans(replace(snapshot, unobserved=(Kind.NOTEBOOK,)))
-    assert not any(plan.is_coming or plan.blockers for plan in found.values())
+    assert {plan.kept_out for plan in found.values()} == {KeptOut.UNOBSERVED}
+
+
+def test_a_notebook_that_only_an_older_one_keeps_out_is_told_so():
+    """A job that cannot give way leaves room for one of two notebooks."""
+    fixed = running(a_job("fixed", "z", "0.5", preemptible=False), "n-0")
+    kept = {"nb-eve": Returning(workload="nb-eve", kept_out=KeptOut.OLDER, ahead=1)}
+    assert plans(two_on_one_device(fixed).snapshot()) == kept
+    found = plans(two_on_one_device(fixed, running(a_job("j", "z", "0.5"), "n-0")).snapshot())
+    assert found == kept | {"nb-ann": Returning(workload="nb-ann", leaving=("j",))}
+
+
+def test_a_notebook_is_kept_out_by_a_share_that_is_being_restored():
+    fixed = running(a_job("fixed", "z", "0.5", preemptible=False), "n-0")
+    ann, eve = waits("ann", 10.0), waits("eve", 20.0)
+    cluster = Cluster().node("n", 1).fixed("train", ann="0.5", eve="0.5").queue("z", 0)
+    found = plans(cluster.add(replace(ann, state=State.RESUMING), eve, fixed).snapshot())
+    assert found == {"nb-eve": Returning(workload="nb-eve", kept_out=KeptOut.OTHER)}
+
+
+@pytest.mark.parametrize(("what", "why"), [("gone", KeptOut.MISSING), ("lost", KeptOut.UNUSABLE)])
+def test_a_notebook_whose_device_is_gone_or_lost_is_told_so(what, why):
+    snapshot = two_on_one_device(running(a_job("j", "z", "1"), "n-0")).snapshot()
+    (node,) = snapshot.nodes
+    devices = () if what == "gone" else tuple(replace(each, healthy=False) for each in node.devices)
+    found = plans(replace(snapshot, nodes=(replace(node, devices=devices),)))
+    assert {plan.kept_out for plan in found.values()} == {why}
 
 
 def test_all_is_back_once_the_jobs_have_stopped():
