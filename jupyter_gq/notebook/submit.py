@@ -73,8 +73,8 @@ def submit(  # noqa: PLR0913 - the options of a job are keywords of the one func
       Prints which pattern no file fits.
     - `software`: the name of an image that the administrator offers, or of another kernel of this server, with the
       same minor version of Python as this one; "" is the software of this notebook.
-    - `continue_from`: an ended job, or its id, with a copy of whose checkpoints the job begins: `checkpoint_dir()` then
-      has them. "" is none.
+    - `continue_from`: an ended job with a copy of whose checkpoints the job begins: `checkpoint_dir()` then has them. A
+      handle, or what `jupyter_gq.job` takes: an id, the beginning of one, or "last". "" is none.
     - `check`: whether the function is loaded in a new process before anything is sent.
 
     Raises `TypeError` for arguments that do not fit the function and for async and generator functions, `ValueError`
