@@ -254,6 +254,11 @@ export function describePauseCost(job: JobSummary, now: number, trans: Translati
         : trans.__('It would continue from its checkpoint of %1, or from a later one.', time);
     }
     case 'restart':
+      if (!hasBegun(job)) {
+        return hasPaused(job)
+          ? trans.__('Its code has not begun yet, so nothing is lost.')
+          : trans.__('Its code has not begun yet, so a pause loses nothing.');
+      }
       if (job.phase === 'paused') {
         return trans.__('It starts again from the beginning, since it has saved no checkpoint.');
       }
@@ -266,6 +271,16 @@ export function describePauseCost(job: JobSummary, now: number, trans: Translati
     default:
       return '';
   }
+}
+
+/**
+ * Return whether the code of a job may have run: not before its files are there, nor, in a job that continues from
+ * another, before the service has heard of its checkpoints.
+ */
+function hasBegun(job: JobSummary): boolean {
+  const copies = Boolean(job.continue_from) && job.saved_at === null;
+  // An earlier release of the service does not send the times.
+  return !copies && (job.ran_seconds !== 0 || job.running_since !== null);
 }
 
 /** Return a warning for a suspended job, whose run ends if its GPUs, its tasks or its pool change; "" for any other job. */
