@@ -36,7 +36,7 @@ def pause_view(record: Record, phase: JobPhase, *, suspendable: bool | None) -> 
 
 
 def _has_begun(record: Record) -> bool:
-    """Return whether the code of a job may have run: False until its files, and an earlier job's checkpoints, are there.
+    """Return whether the code of a job may have run: False until its files and an earlier job's checkpoints are there.
 
     After the copy of the checkpoints, this is False until the service hears of them.
     """
