@@ -11,7 +11,6 @@ import {
   hasCells,
   isCancellable,
   describeJob,
-  describePauseCost,
   omitUnused,
   listActiveJobs,
   formatMemory,
@@ -20,6 +19,7 @@ import {
   formatOrdinal,
   summarizeJob
 } from '../jobs';
+import { describePauseCost } from '../pauses';
 import { listMemberQueues, describeGpuUsage } from '../queues';
 import { formatClock } from '../times';
 import { listDetails } from '../panel/facts';
