@@ -32,7 +32,7 @@ from jupyter_gq.client.models import (
 )
 from jupyter_gq.domain.errors import Conflict
 from jupyter_gq.domain.json_types import JsonObject
-from jupyter_gq.domain.plain_text import BLANKS
+from jupyter_gq.domain.plain_text import BLANKS, join_name, shorten
 
 from .bundle import bundle
 from .bundle.assignments import list_points, set_values
@@ -265,7 +265,7 @@ class ServiceConnection:
             varied = set_values(steps, values) if values else steps
             made = bundle.make_bundle(request, varied, runtime, returns=request.returns, files=files, carried=carried)
             project.describe_folder(made.manifest)
-            fields = {**asked, "name": f"{name} {said}".strip()[:MAX_NAME], "bundle": made}
+            fields = {**asked, "name": join_name(name, said, MAX_NAME), "bundle": made}
             return await self._submit_once(parse(JobSubmission, fields), key)
 
         return send
@@ -296,9 +296,8 @@ class ServiceConnection:
     @staticmethod
     def _name_job(request: SendRequest) -> str:
         """Return the name of a job: as the user wrote it, or that of the notebook."""
-        return (
-            request.name.strip(f"{string.whitespace}{BLANKS}") or PurePosixPath(request.notebook_path).stem[:MAX_NAME]
-        )
+        given = request.name.strip(f"{string.whitespace}{BLANKS}")
+        return given or shorten(PurePosixPath(request.notebook_path).stem, MAX_NAME)
 
     def note_cells(self, kernel_id: str, body: object) -> None:
         """Record the announced cells in `body`, and read ahead what they import.

@@ -6,6 +6,8 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
+from jupyter_gq.domain.plain_text import shorten
+
 from .handle import Job, find_job_id
 from .options import MAX_NAME, check_function, list_names, make_plain
 from .pickled_call import (
@@ -106,7 +108,7 @@ def submit(  # noqa: PLR0913 - the options of a job are keywords of the one func
         "continue_from": find_job_id(continue_from),
     }
     options = make_plain(options)
-    options["name"] = (name or name_function(function))[:MAX_NAME]
+    options["name"] = shorten(name or name_function(function), MAX_NAME)
     server = find_server()
     find_kernel_id()  # raises in a process that is no kernel
     text = pickle_call(function, args, kwargs)
