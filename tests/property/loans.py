@@ -15,7 +15,7 @@ from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
 from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Reserve, Resume, Shrink, Suspend
+from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Reserve, Resume, Returning, Shrink, Suspend
 from jupyter_gq.scheduling.policy import Policy
 from tests.builders import NOW, admitted, without
 from tests.property.arithmetic import Books
@@ -141,7 +141,8 @@ def every_cell_that_waits_has_an_honest_plan(snapshot: Snapshot, decision: Decis
     """Safety. A wanted notebook comes back now, or is told how many notebooks are before it and which work leaves.
 
     Before it are the older ones in which cells wait for one of its devices, unless something else is in their way. The
-    work that leaves holds one of its devices, and was told to stop.
+    work that leaves holds one of its devices, and was told to stop. The plan is complete: a notebook whose devices work
+    comes back, so its plan says so, and names all work on its devices that was told to stop for a notebook.
     """
     by_id = {workload.id: workload for workload in snapshot.workloads}
     resumed = {each.workload for each in decision.instructions if isinstance(each, Resume)}
@@ -150,6 +151,8 @@ def every_cell_that_waits_has_an_honest_plan(snapshot: Snapshot, decision: Decis
     plans = {each.workload: each for each in decision.returning}
     assert len(plans) == len(decision.returning)
     assert plans.keys() == wanted - resumed
+    for plan in plans.values():
+        _plan_is_complete(snapshot, decision, plan)
     for name, plan in plans.items():
         devices, older = _devices_of([by_id[name]]), 0
         for other in (by_id[each] for each in plans if plans[each].is_coming):
@@ -160,6 +163,19 @@ def every_cell_that_waits_has_an_honest_plan(snapshot: Snapshot, decision: Decis
             work = by_id[leaving]
             assert leaving in told or work.stop is not None or work.leaving, f"{leaving} was not told to leave"
             assert not devices.isdisjoint(_held_by([work])), f"{leaving} holds nothing of {name}"
+
+
+def _plan_is_complete(snapshot: Snapshot, decision: Decision, plan: Returning) -> None:
+    by_id, devices = {workload.id: workload for workload in snapshot.workloads}, _devices(snapshot)
+    lenders = {workload.id for workload in snapshot.workloads if workload.state is State.SUSPENDED}
+    own = _devices_of([by_id[plan.workload]])
+    if not plan.is_coming:
+        assert not all(_works(devices[device]) for device in own), f"{plan.workload} comes back, and is not told"
+        return
+    told = {e.workload for e in decision.instructions if isinstance(e, Evict | Shrink) and e.by in lenders}
+    told |= {workload.id for workload in snapshot.workloads if _stops_for(workload, lenders)}
+    leaving = {name for name in told if not own.isdisjoint(_held_by([by_id[name]]))}
+    assert leaving <= set(plan.leaving), f"{leaving} leave for {plan.workload}, and {plan.leaving} are named"
 
 
 def a_place_gets_worse_only_if_an_older_notebook_is_wanted_as_well(before: Decision | None, decision: Decision) -> None:

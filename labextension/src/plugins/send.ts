@@ -251,6 +251,7 @@ class Sender implements ISender {
       notes: [...opening.notes, ...noteReadOnly(panel, this._trans)],
       localRun,
       queues: listMemberQueues(me.queues),
+      queuesChanged: this._training.stateChanged,
       pools: me.pools,
       largest: me.largest_request,
       targets: sources,
