@@ -1,4 +1,4 @@
-/** What the pause of a job costs, or would cost, in words. Pure. */
+/** Sentences on the cost of a pause of a job, now or in future. Pure. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 
