@@ -19,11 +19,15 @@ _FIND = """
     const hasBox = element => getComputedStyle(element).display !== "contents";
     const problems = [];
     // The elements and words that stand side by side in an element; without a box of its own, it is as if it was not.
+    const isFloat = node => node.nodeType === Node.ELEMENT_NODE && getComputedStyle(node).float !== "none";
+    const listWords = node => {
+        const range = document.createRange();
+        range.selectNodeContents(node);
+        return [...range.getClientRects()];
+    };
     const listBeside = parent => [...parent.childNodes].flatMap(node => {
         if (node.nodeType === Node.TEXT_NODE) {
-            const range = document.createRange();
-            range.selectNodeContents(node);
-            return node.data.trim() === "" ? [] : [[node.data.trim().slice(0, 60), [...range.getClientRects()]]];
+            return node.data.trim() === "" ? [] : [[node.data.trim().slice(0, 60), listWords(node)]];
         }
         if (node.nodeType !== Node.ELEMENT_NODE || isPlaced(node)) {
             return [];
@@ -31,8 +35,10 @@ _FIND = """
         if (!hasBox(node)) {
             return listBeside(node);
         }
+        // The box of a block reaches below a float beside it, and its words do not.
+        const isBesideFloat = !isFloat(node) && [...parent.children].some(isFloat);
         // An element that goes on in the next line has a box in each.
-        return shown(node) ? [[name(node), [...node.getClientRects()]]] : [];
+        return shown(node) ? [[name(node), isBesideFloat ? listWords(node) : [...node.getClientRects()]]] : [];
     });
     const findOverlaps = parent => {
         const boxes = listBeside(parent).flatMap(([what, rects], at) => rects.map(box => [what, box, at]))

@@ -11,6 +11,7 @@ GOOD = """<p>Queue <select><option>vision</option></select></p><p style="margin-
 <p>Words <code>and code</code> <b>in one line</b> that goes on <a href="#">and on</a>, <i>into the next line</i> of a
 paragraph with more than a line.</p>
 <div style="display: flex; gap: 4px"><b>one</b><span>two</span><button>three</button></div>
+<dl><dt style="float: left; clear: left; width: 90px">Queue</dt><dd style="margin-left: 0">vision</dd></dl>
 <div style="position: relative">below<span style="position: absolute; top: 0; left: 0">above</span></div>
 <div style="height: 400px; visibility: hidden">not seen</div>"""
 BESIDE = "<span>GPUs</span>"
