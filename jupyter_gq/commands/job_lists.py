@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 from functools import partial
 
-from jupyter_gq.client.connection.http import ServiceClient, ServiceError
+from jupyter_gq.client.connection import named_jobs
+from jupyter_gq.client.connection.http import ServiceClient
 from jupyter_gq.client.connection.pages import read_all_jobs
 from jupyter_gq.client.models import JobList, JobSummary, JobView
-from jupyter_gq.domain.job_names import LAST
+from jupyter_gq.domain.errors import NotFound
 from jupyter_gq.domain.phases import omit_state
-from jupyter_gq.domain.plain_text import quoted
 
 from .printing.gpu_use import describe_use
 from .printing.tables import format_duration, format_percent, format_table
 from .refusal import CommandRefused, ExitCode
 
-_PREFIX = "job-"
 _PAGE = 200
 #: The state of a waiting or paused job that is held, as the table says it.
 HELD = "held"
@@ -48,32 +47,11 @@ async def list_jobs_of_queues(client: ServiceClient, queues: Sequence[str]) -> J
 
 
 async def find_job(client: ServiceClient, text: str) -> JobView:
-    """Return the job whose id is `text`, begins with it (with or without "job-"), or the newest one for "last".
-
-    Raises `JobNotFound` if that is no job or several.
-    """
-    if text == LAST:
-        newest = await client.newest_job()
-        if newest is None:
-            raise JobNotFound("You have no jobs.")
-        return await client.job(newest.id)
-    if not text:
-        raise JobNotFound("An empty text is no id of a job. `jupyter-gq jobs --all` lists your jobs.")
+    """Return the job that `text` names, as `named_jobs.find_job` does; raise `JobNotFound` if that is not one job."""
     try:
-        return await client.job(text)
-    except ServiceError as error:
-        if error.status not in {404, 405}:  # 405: the text is another route, such as "preview"
-            raise
-    if _PREFIX.startswith(text):  # a job that nobody named must not be deleted
-        raise JobNotFound(f"The ids of all jobs begin with {quoted(_PREFIX)}. Give some of what follows.")
-    ids = [job.id for job in (await list_jobs(client)).jobs if job.id.startswith((text, _PREFIX + text))]
-    if not ids:
-        raise JobNotFound(
-            f"No job of yours has an id that begins with {quoted(text)}. `jupyter-gq jobs --all` lists them."
-        )
-    if len(ids) > 1:
-        raise JobNotFound(f"{len(ids)} jobs have an id that begins with {quoted(text)}: {', '.join(sorted(ids)[:5])}.")
-    return await client.job(ids[0])
+        return await named_jobs.find_job(client, text, listed_by="`jupyter-gq jobs --all`")
+    except NotFound as error:
+        raise JobNotFound(str(error)) from None
 
 
 def format_jobs(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jupyter_gq.client.models import MAX_NAME, Alternative, JobFields, JobRequest, JobSubmission, JobView, Preview
 from jupyter_gq.client.plain_output import print_plain
-from jupyter_gq.domain.plain_text import quoted
+from jupyter_gq.domain.plain_text import quoted, shorten
 from jupyter_gq.domain.reasons import word_as_waiting
 from jupyter_gq.lab.requests import FilesPlan
 from jupyter_gq.notebook.job_options import add_also_option, add_job_options, add_returns_option, read_job_options
@@ -154,7 +154,7 @@ async def _make_request(client: PatientClient, arguments: argparse.Namespace) ->
     return JobFields.model_validate(
         {
             **read_job_options(arguments),
-            "name": arguments.name.strip() or arguments.file.stem[:MAX_NAME],
+            "name": arguments.name.strip() or shorten(arguments.file.stem, MAX_NAME),
             "queue": arguments.queue or await _choose_queue(client),
             "software": arguments.software,
         }

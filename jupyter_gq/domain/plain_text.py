@@ -29,8 +29,23 @@ _SHOWN = 100
 
 
 def shorten(text: str, most: int = _SHOWN) -> str:
-    """Return a text for a sentence: its beginning and "…" if it has more than `most` characters."""
-    return text if len(text) <= most else text[: most - 1] + "…"
+    """Return a text for a sentence: if it has more than `most` characters, its beginning, "…" and its end.
+
+    Long names of files, variables and jobs often differ in their last letters only.
+    """
+    if len(text) <= most:
+        return text
+    end = (most - 1) // 3
+    return f"{text[: most - 1 - end]}…{text[len(text) - end :]}"
+
+
+def join_name(name: str, said: str, most: int) -> str:
+    """Return the name of one of many jobs, with what tells it from the others, in at most `most` characters.
+
+    The name is shortened first, so that `said` stays whole as long as possible. Either of them may be empty.
+    """
+    room = max(most // 4, most - len(said) - 1)
+    return shorten(f"{shorten(name, room)} {said}".strip(), most)
 
 
 def hide_urls(text: str) -> str:

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Protocol
 from pydantic import BaseModel, Field
 
 from jupyter_gq.client.connection.http import ServiceClient, ServiceError
+from jupyter_gq.client.connection.named_jobs import find_job
 from jupyter_gq.client.connection.pages import read_all_jobs
 from jupyter_gq.client.models import JobView
 from jupyter_gq.client.outputs.fold import Fold
 from jupyter_gq.client.outputs.output_text import OutputText, render
-from jupyter_gq.domain.job_names import CALL_CELL, LAST, SETUP_CELL
+from jupyter_gq.domain.errors import NotFound
+from jupyter_gq.domain.job_names import CALL_CELL, SETUP_CELL
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
 from .kernels.history import KernelHistory
@@ -113,13 +115,11 @@ class KernelRequests:
         return {"jobs": [job.model_dump() for job in listed.jobs]}
 
     async def read_job(self, job: str) -> JobView:
-        """Return a job by its id, or the newest one for "last"; raise `RefusedRequest` if there is none at all."""
-        if job != LAST:
-            return await self._service.job(job)
-        newest = await self._service.newest_job()
-        if newest is None:
-            raise RefusedRequest("not_found", "You have no jobs.", status=404)
-        return await self._service.job(newest.id)
+        """Return the job that a text names, as `named_jobs.find_job` does; raise `RefusedRequest` if it is not one."""
+        try:
+            return await find_job(self._service, job, listed_by="%gq_jobs --all")
+        except NotFound as error:
+            raise RefusedRequest("not_found", str(error), status=404) from None
 
     async def read_text(self, job: str) -> JsonObject:
         """Return the outputs of a job as text, and the traceback of its error, "" if there is none."""

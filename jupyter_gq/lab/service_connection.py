@@ -32,12 +32,12 @@ from jupyter_gq.client.models import (
 )
 from jupyter_gq.domain.errors import Conflict
 from jupyter_gq.domain.json_types import JsonObject
-from jupyter_gq.domain.plain_text import BLANKS
+from jupyter_gq.domain.plain_text import BLANKS, join_name, shorten
 
 from .bundle import bundle
 from .bundle.assignments import list_points, set_values
 from .bundle.environment import ServerEnvironment
-from .bundle.runtime import find_runtime
+from .bundle.runtime import find_runtime, find_started_folder
 from .bundle.software import list_kernels
 from .carrying.captures import Captures
 from .carrying.models import Captured, CaptureRequest
@@ -53,6 +53,7 @@ from .plan.hidden_inputs import find_differences
 from .plan.plan import describe_plan, list_python_sources
 from .project.outside_modules import find_outside_modules
 from .project.plan import Project, find_project
+from .project.reading_ahead import ReadingAhead
 from .reading import cells
 from .reading.code_reading import read_code
 from .reading.scripts import reading_scripts
@@ -112,6 +113,7 @@ class ServiceConnection:
         self.relay = EventRelay(self.service, app.event_logger, self, watch.log)
         self.reporter = ActivityReporter(self.service, here.server, watch, app.web_app.settings, share)
         self._sent_cells = SentCells(self.service)
+        self._reading_ahead = ReadingAhead(limits.file, watch.log)
         #: Answers kernels, through the socket.
         self.kernels = KernelRequests(self, watch)
         #: Copies files of jobs beside their notebooks.
@@ -135,6 +137,7 @@ class ServiceConnection:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._tasks, self._fetching = (), None
+        await self._reading_ahead.close()
         self._captures.close()
         self.comparer.close()
         self.service.close()
@@ -262,7 +265,7 @@ class ServiceConnection:
             varied = set_values(steps, values) if values else steps
             made = bundle.make_bundle(request, varied, runtime, returns=request.returns, files=files, carried=carried)
             project.describe_folder(made.manifest)
-            fields = {**asked, "name": f"{name} {said}".strip()[:MAX_NAME], "bundle": made}
+            fields = {**asked, "name": join_name(name, said, MAX_NAME), "bundle": made}
             return await self._submit_once(parse(JobSubmission, fields), key)
 
         return send
@@ -293,14 +296,19 @@ class ServiceConnection:
     @staticmethod
     def _name_job(request: SendRequest) -> str:
         """Return the name of a job: as the user wrote it, or that of the notebook."""
-        return (
-            request.name.strip(f"{string.whitespace}{BLANKS}") or PurePosixPath(request.notebook_path).stem[:MAX_NAME]
-        )
+        given = request.name.strip(f"{string.whitespace}{BLANKS}")
+        return given or shorten(PurePosixPath(request.notebook_path).stem, MAX_NAME)
 
-    @staticmethod
-    def read_announcement(body: object) -> list[tuple[str, str]]:
-        """Return ids and sources of the announced cells in `body`; raise `RefusedRequest` if the body is not valid."""
-        return [(cell.cell_id, cell.source) for cell in parse(Announcement, body).cells]
+    def note_cells(self, kernel_id: str, body: object) -> None:
+        """Record the announced cells in `body`, and read ahead what they import.
+
+        Raises `RefusedRequest` if the body is not valid.
+        """
+        cells = parse(Announcement, body).cells
+        self._watch.note_cells(kernel_id, [(cell.cell_id, cell.source) for cell in cells])
+        folder = find_started_folder(self._app, kernel_id)
+        if folder is not None:
+            self._reading_ahead.note_cells(Path(folder), [cell.source for cell in cells])
 
     async def open_result(self, job_id: str) -> str:
         """Copy the executed notebook of a job into the user's folder; return the path of the copy."""

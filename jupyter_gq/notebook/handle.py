@@ -23,6 +23,8 @@ from .server import JobError, Server, check_id, check_path, find_server, find_ta
 
 #: Media type by which JupyterLab shows a job with its live state.
 JOB_MIME = "application/vnd.jupyter-gq.job+json"
+#: What may name a job, for a sentence.
+_ID = 'the id of a job, such as "job-4f1c", the beginning of one, or "last"'
 #: Most sentences on files that a copy left out.
 _MOST_TOLD = 5
 #: Seconds that a representation of a job may wait for its present state.
@@ -262,11 +264,11 @@ class Job:
 
 
 def job(id: str) -> Job:
-    """Return the handle of a job of yours by its id, such as "job-4f1c", or of the one that was sent last for "last".
+    """Return the handle of a job of yours by its id, such as "job-4f1c", or by the beginning of it.
 
-    Raises `JobError` if there is no such job.
+    "last" is the job that was sent last. Raises `JobError` if there is no such job, or more than one.
     """
-    name = check_id(id, 'the id of a job, such as "job-4f1c", or "last"')
+    name = check_id(id, _ID)
     server = find_server()
     return Job(server, server.get("jobs", name))
 
@@ -311,10 +313,13 @@ def _count_gpu_seconds(view: Mapping[str, object]) -> float:
 
 
 def find_job_id(job: object) -> str:
-    """Return the id of a job that an option names by its handle or its id; "" for "", which names none.
+    """Return the id of a job that an option names by its handle, or by a text as `job` takes; "" for "", which is none.
 
     Raises `JobError` with a sentence for anything else.
     """
     if isinstance(job, Job):
         return job.id
-    return "" if job == "" else check_id(job, 'a job or the id of one, such as "job-4f1c"')
+    if job == "":
+        return ""
+    name = check_id(job, f"a job, {_ID}")
+    return str(find_server().get("jobs", name)["id"])

@@ -6,6 +6,8 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
+from jupyter_gq.domain.plain_text import shorten
+
 from .handle import Job, find_job_id
 from .options import MAX_NAME, check_function, list_names, make_plain
 from .pickled_call import (
@@ -73,8 +75,8 @@ def submit(  # noqa: PLR0913 - the options of a job are keywords of the one func
       Prints which pattern no file fits.
     - `software`: the name of an image that the administrator offers, or of another kernel of this server, with the
       same minor version of Python as this one; "" is the software of this notebook.
-    - `continue_from`: an ended job, or its id, with a copy of whose checkpoints the job begins: `checkpoint_dir()` then
-      has them. "" is none.
+    - `continue_from`: an ended job with a copy of whose checkpoints the job begins: `checkpoint_dir()` then has them. A
+      handle, or what `jupyter_gq.job` takes: an id, the beginning of one, or "last". "" is none.
     - `check`: whether the function is loaded in a new process before anything is sent.
 
     Raises `TypeError` for arguments that do not fit the function and for async and generator functions, `ValueError`
@@ -106,7 +108,7 @@ def submit(  # noqa: PLR0913 - the options of a job are keywords of the one func
         "continue_from": find_job_id(continue_from),
     }
     options = make_plain(options)
-    options["name"] = (name or name_function(function))[:MAX_NAME]
+    options["name"] = shorten(name or name_function(function), MAX_NAME)
     server = find_server()
     find_kernel_id()  # raises in a process that is no kernel
     text = pickle_call(function, args, kwargs)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from jupyter_gq.domain.phases import ENDED
+from jupyter_gq.domain.plain_text import join_name
 
 from .grid import list_points
 from .handle import Job, find_job_id, wait_until
@@ -120,7 +121,7 @@ def sweep(  # noqa: PLR0913 - the options of a job are keywords of the one funct
         for call, point in zip(calls, points):  # noqa: B905 - Python 3.8 too
             described = describe_call(function, (), point)
             shown = described[len(name_function(function)) + 1 : -1]
-            named = {**options, "name": f"{name or name_function(function)} {shown}"[:MAX_NAME]}
+            named = {**options, "name": join_name(name or name_function(function), shown, MAX_NAME)}
             job, notes = send_pickled(server, call, described, named)
             if not sent.jobs:  # the others have the same files
                 print_notes(notes)

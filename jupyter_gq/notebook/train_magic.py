@@ -13,7 +13,7 @@ from typing import NoReturn, Protocol, cast
 from jupyter_gq.domain.phases import ENDED, omit_state
 from jupyter_gq.domain.plain_text import split_options
 
-from .handle import Job, JobFailed, wait_until
+from .handle import Job, JobFailed, find_job_id, wait_until
 from .job_options import add_also_option, add_job_options, add_returns_option, read_job_options
 from .jobs import in_job
 from .results import ResultError, load_possible
@@ -209,6 +209,7 @@ def _send(shell: Shell, options: argparse.Namespace, cell: str) -> Job:
         "file_patterns": options.also,
     }
     body |= read_job_options(options)
+    body["continue_from"] = find_job_id(body["continue_from"])
     answer = server.post("jobs", body=body)
     print_notes(cast("list[str]", answer["notes"]))
     return read_sent_job(server, answer, body)

@@ -8,6 +8,7 @@ import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
 import { isLost, LOGGED_OUT, readProblem, STOPPED_OR_LOGGED_OUT } from './hub';
+import { showQuotesOfCaptured, showQuotesOfPlan, showQuotes } from './quotes';
 import type {
   AlreadySent,
   Announcement,
@@ -200,13 +201,14 @@ export class Client {
   }
 
   /** Return the service's forecast for this job if it were sent now; nothing is sent. */
-  previewJob(request: JobRequest): Promise<Preview> {
-    return this._post('preview', { ...request });
+  async previewJob(request: JobRequest): Promise<Preview> {
+    const preview = await this._post<Preview>('preview', { ...request });
+    return { ...preview, sentence: showQuotes(preview.sentence) };
   }
 
   /** Return what would run, with warnings. Raises `RequestError` if sending the cells would be refused. */
-  checkCells(request: CellsRequest): Promise<Plan> {
-    return this._post('check', { ...request });
+  async checkCells(request: CellsRequest): Promise<Plan> {
+    return showQuotesOfPlan(await this._post<Plan>('check', { ...request }));
   }
 
   /** Let the kernel pickle the variables that cells need; return their names, sizes and reasons. Nothing is sent. */
@@ -214,7 +216,7 @@ export class Client {
     const init = { method: 'POST', body: JSON.stringify(request) };
     // Large variables take a while, and that is not the scheduler's doing.
     const response = await this._request('variables', init, new DisposableDelegate(() => undefined));
-    return (await response.json()) as Captured;
+    return showQuotesOfCaptured((await response.json()) as Captured);
   }
 
   /** Return the GPU use of a job over time. */

@@ -3,6 +3,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { formatAmount, formatShortAmount } from './amounts';
+import { describePauseCost, hasPaused, warnOfChange } from './pauses';
 import { joinPlace, omitState, showSentence } from './sentences';
 import { formatClock, formatEstimate, formatMinutes, formatSpan } from './times';
 import { ENGLISH } from './translation';
@@ -236,45 +237,6 @@ function tellWhy(job: JobSummary, now: number, trans: TranslationBundle): string
     : joinPlace(formatOrdinal(job.position, trans), sentence, word, trans);
 }
 
-/** Return whether a job is paused, or about to be. */
-export function hasPaused({ phase }: Pick<JobSummary, 'phase'>): boolean {
-  return phase === 'paused' || phase === 'pausing';
-}
-
-/** Return a sentence about what the pause of a job costs, or would cost; "" if the service does not say. */
-export function describePauseCost(job: JobSummary, now: number, trans: TranslationBundle): string {
-  // An earlier release of the service does not send the field.
-  switch (job.pause?.way) {
-    case 'suspended':
-      return describeSuspension(job, now, trans);
-    case 'checkpoint': {
-      const time = job.saved_at === null ? '' : formatClock(job.saved_at, now);
-      return hasPaused(job)
-        ? trans.__('It continues from its checkpoint of %1, or from a later one.', time)
-        : trans.__('It would continue from its checkpoint of %1, or from a later one.', time);
-    }
-    case 'restart':
-      if (job.phase === 'paused') {
-        return trans.__('It starts again from the beginning, since it has saved no checkpoint.');
-      }
-      // Code that follows the guide saves only when it is told to stop.
-      return hasPaused(job)
-        ? trans.__('It starts again from the beginning, unless it saves its state before it ends.')
-        : trans.__(
-            'It has saved no checkpoint so far, and would start again from the beginning unless it saves its state when told to stop.'
-          );
-    default:
-      return '';
-  }
-}
-
-/** Return a warning for a suspended job, whose run ends if its GPUs, its tasks or its pool change; "" for any other job. */
-export function warnOfChange({ phase, pause }: JobSummary, trans: TranslationBundle): string {
-  return phase === 'paused' && pause?.way === 'suspended'
-    ? trans.__('Other GPUs or tasks end its suspended run: what it has not saved is computed again.')
-    : '';
-}
-
 /** Return a warning about the named queues whose pools are others than those of the jobs; "" if there are none. */
 export function warnOfMove(
   jobs: readonly JobSummary[],
@@ -296,35 +258,6 @@ export function warnOfMove(
         listed
       )
     : trans.__('In another pool, with other GPUs: %1', listed);
-}
-
-function describeSuspension(
-  { phase, saved_at: savedAt }: JobSummary,
-  now: number,
-  trans: TranslationBundle
-): string {
-  switch (phase) {
-    case 'paused':
-      return trans.__('Nothing is lost: its GPU memory is kept in host memory, and it goes on where it was.');
-    case 'pausing':
-      return trans.__('Its GPU memory is being moved to host memory, so that nothing is lost.');
-    case 'starting':
-      return trans.__('Its GPU memory is coming back from host memory, and it goes on where it was.');
-    default: {
-      // A job that must leave its GPU, such as at a drain, is not suspended.
-      const kept = trans.__(
-        'If held, or paused for other work, nothing would be lost: its GPU memory would be moved to host memory.'
-      );
-      const left =
-        typeof savedAt === 'number'
-          ? trans.__(
-              'At a drain or a move, it would continue from its checkpoint of %1.',
-              formatClock(savedAt, now)
-            )
-          : trans.__('At a drain or a move, it would start again from the beginning.');
-      return `${kept} ${left}`;
-    }
-  }
 }
 
 /** Return a sentence about a running job that uses none of its GPUs; "" for any other job. */

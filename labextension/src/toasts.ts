@@ -21,9 +21,14 @@ export function fitToast(text: string): string {
   return shorten(fitting, LONGEST);
 }
 
-/** Return the name of a job in quotes, shortened if it would leave no room for the rest of the message. */
+/**
+ * Return the name of a job in quotes, cut in the middle if it would leave no room for the rest of the message: two long
+ * names often differ in their last letters only.
+ */
 export function quoteName(name: string): string {
-  return `“${shorten(name, LONGEST_NAME)}”`;
+  const end = Math.floor((LONGEST_NAME - 1) / 3);
+  const isLong = name.length > LONGEST_NAME;
+  return `“${isLong ? `${name.slice(0, LONGEST_NAME - 1 - end)}…${name.slice(-end)}` : name}”`;
 }
 
 /** Return a text of at most `most` characters, cut between two words if possible. */

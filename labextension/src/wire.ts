@@ -878,7 +878,7 @@ export interface components {
         /** @description The cost of a pause of a job, now or in future. */
         PauseView: {
             /**
-             * @description `suspended`: nothing is lost; `checkpoint`: the work since the last checkpoint is done again; `restart`: all work is done again.
+             * @description `suspended`: nothing is lost; `checkpoint`: the work since the last checkpoint is done again; `restart`: all work is done again, if the code has begun.
              * @enum {string}
              */
             way: "suspended" | "checkpoint" | "restart";

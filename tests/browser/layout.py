@@ -14,22 +14,45 @@ _FIND = """
     const words = element => element.textContent.replace(/\\s+/g, " ").trim().slice(0, 60);
     const shown = element => element.checkVisibility({ checkVisibilityCSS: true, checkOpacity: true });
     const name = element => `<${element.tagName.toLowerCase()} class="${element.className}"> ${words(element)}`;
-    const isInFlow = element => {
-        const style = getComputedStyle(element);
-        return !["absolute", "fixed", "sticky"].includes(style.position) && style.float === "none"
-            && !style.display.startsWith("inline") && style.display !== "contents";
-    };
+    // What is positioned lies on something else by intention, such as a menu.
+    const isPlaced = element => ["absolute", "fixed", "sticky"].includes(getComputedStyle(element).position);
+    const hasBox = element => getComputedStyle(element).display !== "contents";
     const problems = [];
+    // The elements and words that stand side by side in an element; without a box of its own, it is as if it was not.
+    const isFloat = node => node.nodeType === Node.ELEMENT_NODE && getComputedStyle(node).float !== "none";
+    const listWords = node => {
+        const range = document.createRange();
+        range.selectNodeContents(node);
+        return [...range.getClientRects()];
+    };
+    const listBeside = parent => [...parent.childNodes].flatMap(node => {
+        if (node.nodeType === Node.TEXT_NODE) {
+            return node.data.trim() === "" ? [] : [[node.data.trim().slice(0, 60), listWords(node)]];
+        }
+        if (node.nodeType !== Node.ELEMENT_NODE || isPlaced(node)) {
+            return [];
+        }
+        if (!hasBox(node)) {
+            return listBeside(node);
+        }
+        // The box of a block reaches below a float beside it, and its words do not.
+        const isBesideFloat = !isFloat(node) && [...parent.children].some(isFloat);
+        // An element that goes on in the next line has a box in each.
+        return shown(node) ? [[name(node), isBesideFloat ? listWords(node) : [...node.getClientRects()]]] : [];
+    });
     const findOverlaps = parent => {
-        const children = [...parent.children].filter(child => shown(child) && isInFlow(child))
-            .map(child => [child, child.getBoundingClientRect()])
-            .filter(([, box]) => box.width > 1 && box.height > 1);
-        children.slice(1).forEach(([child, box], at) => {
-            const [before, above] = children[at];
-            const down = Math.min(box.bottom, above.bottom) - Math.max(box.top, above.top);
-            const across = Math.min(box.right, above.right) - Math.max(box.left, above.left);
-            if (down > touch && across > touch) {
-                problems.push(`overlap by ${Math.round(down)} px: ${name(before)} and ${name(child)}`);
+        const boxes = listBeside(parent).flatMap(([what, rects], at) => rects.map(box => [what, box, at]))
+            .filter(([, box]) => box.width > 1 && box.height > 1).sort(([, one], [, other]) => one.top - other.top);
+        boxes.forEach(([what, box, at], index) => {
+            for (const [below, other, place] of boxes.slice(index + 1)) {
+                const down = Math.min(box.bottom, other.bottom) - other.top;
+                if (down <= touch) {
+                    break;
+                }
+                const across = Math.min(box.right, other.right) - Math.max(box.left, other.left);
+                if (place !== at && across > touch) {
+                    problems.push(`overlap by ${Math.round(down)} px: ${what} and ${below}`);
+                }
             }
         });
     };
@@ -60,7 +83,8 @@ _FIND = """
     };
     for (const root of selectors.flatMap(selector => [...document.querySelectorAll(selector)]).filter(shown)) {
         findHoles(root);
-        [root, ...root.querySelectorAll("*")].filter(element => !element.closest("svg")).forEach(findOverlaps);
+        [root, ...root.querySelectorAll("*")]
+            .filter(element => !element.closest("svg") && shown(element) && hasBox(element)).forEach(findOverlaps);
     }
     return problems;
 }
@@ -68,6 +92,9 @@ _FIND = """
 
 
 async def assert_no_hole_and_no_overlap(page: Page, *selectors: str) -> None:
-    """Fail with each hole and each overlap of neighbours in the elements that these CSS selectors find."""
+    """Fail with each hole and each overlap in the elements that these CSS selectors find.
+
+    All that stands in the same element is compared, however it is displayed: blocks, words in a line, cells of a grid.
+    """
     found = await page.evaluate(_FIND, [list(selectors), HOLE, TOUCH])
     assert found == [], "\n".join(found)

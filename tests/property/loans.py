@@ -152,7 +152,8 @@ def every_cell_that_waits_has_an_honest_plan(snapshot: Snapshot, decision: Decis
     """Safety. A wanted notebook comes back now, or is told how many notebooks are before it and which work leaves.
 
     Before it are the older ones in which cells wait for one of its devices, unless something else is in their way. The
-    work that leaves holds one of its devices, and was told to stop. A notebook that does not come reads why.
+    work that leaves holds one of its devices, and was told to stop. A notebook that does not come reads why. The plan
+    of one that comes is complete: it names all work on its devices that was told to stop for a notebook.
     """
     by_id = {workload.id: workload for workload in snapshot.workloads}
     resumed = {each.workload for each in decision.instructions if isinstance(each, Resume)}
@@ -173,6 +174,7 @@ def every_cell_that_waits_has_an_honest_plan(snapshot: Snapshot, decision: Decis
         }
         if plan.is_coming:
             assert plan.ahead == len(older - resumed), f"{plan} although {older} are older"
+            _the_plan_names_all_that_leave(snapshot, decision, plan)
         else:
             what_keeps_a_notebook_out_really_does(snapshot, notebook, plan, [by_id[each] for each in older])
         for leaving in plan.leaving:
@@ -205,6 +207,16 @@ def what_keeps_a_notebook_out_really_does(
             assert not _fits_beside(notebook, _held_by([*firm, *older]))
         case _:
             assert not _fits_beside(notebook, _held_by([*firm, *older])), f"{plan} although there is room"
+
+
+def _the_plan_names_all_that_leave(snapshot: Snapshot, decision: Decision, plan: Returning) -> None:
+    by_id = {workload.id: workload for workload in snapshot.workloads}
+    lenders = {workload.id for workload in snapshot.workloads if workload.state is State.SUSPENDED}
+    own = _devices_of([by_id[plan.workload]])
+    told = {e.workload for e in decision.instructions if isinstance(e, Evict | Shrink) and e.by in lenders}
+    told |= {workload.id for workload in snapshot.workloads if _stops_for(workload, lenders)}
+    leaving = {name for name in told if not own.isdisjoint(_held_by([by_id[name]]))}
+    assert leaving <= set(plan.leaving), f"{leaving} leave for {plan.workload}, and {plan.leaving} are named"
 
 
 def a_place_gets_worse_only_if_an_older_notebook_is_wanted_as_well(before: Decision | None, decision: Decision) -> None:

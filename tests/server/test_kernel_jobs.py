@@ -323,13 +323,28 @@ async def test_the_line_of_a_cell_names_all_that_the_command_line_does(service, 
     await run(kernel, "%reload_ext jupyter_gq")
     options = (
         "--gpu-memory '12 GB' --prefer-model H200 --within rack --tasks 2 --min-tasks 1 --expected 90m --max-time 2h "
-        "--continue-from job-0"
+        "--continue-from 7f"
     )
     await run(kernel, f"%%train --queue vision {options} --secret HF_TOKEN\nmodel = 1")
     body = sent(service)
     fields = ("gpu_memory", "preferred_gpu_models", "within", "tasks", "min_tasks", "expected_seconds", "max_seconds")
     assert [body[field] for field in fields] == ["12 GB", ["H200"], "rack", 2, 1, 5400, 7200]
-    assert (body["continue_from"], body["bundle"]["manifest"]["secrets"]) == ("job-0", ["HF_TOKEN"])
+    assert (body["continue_from"], body["bundle"]["manifest"]["secrets"]) == ("job-7f3", ["HF_TOKEN"])
+
+
+@pytest.mark.parametrize("named", ["last", "job-7f", "7", "job-7f3"])
+async def test_a_job_is_named_in_a_kernel_as_on_the_command_line(service, kernel, named):
+    assert await run(kernel, f"import jupyter_gq; print(jupyter_gq.job({named!r}).id)") == "job-7f3\n"
+
+
+async def test_a_name_that_two_jobs_could_have_is_refused_in_a_kernel(service, kernel):
+    service.answers["GET", "jobs"] = (200, {"jobs": [a_job(), a_job(id="job-7f4")]})
+    await run(kernel, "%reload_ext jupyter_gq")
+    said = await run(kernel, "%%train --queue vision --continue-from 7f\nmodel = 1")
+    assert "2 jobs have an id that begins with '7f': job-7f3, job-7f4." in said
+    said = await run(kernel, "%%train --queue vision --continue-from nothing\nmodel = 1")
+    assert "No job of yours has an id that begins with 'nothing'. %gq_jobs --all lists them." in said
+    assert not [asked for asked in service.asked if asked == ("POST", "jobs")]
 
 
 async def test_files_that_fit_a_pattern_go_along_and_a_pattern_without_files_is_named(service, kernel, jp_root_dir):

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import sys
+from pathlib import Path
 
 import pytest
 from jupyter_client.asynchronous import AsyncKernelClient
@@ -18,7 +20,7 @@ class Kernel:
         self.client: AsyncKernelClient | None = None
 
     async def start(self):
-        self.id = await self.manager.start_kernel(kernel_name="python3")
+        self.id = await self.manager.start_kernel(kernel_name="python3", path="")
         await self.connect()
 
     async def connect(self):
@@ -124,6 +126,19 @@ async def test_executions_have_the_cells_that_the_page_announced(kernel, until, 
     assert [(cell["cell_id"], cell["code"]) for cell in history["cells"]] == [("one", "a = 1"), ("two", "a = 2")]
     assert (await fetch("POST", "kernels", "gone", "history", body=announced))[0] == 404
     assert (await fetch("POST", "kernels", kernel.id, "history", body={"cells": 1}))[0] == 422
+
+
+async def test_what_an_announced_cell_imports_is_read_ahead(kernel, until, fetch):
+    """The first plan of the dialog then has not to read it."""
+    folder = Path(kernel.manager.get_kernel(kernel.id)._launch_args["cwd"])
+    (folder / "nets_of_ann.py").write_text("import layers_of_ann\n")
+    (folder / "layers_of_ann.py").write_text("")
+    opened = []
+    # Python removes no audit hook, so this one stays, and notes only what it knows.
+    sys.addaudithook(lambda event, given: opened.append(str(given[0])) if "of_ann.py" in str(given[:1]) else None)
+    announced = {"cells": [{"cell_id": "one", "source": "import nets_of_ann"}]}
+    await fetch("POST", "kernels", kernel.id, "history", body=announced)
+    await until(lambda: str(folder / "layers_of_ann.py") in opened, "the modules were read")
 
 
 async def test_after_a_restart_it_is_known_that_nothing_has_run(kernel, fetch, until, extension):

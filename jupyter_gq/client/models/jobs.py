@@ -193,7 +193,7 @@ class PauseView(BaseModel):
 
     way: PauseWay = Field(
         description="`suspended`: nothing is lost; `checkpoint`: the work since the last checkpoint is done again; "
-        "`restart`: all work is done again."
+        "`restart`: all work is done again, if the code has begun."
     )
     sentence: str = Field(description="One sentence about that.")
 

@@ -30,7 +30,6 @@ from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.results import RESULT_PART, is_missing, parse_results
 from jupyter_gq.controller.views.presenter import Presenter
-from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.audit import Action, AuditEntry
 from jupyter_gq.domain.errors import (
     Conflict,
@@ -64,6 +63,7 @@ from .output_limits import OutputLimits
 from .pods import JobPods
 from .project_files import ProjectFiles
 from .request_hash import hash_request
+from .saved_times import SavedTimes
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +82,7 @@ class Jobs:
         self._context, self._presenter, self._pods = context, presenter, pods
         self._files = files
         self._output_limits = OutputLimits(context)
+        self._saved_times = SavedTimes()
 
     async def check_files(self, caller: Caller, submission: JobSubmission, key: str | None) -> None:
         """Check the files that a new job needs: secrets, a working folder, the checkpoints of an earlier job.
@@ -330,14 +331,12 @@ class Jobs:
         record = self._context.records.find_unfinished(job)
         if record is None or beat.run != record.workload.run:
             return
-        if beat.saved_at is not None:
-            saved = Instant(min(beat.saved_at, self._context.clock.now()))
-            if record.workload.checkpointed_at != saved:
-                self._context.records.change_in_memory(
-                    Change(workload=job, fields=WorkloadChange(checkpointed_at=saved))
-                )
-                if record.workload.checkpointed_at is None:  # from now on a pause costs less
-                    self._presenter.announce(job)
+        stored, now = record.workload.checkpointed_at, self._context.clock.now()
+        saved = self._saved_times.note(job, beat.run, beat.saved_at, stored, now)
+        if saved is not None and saved != stored:
+            self._context.records.change_in_memory(Change(workload=job, fields=WorkloadChange(checkpointed_at=saved)))
+            if stored is None:  # from now on a pause costs less
+                self._presenter.announce(job)
         if beat.progress is None:
             return
         progress = Progress(fraction=beat.progress.fraction, text=strip_controls(beat.progress.text, lines=True))

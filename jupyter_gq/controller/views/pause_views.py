@@ -28,9 +28,26 @@ def pause_view(record: Record, phase: JobPhase, *, suspendable: bool | None) -> 
         suspendable = _is_being_suspended(record)
     way = _way_of(record, phase, suspendable is True)
     saved_at = record.workload.checkpointed_at
+    if way == "restart" and not _has_begun(record):
+        return PauseView(way=way, sentence=_describe_start(phase))
     if way != "suspended" and phase in {"running", "pausing"} and suspendable is None:
         return PauseView(way=way, sentence=f"{_NOT_KNOWN_YET} {_describe_new_run(phase, saved_at)}")
     return PauseView(way=way, sentence=_describe(way, phase, saved_at))
+
+
+def _has_begun(record: Record) -> bool:
+    """Return whether the code of a job may have run: False until its files and an earlier job's checkpoints are there.
+
+    After the copy of the checkpoints, this is False until the service hears of them.
+    """
+    workload = record.workload
+    return not describe_first_copy(record) and (workload.ran > 0 or workload.running_since is not None)
+
+
+def _describe_start(phase: JobPhase) -> str:
+    """Return the sentence about a pause of a job whose code has not begun."""
+    lost = "nothing is lost" if phase in {"pausing", "paused"} else "a pause loses nothing"
+    return f"Its code has not begun yet, so {lost}."
 
 
 def _is_being_suspended(record: Record) -> bool | None:
@@ -77,7 +94,7 @@ def _describe_new_run(phase: JobPhase, saved_at: Instant | None) -> str:
 
 
 def describe_first_copy(record: Record) -> str:
-    """Return a sentence about the checkpoints that a running job copies before its first cell.
+    """Return a sentence about the checkpoints that a job copies, when it runs, before its first cell.
 
     "" if it continues from no job, or the service has heard of its checkpoints.
     """

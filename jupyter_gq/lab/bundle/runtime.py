@@ -43,7 +43,8 @@ async def find_runtime(
     if chosen is not None and (not os.path.isabs(chosen) or "\0" in chosen):
         raise RefusedRequest("invalid_folder", f"{chosen!a} is not the full path of a folder.", field="cwd")
     beside = app.kernel_manager.cwd_for_path(await ensure_async(app.contents_manager.get_kernel_path(path=path)))
-    folder = chosen or _find_started_folder(app, request) or beside
+    started = find_started_folder(app, request.kernel_id) if request.mode == "replay" else None
+    folder = chosen or started or beside
     return Runtime(
         server=server,
         cwd=folder,
@@ -54,15 +55,14 @@ async def find_runtime(
     )
 
 
-def _find_started_folder(app: ServerApp, request: CellsRequest) -> str | None:
-    """Return the folder in which the notebook's kernel was started and its cells ran.
+def find_started_folder(app: ServerApp, kernel: str | None) -> str | None:
+    """Return the folder in which a kernel of this server was started and its cells ran.
 
-    Returns None if that is not known, if the folder is gone, or if the job is no replay of cells that ran.
+    Returns None if that is not known, if the folder is gone, or if there is no such kernel.
     The folder is not the notebook's if the notebook was moved, or uses the kernel of a notebook elsewhere.
     See docs/decisions/0480-begin-where-the-kernel-was-started.md.
     """
-    kernel = request.kernel_id
-    if kernel is None or kernel not in app.kernel_manager or request.mode != "replay":
+    if kernel is None or kernel not in app.kernel_manager:
         return None
     launched = getattr(app.kernel_manager.get_kernel(kernel), "_launch_args", None) or {}
     folder = launched.get("cwd")

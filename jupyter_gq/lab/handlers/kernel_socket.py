@@ -207,7 +207,7 @@ async def _list_jobs(connection: ServiceConnection, _: str, request: RequestHand
 
 
 async def _read_job(connection: ServiceConnection, job: str, _: RequestHandler) -> str:
-    """Return a job, by its id or as "last"."""
+    """Return a job, by its id, the beginning of it, or as "last"."""
     return (await connection.kernels.read_job(job)).model_dump_json()
 
 

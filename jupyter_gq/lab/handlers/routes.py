@@ -293,8 +293,7 @@ class KernelHistoryHandler(GQHandler):
         await self.respond(lambda connection: self._note_cells(connection, kernel))
 
     async def _note_cells(self, connection: ServiceConnection, kernel: str) -> JsonObject:
-        if self.extension.watch is not None:
-            self.extension.watch.note_cells(kernel, connection.read_announcement(self.read_body()))
+        connection.note_cells(kernel, self.read_body())
         return await self._find_history(kernel)
 
     async def _find_history(self, kernel: str) -> JsonObject:

@@ -180,10 +180,9 @@ class _Search:
     def add_references(self, references: References, package: tuple[str, ...]) -> None:
         """Add the modules and files that code of this package of the folder names; () is no package."""
         self._others.add_places(references)
-        for imported in sorted(references.imports):
-            if (imported, package) not in self._imports:
-                self._imports.add((imported, package))
-                self._add_module(imported, package)
+        for imported in sorted(each for each in references.imports if (each, package) not in self._imports):
+            self._imports.add((imported, package))
+            self._add_module(imported, package)
         beside = "/".join(package)
         for text in references.texts:
             named = (text, text in references.arguments, beside)

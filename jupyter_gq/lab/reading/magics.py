@@ -18,10 +18,11 @@ from dataclasses import dataclass, field
 from string import Formatter
 from typing import Literal
 
+from .call_parts import get_last_name
 from .cells import parse_cell
 from .full_names import read_text
 from .parsing import list_nodes
-from .scripts import Script, find_executed_script, find_script
+from .scripts import EXECUTES, Script, find_executed_script, find_script
 
 Kind = Literal["python", "shell", "other"]
 
@@ -179,7 +180,7 @@ def read_magic(call: ast.Call) -> Magic | None:
     if not (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Call)) or not (
         isinstance(func.value.func, ast.Name) and func.value.func.id == "get_ipython"
     ):
-        return _read_call(call)
+        return _read_call(call) if get_last_name(call) in EXECUTES else None
     texts = [read_text(argument) for argument in call.args] + ["", "", ""]
     if func.attr in {"system", "getoutput"}:
         return Magic(kind="shell", name="!", line=texts[0])

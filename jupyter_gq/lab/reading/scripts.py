@@ -49,6 +49,8 @@ _RUNS = re.compile(r"\brun\b|run_(?:line|cell)_magic|\bexec\b|run_path|python|to
 _COMMAND_MAGICS = frozenset({"!", "bash", "script", "sh", "sx", "system", "zsh"})
 #: Programs that run a script of Python which their words name.
 _PROGRAMS = re.compile(r"(?:.*/)?(?:python[\d.]*|pypy\d*|ipython\d*|torchrun|deepspeed|accelerate)")
+#: Last names of the calls that `find_executed_script` reads.
+EXECUTES = frozenset({"exec", "run_path"})
 #: Calls in scripts that run a script or a command, which is not read. Nodes of other code are not in it.
 _INNER: WeakSet[ast.AST] = WeakSet()
 _MAY_RUN = frozenset(
@@ -149,7 +151,7 @@ def find_script(line: str, call: ast.Call | None = None) -> Script | None:
 def find_executed_script(call: ast.Call) -> Script | None:
     """Return the script that `exec(open("x.py").read())` or `runpy.run_path("x.py")` runs; None if none is read."""
     name, func = get_last_name(call), call.func
-    if name not in {"exec", "run_path"} or not call.args or is_in_script(call):
+    if name not in EXECUTES or not call.args or is_in_script(call):
         return None
     if isinstance(func, ast.Attribute):
         if name == "run_path" and isinstance(func.value, ast.Name) and func.value.id == "runpy":

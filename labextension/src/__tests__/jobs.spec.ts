@@ -11,7 +11,6 @@ import {
   hasCells,
   isCancellable,
   describeJob,
-  describePauseCost,
   omitUnused,
   listActiveJobs,
   formatMemory,
@@ -20,6 +19,7 @@ import {
   formatOrdinal,
   summarizeJob
 } from '../jobs';
+import { describePauseCost } from '../pauses';
 import { listMemberQueues, describeGpuUsage } from '../queues';
 import { formatClock } from '../times';
 import { listDetails } from '../panel/facts';
@@ -246,7 +246,7 @@ describe('queues', () => {
 describe('the cost of a pause', () => {
   const withPause = (way: 'suspended' | 'checkpoint' | 'restart', phase: JobPhase): string =>
     describePauseCost(
-      aJob({ phase, pause: { way, sentence: 'As the service says.' }, saved_at: 1000 }),
+      aJob({ phase, pause: { way, sentence: 'As the service says.' }, saved_at: 1000, ran_seconds: 60 }),
       1300,
       ENGLISH
     );
@@ -279,6 +279,31 @@ describe('the cost of a pause', () => {
     ]
   ] as const)('%s, of a job that is %s', (way, phase, sentence) => {
     expect(withPause(way, phase)).toMatch(sentence);
+  });
+
+  const pause = { way: 'restart', sentence: 'As the service says.' } as const;
+
+  it.each([
+    ['starting', {}, 'Its code has not begun yet, so a pause loses nothing.'],
+    ['pausing', {}, 'Its code has not begun yet, so nothing is lost.'],
+    ['paused', {}, 'Its code has not begun yet, so nothing is lost.'],
+    [
+      'running',
+      { running_since: 1200, continue_from: 'old' },
+      'Its code has not begun yet, so a pause loses nothing.'
+    ]
+  ] as const)('is nothing for a job that is %s and whose code has not begun', (phase, fields, sentence) => {
+    expect(describePauseCost(aJob({ phase, pause, ...fields }), 1300, ENGLISH)).toBe(sentence);
+  });
+
+  it.each([
+    ['starting', { ran_seconds: 5 }],
+    ['running', { running_since: 1200 }],
+    ['running', { running_since: 1200, continue_from: 'old', saved_at: 1250 }],
+    ['paused', { ran_seconds: undefined, running_since: undefined }]
+  ])('is all work once the code of a job that is %s has begun: %j', (phase, fields) => {
+    const job = aJob({ phase: phase as JobPhase, pause, ...(fields as Partial<JobSummary>) });
+    expect(describePauseCost(job, 1300, ENGLISH)).toContain('start');
   });
 
   it('follows the reason of a pause, and is a detail of a job that runs', () => {

@@ -6,7 +6,8 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { isProblem } from '../client';
-import { isWaiting, warnOfChange } from '../jobs';
+import { isWaiting } from '../jobs';
+import { warnOfChange } from '../pauses';
 import { describeMaxTime } from '../send/duration';
 import { TextField } from '../send/field';
 import type { IOffer } from '../send/values';

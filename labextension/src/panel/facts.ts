@@ -2,17 +2,11 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import {
-  computeRunSeconds,
-  describePauseCost,
-  formatOrdinal,
-  hasDevices,
-  hasPaused,
-  findOrigin
-} from '../jobs';
+import { computeRunSeconds, formatOrdinal, hasDevices, findOrigin } from '../jobs';
 import { stripControls } from '../plain';
 import { describeRequest } from '../send/values';
 import { formatAmount } from '../amounts';
+import { describePauseCost, hasPaused } from '../pauses';
 import { omitState, showSentence } from '../sentences';
 import { formatAge, formatClock, formatEstimate, formatSpan } from '../times';
 import type { JobSummary } from '../wire';

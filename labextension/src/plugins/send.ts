@@ -24,6 +24,7 @@ import { findEarlierJob, offerCheckpoints } from '../send/continuing';
 import { waitForKernel } from '../send/kernel';
 import { proposeName } from '../send/naming';
 import type { IProposed, ISendOrigin } from '../send/opening';
+import type { ISendOptions } from '../send/options';
 import { selectedCells } from '../send/opening';
 import type { IFormValues, IRememberedValues } from '../send/values';
 import { proposeValues, readRemembered, selectRemembered } from '../send/values';
@@ -250,9 +251,8 @@ class Sender implements ISender {
       ...opening,
       notes: [...opening.notes, ...noteReadOnly(panel, this._trans)],
       localRun,
-      queues: listMemberQueues(me.queues),
-      pools: me.pools,
-      largest: me.largest_request,
+      ...describeOffers(me),
+      queuesChanged: this._training.stateChanged,
       targets: sources,
       prefix,
       check: (chosen, files) => client.checkCells({ ...cells(chosen), ...describeChoice(files) }),
@@ -264,8 +264,6 @@ class Sender implements ISender {
       client,
       arrival: watchArrival(this._training, key),
       preview: request => client.previewJob(request),
-      secrets: me,
-      images: me.images,
       trans: this._trans,
       send: (request, chosen, returns, environment, files) =>
         asking(client.sendCells({ ...request, ...cells(chosen), ...rest(files, environment, returns) })),
@@ -418,4 +416,10 @@ function prepareRequest(
       known_jobs: [...known]
     })
   };
+}
+
+/** Return what the user may ask for in the dialog. */
+function describeOffers(me: Me): Pick<ISendOptions, 'queues' | 'pools' | 'largest' | 'secrets' | 'images'> {
+  const { pools, images } = me;
+  return { queues: listMemberQueues(me.queues), pools, largest: me.largest_request, secrets: me, images };
 }

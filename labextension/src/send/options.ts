@@ -30,7 +30,10 @@ import type { IFormValues } from './values';
 /** The contents of the dialog and the requests that it makes. */
 export interface ISendOptions {
   readonly values: IFormValues;
+  /** The queues to which the user can send, as they were when the dialog was opened. */
   readonly queues: readonly QueueView[];
+  /** The news of all queues, such as that work has begun; without it the dialog keeps those of its beginning. */
+  readonly queuesChanged?: ISignal<unknown, { readonly queues: readonly QueueView[] }>;
   readonly pools: readonly PoolView[];
   readonly largest: string;
   readonly secrets: ISecrets;

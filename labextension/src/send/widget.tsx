@@ -8,7 +8,8 @@ import * as React from 'react';
 
 import { listLeftOut, selectCells } from '../bundle/prefix';
 import { isProblem } from '../client';
-import type { JobRequest, Problem } from '../wire';
+import { listMemberQueues } from '../queues';
+import type { JobRequest, Problem, QueueView } from '../wire';
 import type { ICarry, IChosenCells } from './carry';
 import { REPLAYED, selectRunning } from './carry';
 import type { Attempt } from './delivery';
@@ -37,10 +38,12 @@ export class SendFormWidget extends ReactWidget {
   constructor(private readonly _options: ISendOptions) {
     super();
     this.addClass('jp-gq-send-body');
+    this._queues = _options.queues;
     this._delivery = new Delivery(_options);
     this._state = describeStart(_options);
     _options.client.slowChanged.connect(this._onSlow, this);
     _options.localRun?.changed.connect(this.update, this);
+    _options.queuesChanged?.connect(this._onQueues, this);
     _options.arrival?.changed.connect(this._onArrival, this);
     this._asking = new Debouncer(() => this._updatePreview(), PREVIEW_DELAY);
     this._checking = new Debouncer(() => this._updateWarnings(), PREVIEW_DELAY);
@@ -99,6 +102,7 @@ export class SendFormWidget extends ReactWidget {
     this._capturing.dispose();
     this._options.client.slowChanged.disconnect(this._onSlow, this);
     this._options.localRun?.changed.disconnect(this.update, this);
+    this._options.queuesChanged?.disconnect(this._onQueues, this);
     this._options.arrival?.changed.disconnect(this._onArrival, this);
     super.dispose();
   }
@@ -180,12 +184,12 @@ export class SendFormWidget extends ReactWidget {
   }
 
   protected render(): React.JSX.Element {
-    const { queues, pools, largest, secrets, targets, prefix, notes, trans } = this._options;
+    const { pools, largest, secrets, targets, prefix, notes, trans } = this._options;
     return (
       <SendForm
         {...this._state}
         now={this._options.client.now}
-        queues={queues}
+        queues={this._queues}
         pools={pools}
         largest={largest}
         secrets={secrets}
@@ -386,6 +390,20 @@ export class SendFormWidget extends ReactWidget {
     return { prefix, leftOut: listLeftOut(entries), capture, software: values.software };
   }
 
+  /** Show how much of the queues is in use by now, and ask for the forecast again, which depends on that. */
+  private _onQueues(_: unknown, news: { readonly queues: readonly QueueView[] }): void {
+    const queues = listMemberQueues(news.queues);
+    if (news.queues === this._news || queues.length === 0) {
+      return;
+    }
+    this._news = news.queues;
+    this._queues = queues;
+    this.update();
+    if (this._state.preview !== null && !this._state.sending) {
+      void this._asking.invoke();
+    }
+  }
+
   private _onSlow(_: unknown, slow: boolean): void {
     this._set({ slow });
   }
@@ -393,7 +411,7 @@ export class SendFormWidget extends ReactWidget {
   /** Return the request, or the problem that already the fields have. */
   private _makeRequest(): JobRequest | Problem {
     const { values } = this._state;
-    const queue = this._options.queues.find(known => known.name === values.queue);
+    const queue = this._queues.find(known => known.name === values.queue);
     const request = makeRequest(values, describeOffer(queue, this._options.pools), this._options.trans);
     return isProblem(request) ? request : { ...request, ...this._options.start.unshown };
   }
@@ -433,6 +451,9 @@ export class SendFormWidget extends ReactWidget {
   }
 
   private _state: IFormState;
+  private _queues: readonly QueueView[];
+  /** The news of the queues that came last. */
+  private _news: readonly QueueView[] | null = null;
   private readonly _delivery: Delivery;
   private readonly _arrived = new Signal<this, void>(this);
   private readonly _sendingChanged = new Signal<this, boolean>(this);

@@ -9,6 +9,7 @@ from playwright.async_api import Locator, expect
 from jupyter_gq.demo.processes import DemoHub
 from tests.browser.accessibility import assert_accessible
 from tests.browser.cut_text import assert_nothing_is_cut
+from tests.browser.layout import assert_no_hole_and_no_overlap
 from tests.browser.page import WIDE, LabPage
 from tests.browser.world import write_notebook
 
@@ -66,6 +67,7 @@ async def log_is_searched(lab: LabPage, cell: Locator, pictures: Path) -> None:
         await lab.page.set_viewport_size(size)
         await lab.picture(pictures / f"found-{width}.png")
         await assert_nothing_is_cut(lab.page, ".jp-gq-log", ".jp-gq-log-search")
+        await assert_no_hole_and_no_overlap(lab.page, ".jp-gq-log", ".jp-gq-log-search")
     await lab.page.set_viewport_size(WIDE)
     await assert_accessible(lab.page, ".jp-gq-log", ".jp-gq-log-search")
     await field.fill("")

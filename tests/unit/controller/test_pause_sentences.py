@@ -3,6 +3,7 @@
 import pytest
 
 from jupyter_gq.backends.protocol import Outcome
+from jupyter_gq.client.models import JobChange
 
 from .world import ANN, BOB, World, story_settings
 
@@ -96,4 +97,46 @@ async def test_a_job_that_pauses_for_a_limit_says_what_a_higher_limit_does(world
     assert shown.sentence == (
         "Pausing: the limit of vision was lowered to 0 GPU, less than it needs. Continues by itself once the limit is "
         "high enough."
+    )
+
+
+async def test_a_pause_before_the_code_begins_loses_nothing(world):
+    job = world.send(ANN, "vision", "1")
+    await world.step()
+    starting = world.job(job)
+    assert (starting.phase, starting.pause.sentence) == (
+        "starting",
+        "Its code has not begun yet, so a pause loses nothing.",
+    )
+    held = world.controller.job_changes.change(ANN, job, JobChange(held=True))
+    assert held.pause.sentence == "Its code has not begun yet, so nothing is lost."
+    world.controller.job_changes.change(ANN, job, JobChange(held=False))
+
+
+async def test_a_job_that_copies_checkpoints_before_its_first_cell_loses_nothing(world):
+    earlier = world.send(ANN, "vision", "1")
+    await world.step(3)
+    world.controller.jobs.cancel(ANN, earlier)
+    await world.step(10)
+    job = world.send(ANN, "vision", "1", continue_from=earlier)
+    await world.step(3)
+    shown = world.job(job)
+    assert (shown.phase, shown.pause.sentence) == ("running", "Its code has not begun yet, so a pause loses nothing.")
+    held = world.controller.job_changes.change(ANN, job, JobChange(held=True))
+    assert held.pause.sentence == "Its code has not begun yet, so nothing is lost."
+    await world.step(5)
+    shown = world.job(job)
+    assert (shown.phase, shown.pause.sentence) == ("paused", "Its code has not begun yet, so nothing is lost.")
+
+
+async def test_once_the_code_has_begun_a_pause_without_checkpoints_starts_again(world):
+    job = world.send(ANN, "vision", "1")
+    await world.step(3)
+    assert "starts again from the beginning" in world.job(job).pause.sentence
+    world.controller.job_changes.change(ANN, job, JobChange(held=True))
+    await world.step(5)
+    shown = world.job(job)
+    assert (shown.phase, shown.pause.sentence) == (
+        "paused",
+        "It starts again from the beginning, since it has saved no checkpoint.",
     )

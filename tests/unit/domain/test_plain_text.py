@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_gq.domain.plain_text import split_options, strip_controls
+from jupyter_gq.domain.plain_text import join_name, quoted, shorten, split_options, strip_controls
 
 BIDIRECTIONAL = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
 
@@ -52,3 +52,23 @@ def test_options_are_divided_at_each_kind_of_space_outside_of_quotation_marks(sp
 def test_options_with_an_open_quotation_mark_are_refused():
     with pytest.raises(ValueError, match="No closing quotation"):
         split_options("--name 'digits")
+
+
+def test_two_long_texts_that_differ_at_their_ends_remain_different_when_they_are_shortened():
+    one, other = (f"{'a-long-name-of-a-notebook-' * 8}{end}" for end in ("train", "test"))
+    assert len(shorten(one)) == 100
+    assert shorten(one).startswith("a-long-name")
+    assert shorten(one).endswith("notebook-train")
+    assert shorten(one) != shorten(other)
+    assert quoted(one) != quoted(other)
+    assert shorten("x" * 100) == "x" * 100
+
+
+@pytest.mark.parametrize("count", [1, 50, 99, 100, 500])
+@pytest.mark.parametrize("said", ["", "lr=0.1", "lr=0.25, " * 6 + "seed=7", "x" * 300 + "seed=7"])
+def test_the_name_of_one_of_many_jobs_keeps_what_tells_it_from_the_others(count, said):
+    name = join_name("n" * count, said, 100)
+    assert len(name) <= 100
+    assert name.endswith(said[-30:])
+    if len(said) <= 60:
+        assert name == f"{'n' * count} {said}".strip() or said in name

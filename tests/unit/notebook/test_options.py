@@ -74,7 +74,7 @@ def test_a_function_that_no_job_would_run_is_refused(send, function, words) -> N
 
 @pytest.mark.parametrize("job", [17, None, ["job-1"], "  ", "job\n1"])
 def test_what_names_no_job_to_continue_from_is_refused(send, job) -> None:
-    with pytest.raises(jupyter_gq.JobError, match='is not a job or the id of one, such as "job-4f1c"'):
+    with pytest.raises(jupyter_gq.JobError, match='is not a job, the id of a job, such as "job-4f1c"'):
         send(double, continue_from=job)
 
 

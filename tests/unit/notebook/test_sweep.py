@@ -188,9 +188,25 @@ def test_all_points_continue_from_one_job_and_none_begins_without_its_checkpoint
     assert [job.id for job in sweep.jobs] == ["job-0", "job-1"]
     server.answers["POST", "/jobs"] = [(200, {"job": a_view(3), "notes": []})]
     server.answers["DELETE", "/jobs/job-3"] = (202, a_view(3, "cancelled"))
+    server.answers["GET", "/jobs/job-9"] = (200, a_view(9))
     with pytest.raises(jupyter_gq.JobError, match="job-3 would have begun without the checkpoints of job-9, so it was"):
         jupyter_gq.submit(dict, queue="vision", continue_from="job-9")
     assert ("DELETE", "/jobs/job-3") in [tuple(asked[:2]) for asked in server.asked]
+
+
+def test_the_job_that_was_the_last_one_before_a_sweep_is_the_one_from_which_all_points_continue(server) -> None:
+    server.answers["GET", "/jobs/last"] = [(200, a_view(9)), (200, a_view(0))]
+    views = [{**a_view(n), "continue_from": "job-9"} for n in range(2)]
+    server.answers["POST", "/jobs"] = [(200, {"job": view, "notes": []}) for view in views]
+    jupyter_gq.sweep(dict, {"lr": [0.1, 0.2]}, queue="vision", continue_from="last")
+    assert [body["continue_from"] for body in server.bodies] == ["job-9", "job-9"]
+
+
+def test_a_job_to_continue_from_that_is_not_there_sends_nothing(server) -> None:
+    server.answers["GET", "/jobs/4f"] = (404, {"code": "not_found", "message": "2 jobs have an id that begins so."})
+    with pytest.raises(jupyter_gq.JobError, match="2 jobs have an id"):
+        jupyter_gq.submit(dict, queue="vision", continue_from="4f")
+    assert [tuple(asked[:2]) for asked in server.asked] == [("GET", "/jobs/4f")]
 
 
 def test_each_option_of_a_job_goes_to_every_point(server) -> None:

@@ -1,0 +1,83 @@
+"""The reading of a project before the dialog asks for it: once the cells that import its modules have run.
+
+See docs/decisions/0498-read-modules-once-their-cells-ran.md.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from logging import Logger
+from pathlib import Path
+
+from jupyter_gq.lab.reading.cells import parse_cell
+from jupyter_gq.lab.reading.code_reading import read_code
+
+from .needed import Caps, Code, find_needed
+
+#: Seconds without a new cell after which reading begins: until then, the kernel needs the processors itself.
+PAUSE = 1.0
+#: Most sources of cells that are remembered as read.
+_MOST_REMEMBERED = 1000
+
+
+class ReadingAhead:
+    """A task that reads the modules which cells import, so that the plan of these cells finds them read.
+
+    Modules are kept as `find_needed` keeps them, which reads a module again only if its file has changed.
+    """
+
+    def __init__(self, max_file_bytes: int, log: Logger, pause: float = PAUSE) -> None:
+        """Read for the plans of a server whose jobs take files up to `max_file_bytes` along.
+
+        `pause` is the time in seconds without a new cell after which reading begins.
+        """
+        self._caps = Caps(file=max_file_bytes, job=2**63)  # the service knows the cap of a job
+        self._log, self._pause = log, pause
+        self._waiting: dict[Path, list[str]] = {}
+        self._remembered: dict[tuple[Path, str], None] = {}
+        #: Whether a cell was noted since the last look.
+        self._is_new = False
+        self._task: asyncio.Task[None] | None = None
+
+    def note_cells(self, folder: Path, sources: Sequence[str]) -> None:
+        """Read soon what these cells import, which have begun to run in a kernel with this working folder.
+
+        A source that was read before, or that imports nothing, is skipped.
+        """
+        new = [each for each in sources if "import" in each and (folder, each) not in self._remembered]
+        if not new:
+            return
+        self._is_new = True
+        self._waiting.setdefault(folder, []).extend(new)
+        self._remembered.update(dict.fromkeys((folder, each) for each in new))
+        while len(self._remembered) > _MOST_REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._read_waiting(), name="jupyter-gq reading ahead")
+
+    async def finish(self) -> None:
+        """Wait until all that was noted has been read."""
+        if self._task is not None:
+            await self._task
+
+    async def close(self) -> None:
+        """Stop reading; what has begun ends in its thread."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _read_waiting(self) -> None:
+        while self._waiting:
+            while self._is_new:
+                self._is_new = False
+                await asyncio.sleep(self._pause)
+            folder = next(iter(self._waiting))
+            try:
+                await read_code(_read, folder, self._waiting.pop(folder), self._caps)
+            except (OSError, ValueError, RecursionError, MemoryError):
+                self._log.info("the modules of %s could not be read ahead", folder, exc_info=True)
+
+
+def _read(folder: Path, sources: Sequence[str], caps: Caps) -> None:
+    """Read the modules of a folder that cells with these sources import."""
+    trees = [tree for source in sources if (tree := parse_cell(source)) is not None]
+    find_needed(folder, Code(trees=trees), (), caps)
