@@ -8,7 +8,6 @@ import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
 import { isLost, LOGGED_OUT, readProblem, STOPPED_OR_LOGGED_OUT } from './hub';
-import { showQuotesOfCaptured, showQuotesOfPlan, showQuotes } from './quotes';
 import type {
   AlreadySent,
   Announcement,
@@ -201,14 +200,13 @@ export class Client {
   }
 
   /** Return the service's forecast for this job if it were sent now; nothing is sent. */
-  async previewJob(request: JobRequest): Promise<Preview> {
-    const preview = await this._post<Preview>('preview', { ...request });
-    return { ...preview, sentence: showQuotes(preview.sentence) };
+  previewJob(request: JobRequest): Promise<Preview> {
+    return this._post('preview', { ...request });
   }
 
   /** Return what would run, with warnings. Raises `RequestError` if sending the cells would be refused. */
-  async checkCells(request: CellsRequest): Promise<Plan> {
-    return showQuotesOfPlan(await this._post<Plan>('check', { ...request }));
+  checkCells(request: CellsRequest): Promise<Plan> {
+    return this._post('check', { ...request });
   }
 
   /** Let the kernel pickle the variables that cells need; return their names, sizes and reasons. Nothing is sent. */
@@ -216,7 +214,7 @@ export class Client {
     const init = { method: 'POST', body: JSON.stringify(request) };
     // Large variables take a while, and that is not the scheduler's doing.
     const response = await this._request('variables', init, new DisposableDelegate(() => undefined));
-    return showQuotesOfCaptured((await response.json()) as Captured);
+    return (await response.json()) as Captured;
   }
 
   /** Return the GPU use of a job over time. */

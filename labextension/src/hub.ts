@@ -4,7 +4,6 @@
  * See docs/decisions/0393-know-the-hub-by-answers-without-a-code.md.
  */
 
-import { showQuotes } from './quotes';
 import type { Problem } from './wire';
 
 /** The problem of a user whose login has ended. */
@@ -61,7 +60,7 @@ export function readProblem(response: Response, body: Partial<Problem> | null): 
   if (body !== null && typeof body.message === 'string' && typeof body.code === 'string') {
     return isLoggedOut(response, body.code, body.message)
       ? LOGGED_OUT
-      : { code: body.code, message: showQuotes(body.message), field: body.field ?? null };
+      : { code: body.code, message: body.message, field: body.field ?? null };
   }
   if (response.status === 404) {
     return {

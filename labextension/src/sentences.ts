@@ -5,18 +5,14 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { showQuotes } from './quotes';
 import { showLocalTimes } from './times';
 
 /** Code in a sentence of the service, such as `import os`. */
 const CODE = /`([^`]+)`/g;
 
-/**
- * Return a sentence of the service as a page shows it: code and what it quotes in the same quotation marks, and times as
- * a clock here shows them.
- */
+/** Return a sentence of the service as a page shows it: code in quotation marks, and times as a clock here shows them. */
 export function showSentence(sentence: string, now: number): string {
-  return showLocalTimes(showQuotes(sentence).replace(CODE, '“$1”'), now);
+  return showLocalTimes(sentence.replace(CODE, '“$1”'), now);
 }
 
 /** The text behind the word of a state at the beginning of a sentence that can do without that word. */
