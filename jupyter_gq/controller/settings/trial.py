@@ -50,6 +50,8 @@ _INTERVAL = 0.02
 _MODULE = "jupyter_gq.controller.settings.trial_process"
 #: A line of the stack that Python writes at the deadline.
 _STACK_LINE = re.compile(r'^  File "(.+)", line (\d+) in ', re.MULTILINE)
+#: The beginning of that text; it also writes a stack when a library crashes.
+_DEADLINE = "Timeout ("
 _MEBIBYTE = 1024 * 1024
 
 
@@ -162,7 +164,7 @@ def _describe_end(path: Path, found: JsonObject, began: Collection[Path]) -> str
     if "done" in found:
         return ""
     where = _find_line(found["stack"], began) or str(list(began)[-1])
-    if found["stack"] or found["code"] is None:
+    if _DEADLINE in found["stack"] or found["code"] is None:
         return (
             f"{where}: the file has not been executed and checked within {SECONDS:g} s. Something there waits or "
             "computes for too long: a look-up without a deadline, a file system that does not answer, or a number with "

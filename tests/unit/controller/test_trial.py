@@ -7,7 +7,7 @@ from jupyter_gq.controller.settings import trial
 from jupyter_gq.controller.settings.config_file import ConfigFileError, ExecutedFiles
 from jupyter_gq.controller.settings.early_execution import EarlyExecution
 from jupyter_gq.controller.settings.trial import find_memory_limit, make_trial, no_trial
-from tests.patience import eventually, scaled
+from tests.patience import eventually, scaled, until
 
 from .policy_files import load
 
@@ -47,6 +47,13 @@ def refuse(path, monkeypatch, seconds=0.5):
         make_trial({})(path, executed)
     assert path in executed
     return str(refused.value).replace(str(path), "FILE")
+
+
+def is_alive(pid):
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 @pytest.fixture
@@ -108,7 +115,7 @@ def test_programs_of_the_file_end_with_the_trial(path, monkeypatch):
     keeps = f"with open({str(told)!r}, 'w') as file: file.write(str(x.pid))"
     path.write_text(f"import subprocess\nx = subprocess.Popen(['sleep', '9999'])\n{keeps}\nx.wait()")
     refuse(path, monkeypatch, seconds=scaled(5))
-    assert not psutil.pid_exists(int(told.read_text()))
+    until(lambda: not is_alive(int(told.read_text())))
 
 
 @pytest.mark.asyncio
