@@ -27,6 +27,7 @@ from jupyter_gq.controller.settings.process_end import forbid_process_end
 from jupyter_gq.controller.settings.queue_access import find_access_changes
 from jupyter_gq.controller.settings.told_errors import describe_error
 from jupyter_gq.controller.settings.traits import SettingsError
+from jupyter_gq.controller.settings.trial import make_trial
 from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.limits import is_simulated
 from jupyter_gq.devices.nvidia.nvml import NvmlProbe
@@ -61,7 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
     stored = None if state is None else LastGood(sections=state.settings, files={})
     nodes = None if state is None else state.offered_nodes
     try:
-        file = PolicyFile(arguments.file, lambda: nodes, find_start_sections(SchedulerService, *_backends()), stored)
+        sections = find_start_sections(SchedulerService, *_backends())
+        trial = make_trial(sections.names)
+        file = PolicyFile(arguments.file, lambda: nodes, sections, stored, trial=trial)
         problem: object = file.error or _describe_missing_spawner(file.config or Config())
     except ConfigFileError as error:
         problem = error

@@ -46,6 +46,7 @@ from jupyter_gq.controller.settings.reading import Reading
 from jupyter_gq.controller.settings.start_sections import StartSections
 from jupyter_gq.controller.settings.told_errors import as_trait_error, describe_refusal
 from jupyter_gq.controller.settings.traits import SettingsError, withdraw_config
+from jupyter_gq.controller.settings.trial import make_trial
 from jupyter_gq.controller.signal import LateCallback
 from jupyter_gq.controller.views.mentions import ShowNames
 from jupyter_gq.devices.choose import choose_probe, choose_suspender
@@ -214,7 +215,7 @@ class SchedulerService(LoggedApplication):
 
         A value that a trait refuses is kept in `_trouble`.
         """
-        early = self._early = EarlyExecution(Path(self.config_file))
+        early = self._early = EarlyExecution(Path(self.config_file), make_trial(self._sections().names))
         if not early.reading.wait_in_time():
             return None  # `PolicyFile` reports that the file hangs
         try:
@@ -438,7 +439,8 @@ class SchedulerService(LoggedApplication):
         Raises `Ended` if a signal comes first: a file that hangs must not hold up the end of the service.
         """
         path, sections = Path(self.config_file), self._sections()
-        reading = Reading(lambda: PolicyFile.at_start(path, nodes, sections, self._stored, self._early))
+        trial = make_trial(sections.names)
+        reading = Reading(lambda: PolicyFile.at_start(path, nodes, sections, self._stored, self._early, trial))
         await listener.run_until_ended(reading.wait())
         if not reading.has_ended():
             raise Ended

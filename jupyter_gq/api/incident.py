@@ -31,8 +31,11 @@ class LogsIncidents(RequestHandler):
         """Return the refusal of a request that ended with `error`; for an unexpected error, 500 with the logged id.
 
         A machine without free threads, open files or memory is answered with 503, and that is logged as well.
-        A refusal of tornado itself, for instance of a method that it does not know, keeps its status.
+        A refusal of tornado itself, for instance of a method that it does not know, keeps its status. A requester who
+        has disconnected gets no answer; 499 is only for the log, in which it is no error of the service.
         """
+        if isinstance(error, StreamClosedError):
+            return errors.refusal(499, "disconnected", "The requester has disconnected.")
         if isinstance(error, HTTPError) and error.status_code == 405:
             return self.refuse_method()
         if isinstance(error, HTTPError) and error.status_code < 500:

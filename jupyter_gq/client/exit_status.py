@@ -1,4 +1,4 @@
-"""The exit statuses by which a runner says that it could not write the files of its run."""
+"""How a runner says that it could not write the files of its run, or that their content is lost."""
 
 #: The status that sysexits.h names EX_CANTCREAT. The last line of the run's log is then the sentence for the owner.
 RESULT_NOT_WRITTEN = 73
@@ -6,6 +6,8 @@ RESULT_NOT_WRITTEN = 73
 DISK_FULL = 75
 #: The sentence for a run whose runner ended with `DISK_FULL`.
 NO_ROOM = "The disk of the job's folder had no room for this run."
+#: The beginning of the sentence of a run that was told to stop, ended with its folder, and was not rid of its outputs.
+OUTPUTS_LOST = "The last outputs are lost, because the scheduler service did not take them before the end of the job"
 
 
 def explain_unwritten_result(log: bytes) -> str:

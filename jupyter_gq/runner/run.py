@@ -18,6 +18,7 @@ from typing import TypeVar
 from jupyter_client.asynchronous.client import AsyncKernelClient
 
 from jupyter_gq.client.bundle import CellToRun
+from jupyter_gq.client.exit_status import OUTPUTS_LOST
 from jupyter_gq.client.outputs.executed import ShownOutputs, make_executed_notebook
 from jupyter_gq.client.outputs.fold import make_notice
 from jupyter_gq.domain.json_types import JsonObject
@@ -139,8 +140,10 @@ class Run:
             self._limit_to_deadline(self._delivery_timeout()), refused=REFUSED_DELIVERY_TIMEOUT
         )
         if self._job.ephemeral and result.outcome == "SUCCEEDED" and not delivered:
-            lost = UNDELIVERED_SENTENCE.format(why=self._shipper.trouble.rstrip("."))
-            result = PAUSED if self._job.stop.is_requested else describe_failure(lost)
+            why = self._shipper.trouble.rstrip(".")
+            stopped = replace(PAUSED, sentence=f"{': '.join(filter(None, [OUTPUTS_LOST, why]))}.")
+            lost = describe_failure(UNDELIVERED_SENTENCE.format(why=why))
+            result = stopped if self._job.stop.is_requested else lost
         if result.outcome == "SUCCEEDED" and (dropped or (self._shipper.is_incomplete and not delivered)):
             result = replace(SUCCEEDED, sentence=OUTPUT_DROPPED)
         if self._disk_error.done() and result.outcome == "SUCCEEDED":

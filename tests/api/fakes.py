@@ -47,6 +47,30 @@ class _Part:
         return fail
 
 
+class NeverAnswers(Raises):
+    """A controller all of whose parts begin an answer and never end it."""
+
+    def __init__(self) -> None:
+        super().__init__(AssertionError())
+        self.begun, self.cancelled = asyncio.Event(), asyncio.Event()
+        self.jobs = self.drains = _Endless(self)
+
+
+class _Endless:
+    def __init__(self, whole: NeverAnswers) -> None:
+        self._whole = whole
+
+    def __getattr__(self, act: str) -> Any:
+        async def wait(*given: Any, **named: Any) -> Any:
+            self._whole.begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self._whole.cancelled.set()
+
+        return wait
+
+
 class KnowsThesePods:
     """A cluster that vouches for these tokens, and counts how often it was asked."""
 

@@ -3,15 +3,17 @@
 import asyncio
 import gzip
 import json
+import logging
 from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
 
 from jupyter_gq.controller.caller import Caller
-from tests.patience import scaled
+from tests.patience import eventually, scaled
 
 from .conftest import PREFIX
+from .fakes import NeverAnswers
 from .world import World, submission
 
 pytestmark = pytest.mark.asyncio
@@ -235,3 +237,20 @@ async def test_metadata_that_a_notebook_lacks_are_added(bundle):
     bare = {name: value for name, value in cell.items() if name != "metadata"}
     notebook = submission({**bundle, "notebook": {"cells": [bare]}}).bundle.notebook
     assert (notebook["metadata"], notebook["cells"][0]["metadata"]) == ({}, {})
+
+
+async def test_a_requester_who_is_gone_before_the_answer_is_no_error_of_the_service(serve, caplog):
+    """Such as a proxy that is started again: the log would have an error for each request that waited."""
+    waiting = NeverAnswers()
+    served = await serve(waiting)
+    address = urlsplit(served.url)
+    _reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    head = "POST /services/jupyter-gq/api/v1/drains HTTP/1.1\r\nHost: x\r\nAuthorization: token root"
+    body = json.dumps({"name": "gpu-1"})
+    with caplog.at_level(logging.INFO):
+        writer.write(f"{head}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        await asyncio.wait_for(waiting.begun.wait(), scaled(20))
+        writer.close()
+        await asyncio.wait_for(waiting.cancelled.wait(), scaled(20))
+        await eventually(lambda: "api/v1/drains 499" in caplog.text)
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]

@@ -9,6 +9,7 @@ import pytest
 
 from jupyter_gq.backends.local.accounts import UnixAccounts
 from jupyter_gq.backends.local.spools import read_spool
+from jupyter_gq.client.exit_status import OUTPUTS_LOST
 from tests.patience import scaled
 
 from .conftest import Job, Service, eventually
@@ -84,7 +85,8 @@ def test_run_whose_output_is_lost_with_its_folder_does_not_succeed(
         job.stop()
     result = job.finish(seconds=90)
     assert result["outcome"] == outcome
-    assert ("their last outputs are lost" in result["sentence"]) == (not stopped)
+    assert "last outputs are lost, because the scheduler service did not take them" in result["sentence"]
+    assert result["sentence"].startswith(OUTPUTS_LOST) == stopped
 
 
 def test_next_run_delivers_the_output_of_a_killed_runner(job: Job, service: Service) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import yaml
 
 from jupyter_gq.client.connection.http import ServiceClient, ServiceError
+from jupyter_gq.client.exit_status import OUTPUTS_LOST
 from jupyter_gq.client.models import JobView
 from tests.patience import Deadline, eventually
 
@@ -171,7 +172,7 @@ def _judge_outputs(sent: Sent, view: JobView, events: list[dict]) -> list[str]:
         if count > 1:
             faults.append(f"run {run} of {about} executed its cell {count} times")
     told = _read_numbers(events)
-    if not _can_follow(told, executions, view.run):
+    if not _can_follow(told, executions, view.run, is_told=OUTPUTS_LOST in view.sentence):
         written = [number for each in executions for number in each.numbers]
         faults.append(f"{about} wrote {_brief(written)}, and {_brief(told)} is stored{_differ(written, told)}")
     if view.phase == "done" and not any(each.run == view.run and each.ended for each in executions):
@@ -190,18 +191,20 @@ def _have_gaps(numbers: list[int], after: int) -> bool:
     return numbers != sorted(set(numbers)) or later != list(range(after + 1, after + 1 + len(later)))
 
 
-def _can_follow(told: list[int], executions: list[Execution], last_run: int) -> bool:
+def _can_follow(told: list[int], executions: list[Execution], last_run: int, *, is_told: bool = False) -> bool:
     """Return whether stored numbers are those of the executions, one after the other.
 
-    An execution that was killed may lack its last ones; one that ended in a run that did not may lack them too.
+    An execution that was killed may lack its last ones; one that ended in a run that did not may lack them too. So may
+    one whose owner was told (`is_told`): a pod that is cancelled waits only for its grace for a database that is full
+    or away, since others may have a right to its GPU; see docs/explanation/kubernetes.md.
     """
     if not executions:
         return not told
     first, *rest = executions
     written = list(first.numbers)
-    may_lack = not first.ended or first.run < last_run
+    may_lack = is_told or not first.ended or first.run < last_run
     return any(
-        told[:count] == written[:count] and _can_follow(told[count:], rest, last_run)
+        told[:count] == written[:count] and _can_follow(told[count:], rest, last_run, is_told=is_told)
         for count in range(len(written), -1 if may_lack else len(written) - 1, -1)
     )
 

@@ -75,6 +75,14 @@ def test_a_killed_run_may_lack_its_last_outputs_only(sent):
     assert "wrote 3 numbers" in judged(sent, [0, 2], a_view(run=2))[0]
 
 
+def test_a_cancelled_job_may_lack_its_last_outputs_only_if_its_owner_was_told(sent):
+    view = a_view("cancelled")
+    assert "wrote 3 numbers" in judged(sent, [0, 1], view)[0]
+    told = view.model_copy(update={"sentence": f"Cancelled. {checks.OUTPUTS_LOST}: the database is full."})
+    assert judged(sent, [0, 1], told) == []
+    assert "wrote 3 numbers" in judged(sent, [0, 2], told)[0]
+
+
 def test_a_job_that_is_done_came_to_its_end_in_its_last_run(sent):
     assert "did not come to its end" in judged(sent, [0, 1, 2], a_view(run=2))[0]
 

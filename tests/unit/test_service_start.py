@@ -213,13 +213,15 @@ def test_a_good_file_counts_before_what_is_stored(place):
 
 def test_the_file_is_executed_once_for_the_service_and_for_the_policy(place, tmp_path):
     runs = tmp_path / "runs"
-    place.write_text(f"from pathlib import Path\nruns = Path({str(runs)!r})\nruns.mkdir(exist_ok=False)\n" + GOOD)
+    made = f"Path({str(runs)!r}, str(os.getpid())).mkdir(parents=True)"
+    place.write_text(f"import os\nfrom pathlib import Path\n{made}\n{GOOD}")
     service = SchedulerService()
     service.initialize(["--config", str(place), "--SchedulerService.check_invariants=False"])
     policy = PolicyFile(
         place, lambda: (a_node(2),), find_start_sections(SchedulerService), service._stored, service._early
     )
-    assert policy.error is None, "a second execution could not make the folder"
+    assert policy.error is None, "a second execution in this process could not make the folder"
+    assert len(list(runs.iterdir())) == 2, "the other one is that of the trial"
     assert policy.config.SchedulerService.check_invariants, "the command line is not part of the file"
 
 

@@ -10,16 +10,21 @@ from traitlets.config import Config
 
 from .config_file import ExecutedFiles, identify, load_config
 from .reading import Reading
+from .trial import Trial, no_trial
 
 
 class EarlyExecution:
     """An execution of a configuration file in a thread."""
 
-    def __init__(self, path: Path) -> None:
-        """Begin to execute the file."""
+    def __init__(self, path: Path, trial: Trial = no_trial) -> None:
+        """Begin to execute the file, after its trial."""
         #: The files that were executed, each with its identity when that began.
         self.executed = ExecutedFiles()
-        self.reading = Reading(lambda: load_config(path.absolute(), self.executed))
+        self.reading = Reading(lambda: self._load(path.absolute(), trial))
+
+    def _load(self, path: Path, trial: Trial) -> Config:
+        trial(path, self.executed)
+        return load_config(path, self.executed)
 
     def take(self) -> Config | None:
         """Wait for the end of the execution, and return what the file sets.

@@ -39,6 +39,7 @@ from .sections import SECTIONS
 from .start_sections import StartSections
 from .told_errors import check_values, describe_error, describe_refusal, find_trait
 from .traits import SettingsError
+from .trial import Trial, no_trial
 from .twin_names import describe_twins
 
 log = logging.getLogger(__name__)
@@ -56,9 +57,11 @@ class LoadedPolicy:
         nodes: Callable[[], Sequence[Node] | None],
         sections: StartSections,
         stored: LastGood | None,
+        trial: Trial = no_trial,
     ) -> None:
         """Start without settings; the arguments are those of `PolicyFile`."""
         self._path = path
+        self._trial = trial
         self._nodes = nodes
         self._sections = sections
         self._names = _list_sections(sections)
@@ -145,6 +148,7 @@ class LoadedPolicy:
             if config is not None:
                 return config
             self.executed = ExecutedFiles()
+        self._trial(self._path, self.executed)
         return load_config(self._path, self.executed)
 
     def _load(self, early: EarlyExecution | None = None) -> Settings:

@@ -32,6 +32,7 @@ from .loaded_policy import LoadedPolicy
 from .queue_access import find_access_changes
 from .reading import Reading
 from .start_sections import NO_SECTIONS, StartSections
+from .trial import Trial, no_trial
 
 log = logging.getLogger(__name__)
 
@@ -49,13 +50,14 @@ class PolicyFile:
         sections: StartSections = NO_SECTIONS,
         stored: LastGood | None = None,
         early: EarlyExecution | None = None,
+        trial: Trial = no_trial,
     ) -> None:
         """Load the file, or restore `stored`, the last good policy of an earlier service, if the file cannot be used.
 
         `nodes` returns the present nodes, against whose devices quotas and pools are checked; None if they are not
         known, and nothing is checked against them. `sections` are those that the service reads at its start only.
-        `early` may have begun to execute the file. Raises `ConfigFileError` if neither the file nor `stored` can be
-        used.
+        `early` may have begun to execute the file. Before any other execution, `trial` tries the file. Raises
+        `ConfigFileError` if neither the file nor `stored` can be used.
         """
         self._path = path.absolute()
         self._threads: list[Reading[bool]] = []
@@ -65,7 +67,7 @@ class PolicyFile:
         self._check: Reading[bool] | None = None
         self._hang: str | None = None
         self._lasting_warnings: tuple[str, ...] = ()
-        self._policy = LoadedPolicy(self._path, nodes, sections, stored)
+        self._policy = LoadedPolicy(self._path, nodes, sections, stored, trial)
         first = self._policy.copy()
         look = Reading(lambda: first.load_first(early), None if early is None else early.reading)
         if look.wait_in_time():
@@ -85,12 +87,13 @@ class PolicyFile:
         sections: StartSections,
         stored: LastGood | None,
         early: EarlyExecution | None,
+        trial: Trial = no_trial,
     ) -> Self:
         """Return the settings with which a service starts, and log its warnings, and why the file is not in force.
 
         The arguments and the errors are those of `PolicyFile`.
         """
-        policy = cls(path, nodes, sections, stored, early)
+        policy = cls(path, nodes, sections, stored, early, trial)
         if policy.error is not None:
             log.error("settings refused, the service starts with the last good ones: %s", policy.error)
         policy._log_warnings()

@@ -8,7 +8,9 @@ Whole or marked: the file `COPYING` is in the folder from before the first copie
 One copies: tasks may share the folder. Task 0 copies, and the other tasks wait until the folder has checkpoints.
 Earlier job untouched: its folder is only read, with the rights of the user whose job this is.
 Never from nothing: a run whose copy fails ends with a sentence, and leaves no part of it.
-No leftovers: a run that is stopped deletes its part of a copy, unless it is killed.
+No leftovers: a run whose copy fails or is stopped deletes its part of it. After a request to stop it has
+    `_STOP_SECONDS` for that, also if the request comes while the part of a failed copy is deleted. What is left then,
+    or by a run that was killed, is deleted by the next run.
 No larger than the original: a hole in a file stays a hole, and several names of one file stay names of one copy. On
     file systems that do not tell their holes, zeros of a file with less room than its size are no part of its copy. Of
     a file that grows meanwhile, as much is copied as it had at first.
@@ -26,12 +28,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
+from math import inf
 from pathlib import Path
 
 from jupyter_gq.client.files.checkpoint_folder import COPYING, OWN_PREFIX, has_checkpoints
 from jupyter_gq.domain.amount import format_bytes
 from jupyter_gq.domain.errors import UserError
 from jupyter_gq.domain.plain_text import quoted
+from jupyter_gq.runner.clock import monotonic
 from jupyter_gq.runner.problems import RunError, is_disk_full
 
 #: Number of bytes that are copied between two looks at a request to stop.
@@ -43,6 +47,8 @@ _ZEROS = bytes(_CHUNK)
 #: Number of files and folders of which each is written to the disk alone. More of them are written together: a disk
 #: takes some milliseconds for each.
 _SYNCED_ALONE = 500
+#: Seconds that a run may take after a request to stop to delete its part of a copy: less than the grace of each stop.
+_STOP_SECONDS = 3.0
 #: Seconds between two looks of a task that waits for the copy.
 _INTERVAL = 0.2
 
@@ -100,6 +106,8 @@ def continue_from_job(earlier: EarlierJob, folder: Path, *, task: int, look: Cal
     except OSError as error:
         raise RunError(_describe_failure(earlier, error, _Copied())) from error
     if not is_kept:
+        if (folder / COPYING).exists():
+            _take_back(folder)  # of a run that was killed
         raise RunError(describe_missing(earlier.id))
     return _copy(earlier, folder, look)
 
@@ -115,15 +123,20 @@ def describe_missing(job: str) -> str:
 def _copy(earlier: EarlierJob, folder: Path, look: Callable[[], None]) -> str:
     """Copy the checkpoints of the earlier job into the folder, whatever is there; return a sentence about the copy."""
     copied = _Copied()
+    failure: OSError | RunError
     try:
-        _fill(earlier, folder, copied, look)
-    except OSError as error:
+        try:
+            _fill(earlier, folder, copied, look)
+            return describe_copy(earlier.id, copied.files, copied.bytes)
+        except (OSError, RunError) as error:
+            failure = error
         _take_back(folder)
-        raise RunError(_describe_failure(earlier, error, copied)) from error
-    except BaseException:  # a request to stop, which in a pod comes at any line
-        _take_back(folder)
+    except BaseException:  # a request to stop, which in a pod comes once at any line, also while a part is taken back
+        _take_back(folder, seconds=_STOP_SECONDS)
         raise
-    return describe_copy(earlier.id, copied.files, copied.bytes)
+    if isinstance(failure, RunError):
+        raise failure
+    raise RunError(_describe_failure(earlier, failure, copied)) from failure
 
 
 def _fill(earlier: EarlierJob, folder: Path, copied: _Copied, look: Callable[[], None]) -> None:
@@ -141,10 +154,19 @@ def _fill(earlier: EarlierJob, folder: Path, copied: _Copied, look: Callable[[],
         raise RunError(describe_missing(earlier.id))
 
 
-def _take_back(folder: Path) -> None:
-    """Delete the part of a copy that is in the folder; if that fails, the next run does it."""
+def _take_back(folder: Path, seconds: float = inf) -> None:
+    """Delete the part of a copy that is in the folder, for at most `seconds`.
+
+    If that fails or takes longer, the part keeps its mark, and the next run deletes it.
+    """
+    end = monotonic() + seconds
+
+    def look() -> None:
+        if monotonic() >= end:
+            raise TimeoutError
+
     with suppress(OSError):
-        _clear(folder)
+        _clear(folder, look)
         (folder / COPYING).unlink(missing_ok=True)
 
 
@@ -169,9 +191,17 @@ def _describe_failure(earlier: EarlierJob, error: OSError, copied: _Copied) -> s
     )
 
 
-def _clear(folder: Path) -> None:
-    """Delete all that is in the folder but the product's own files, which other tasks may make there at this moment."""
-    for path in sorted(_walk(folder), reverse=True):  # what is in a folder comes before that folder
+def _clear(folder: Path, look: Callable[[], None] = lambda: None) -> None:
+    """Delete all that is in the folder but the product's own files, which other tasks may make there at this moment.
+
+    `look` is called before each step, and may raise an error of its own to end the work.
+    """
+    found = []
+    for path in _walk(folder):
+        look()
+        found.append(path)
+    for path in sorted(found, reverse=True):  # what is in a folder comes before that folder
+        look()
         if path.relative_to(folder).parts[0].startswith(OWN_PREFIX):
             continue
         if path.is_dir() and not path.is_symlink():

@@ -4,6 +4,8 @@ import threading
 
 import pytest
 
+from jupyter_gq.backends.protocol import Outcome
+from jupyter_gq.client.exit_status import OUTPUTS_LOST
 from jupyter_gq.client.models import JobChange
 from jupyter_gq.controller.loop.limits import disk_limit, job_room
 from jupyter_gq.domain.amount import MiB
@@ -27,6 +29,16 @@ async def test_job_that_cannot_start_for_lack_of_room_waits_and_starts_later(tmp
     await world.step(3)
     assert world.job(job).phase == "running"
     world.close()
+
+
+async def test_the_owner_of_a_cancelled_job_is_told_that_its_last_outputs_are_lost(world):
+    job = world.send(ANN, "vision")
+    await world.step(2)
+    world.controller.jobs.cancel(ANN, job)
+    world.backend.end(job, Outcome.PAUSED, f"{OUTPUTS_LOST}: the database is full.")
+    await world.step(1)
+    view = world.job(job)
+    assert (view.phase, view.sentence) == ("cancelled", f"Cancelled. {OUTPUTS_LOST}: the database is full.")
 
 
 async def test_job_whose_files_give_no_answer_at_its_start_waits_until_they_do(tmp_path):

@@ -7,7 +7,8 @@ between the launch and its record.
 
 Result of the code: a job that finished although it was told to stop has finished.
 
-Stops: work that was told to pause goes back to its queue with its seniority. Work that was told to end is cancelled.
+Stops: work that was told to pause goes back to its queue with its seniority. Work that was told to end is cancelled,
+and its owner is told if its last outputs were lost.
 
 Lost runs: a job that vanished goes back to its queue, at most `MOST_LOST` times in a row. The count begins again after
 a run that made progress: it lasted for `PROGRESS_AFTER` and saved its state meanwhile. So a job of weeks outlives many
@@ -30,6 +31,7 @@ docs/decisions/0217-do-not-count-runs-that-others-ended.md.
 from dataclasses import dataclass, replace
 
 from jupyter_gq.backends.protocol import Observation, Outcome, Phase
+from jupyter_gq.client.exit_status import OUTPUTS_LOST
 from jupyter_gq.controller.records.acts import act_of_scheduler
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.suspended_runs import has_suspended_run
@@ -154,7 +156,8 @@ def _end_stopped_run(record: Record, result: RunEnd) -> Change:
         event = Event.LOST if result.outcome is Outcome.LOST else Event.REQUEUED
         return _requeue(record, event, result.at, DetailChange())
     # The sentence for the owner was recorded with the intent to stop.
-    return _explain_failure(_finish(record, Event.CANCELLED, result, None), record, result)
+    told = f"{record.detail.sentence} {result.sentence}" if result.sentence.startswith(OUTPUTS_LOST) else None
+    return _explain_failure(_finish(record, Event.CANCELLED, result, told), record, result)
 
 
 def _explain_failure(change: Change, record: Record, result: RunEnd) -> Change:
