@@ -300,10 +300,8 @@ class LocalRuns:
 
     def _choose_port(self, workload: Workload) -> int:
         """Return the port on which the tasks meet, which no other run of the ledger has; 0 for a single task."""
-        if workload.tasks == 1:
-            return 0
         taken = {run.port for run in self._ledger.all() if run.key not in self._ended}
-        return find_free_port(f"{workload.id}-{workload.run}", taken)
+        return find_free_port(f"{workload.id}-{workload.run}", taken) if workload.tasks > 1 else 0
 
     def _record(self, run: Run) -> None:
         """Store the run in the ledger; raise `StorageFull` or `BackendError` if the disk refuses."""

@@ -30,8 +30,8 @@ from jupyter_gq.controller.clock import SystemClock
 
 T = TypeVar("T")
 
-#: Seconds that a file has, to be read and executed.
-READ_TIMEOUT = 20.0
+#: Seconds that a file has, to be tried, read and executed.
+READ_TIMEOUT = 40.0
 #: Seconds that the loop of the service waits for a file; nothing is decided meanwhile.
 MOMENT = 3.0
 

@@ -5,8 +5,9 @@ Rules
 First there: whatever the file computes, a time-out in this process may be of no use. `9**9**9` is one step of Python
 that no signal and no other thread interrupts, and all other threads stand still meanwhile. A list that fills the memory
 ends the whole process. So a file is executed in a process of its own before it is executed in this one.
-Limits: the file has `SECONDS` from the beginning of its execution, and `find_memory_limit` of memory. Its values are
-checked within the same limits. Programs that the file started are killed with the process.
+Limits: the file has `SECONDS` from the beginning of its execution, and `find_memory_limit` of memory. What it has only
+reserved does not count, as libraries do for each processor. The same limits hold for the check of values. Programs
+that the file started are killed with the process.
 Only limits: any other error is found again, and told, where the file is executed next.
 Not the machine: if the process does not begin within `_STARTED_WITHIN`, there is no trial, and the file is executed
 without one. A slow machine is not the fault of the file.
@@ -28,9 +29,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+import psutil
+
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.domain.json_types import JsonObject
-from jupyter_gq.domain.plain_text import shorten
 
 from .config_file import ConfigFileError, ExecutedFiles, identify
 
@@ -40,14 +42,16 @@ log = logging.getLogger(__name__)
 Trial = Callable[[Path, ExecutedFiles], None]
 
 #: Seconds that the execution of a file and the check of its values may take.
-SECONDS = 10.0
+SECONDS = 20.0
 #: The most memory of a trial, in MiB.
 MEMORY_MIB = 1024
-#: Seconds in which the process has to begin, and those that it may take to end by itself at its deadline.
+#: Seconds in which the process has to begin, and those that it may take to write its stack.
 _STARTED_WITHIN, _ENDED_WITHIN = 8.0, 1.0
 #: Seconds between two looks at the process.
 _INTERVAL = 0.02
 _MODULE = "jupyter_gq.controller.settings.trial_process"
+#: The signal at which the process writes the stack of its main thread.
+STACK_SIGNAL = signal.SIGUSR1
 #: A line of the stack that Python writes at the deadline.
 _STACK_LINE = re.compile(r'^  File "(.+)", line (\d+) in ', re.MULTILINE)
 #: The beginning of that text; it also writes a stack when a library crashes.
@@ -95,7 +99,6 @@ def _execute(path: Path, names: Mapping[str, Collection[str]]) -> JsonObject:
             "path": sys.path,
             "report": report.fileno(),
             "seconds": SECONDS,
-            "memory": find_memory_limit() * _MEBIBYTE,
         }
         try:
             process = subprocess.Popen(  # noqa: S603 - our own program
@@ -111,13 +114,13 @@ def _execute(path: Path, names: Mapping[str, Collection[str]]) -> JsonObject:
             return {"code": None}
         try:
             _send(process, task)
-            _wait(process, report)
+            is_greedy = _wait(process, report)
             code = process.poll()
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        return {**_read(report), "code": code}
+        return {**_read(report), "code": code, "greedy": is_greedy}
 
 
 def _send(process: "subprocess.Popen[bytes]", task: Mapping[str, object]) -> None:
@@ -127,18 +130,36 @@ def _send(process: "subprocess.Popen[bytes]", task: Mapping[str, object]) -> Non
             stdin.write(json.dumps(task).encode())
 
 
-def _wait(process: "subprocess.Popen[bytes]", report: IO[bytes]) -> None:
-    """Wait until the process has ended, has not begun in time, or has not ended at its deadline."""
+def _wait(process: "subprocess.Popen[bytes]", report: IO[bytes]) -> bool:
+    """Wait until the process has ended, has not begun in time, has not ended at its deadline, or has too much memory.
+
+    Returns whether it has too much memory; then it has been told to write its stack.
+    """
     elapsed = SystemClock().elapsed
-    deadline, has_begun = elapsed() + _STARTED_WITHIN, False
+    deadline, has_begun, is_greedy, stack_from = elapsed() + _STARTED_WITHIN, False, False, 0
+    limit = find_memory_limit() * _MEBIBYTE
     while process.poll() is None and elapsed() < deadline:
         if not has_begun and os.fstat(report.fileno()).st_size:
             deadline, has_begun = elapsed() + SECONDS + _ENDED_WITHIN, True
+        if has_begun and not is_greedy and _measure_memory(process.pid) > limit:
+            is_greedy, deadline = True, elapsed() + _ENDED_WITHIN
+            process.send_signal(STACK_SIGNAL)
+            stack_from = os.fstat(report.fileno()).st_size
+        if is_greedy and os.fstat(report.fileno()).st_size > stack_from:
+            break
         time.sleep(_INTERVAL)
+    return is_greedy
+
+
+def _measure_memory(pid: int) -> int:
+    """Return how many bytes of memory a process has written to, with the files that it reads; 0 if it has ended."""
+    with suppress(OSError, psutil.NoSuchProcess):
+        return int(psutil.Process(pid).memory_info().rss)
+    return 0
 
 
 def _read(report: IO[bytes]) -> JsonObject:
-    """Return what a process has told: "began", "memory" and "done" are its own lines, "stack" is all other text."""
+    """Return what a process has told: "begins", "began" and "done" are its own lines, "stack" is all other text."""
     report.seek(0)
     found: JsonObject = {"began": [], "stack": "", "begins": False}
     for line in report.read().decode(errors="replace").splitlines(keepends=True):
@@ -159,11 +180,14 @@ def _describe_end(path: Path, found: JsonObject, began: Collection[Path]) -> str
         if "stack" in found:
             log.warning("%s: the file is executed without a trial: no process began in time", path)
         return ""
-    if "memory" in found:
-        return f"{shorten(found['memory'], 700)} The file may use {find_memory_limit()} MiB of memory."
+    where = _find_line(found["stack"], began) or str(list(began)[-1])
+    if found["greedy"]:
+        return (
+            f"{where}: the file uses too much memory. It may use {find_memory_limit()} MiB while it is executed and "
+            "checked. Undo its last change."
+        )
     if "done" in found:
         return ""
-    where = _find_line(found["stack"], began) or str(list(began)[-1])
     if _DEADLINE in found["stack"] or found["code"] is None:
         return (
             f"{where}: the file has not been executed and checked within {SECONDS:g} s. Something there waits or "

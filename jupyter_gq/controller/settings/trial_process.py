@@ -13,6 +13,7 @@ from pathlib import Path
 from .config_file import ExecutedFiles, load_config
 from .loaded_policy import find_policy
 from .start_sections import StartSections
+from .trial import STACK_SIGNAL
 
 
 class _ReportedFiles(ExecutedFiles):
@@ -36,31 +37,20 @@ def main() -> None:
     sys.path[:] = task["path"]
     report: int = task["report"]
     os.set_inheritable(report, False)  # programs that the file starts do not write into it
-    resource.setrlimit(resource.RLIMIT_DATA, (task["memory"], task["memory"]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _tell(report, begins=True)
     faulthandler.enable(report)  # at the end by a signal, such as that of a library that crashes
+    faulthandler.register(STACK_SIGNAL, report, all_threads=False)
     # A thread of Python that needs no lock of it: also while one step of Python computes, the stack is written.
     faulthandler.dump_traceback_later(task["seconds"], exit=True, file=report)
     try:
         executed = _ReportedFiles(report)
         config = load_config(Path(task["file"]), executed)
         find_policy(config, executed, StartSections(names=task["names"]))
-    except BaseException as error:  # noqa: BLE001 - any other error is told where the file is executed next
-        if _is_of_memory(error):
-            _tell(report, memory=str(error) or "There was not enough memory.")
+    except BaseException:  # noqa: BLE001, S110 - an error is told where the file is executed next
+        pass
     _tell(report, done=True)
     os._exit(0)  # nothing that the file has left may go on
-
-
-def _is_of_memory(error: BaseException) -> bool:
-    """Return whether an error, or one before it, says that memory lacked."""
-    each: BaseException | None = error
-    while each is not None:
-        if isinstance(each, MemoryError) or "(MemoryError" in str(each):
-            return True
-        each = each.__cause__ or each.__context__
-    return False
 
 
 def _tell(report: int, **told: object) -> None:
