@@ -11,6 +11,7 @@ from traitlets.config import Config, Configurable
 from traitlets.utils.importstring import import_item
 
 from jupyter_gq.backends.local import LocalBackend
+from jupyter_gq.backends.local.machine import measure_memory
 from jupyter_gq.backends.servers import ServersBackend
 from jupyter_gq.client.connection.http import ServiceClient
 from jupyter_gq.client.plain_output import print_plain
@@ -63,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     nodes = None if state is None else state.offered_nodes
     try:
         sections = find_start_sections(SchedulerService, *_backends())
-        trial = make_trial(sections.names)
+        trial = make_trial(sections.names, measure_memory())
         file = PolicyFile(arguments.file, lambda: nodes, sections, stored, trial=trial)
         problem: object = file.error or _describe_missing_spawner(file.config or Config())
     except ConfigFileError as error:

@@ -27,6 +27,7 @@ from jupyter_gq.api.pods import PodAuthenticator
 from jupyter_gq.backends.hub_directory import HubDirectory
 from jupyter_gq.backends.kubernetes.leader.lease import LeaseLost
 from jupyter_gq.backends.local import LocalBackend, check_folder, describe_unwritable, jobs_with_files
+from jupyter_gq.backends.local.machine import measure_memory
 from jupyter_gq.backends.notifications.secret_traits import SecretText
 from jupyter_gq.backends.notifications.settings import Notifications
 from jupyter_gq.backends.server_stopper import HubServerStopper
@@ -215,7 +216,9 @@ class SchedulerService(LoggedApplication):
 
         A value that a trait refuses is kept in `_trouble`.
         """
-        early = self._early = EarlyExecution(Path(self.config_file), make_trial(self._sections().names))
+        early = self._early = EarlyExecution(
+            Path(self.config_file), make_trial(self._sections().names, measure_memory())
+        )
         if not early.reading.wait_in_time():
             return None  # `PolicyFile` reports that the file hangs
         try:
@@ -439,7 +442,7 @@ class SchedulerService(LoggedApplication):
         Raises `Ended` if a signal comes first: a file that hangs must not hold up the end of the service.
         """
         path, sections = Path(self.config_file), self._sections()
-        trial = make_trial(sections.names)
+        trial = make_trial(sections.names, measure_memory())
         reading = Reading(lambda: PolicyFile.at_start(path, nodes, sections, self._stored, self._early, trial))
         await listener.run_until_ended(reading.wait())
         if not reading.has_ended():

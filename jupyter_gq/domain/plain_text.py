@@ -44,6 +44,8 @@ def join_name(name: str, said: str, most: int) -> str:
 
     The name is shortened first, so that `said` stays whole as long as possible. Either of them may be empty.
     """
+    if not said:
+        return shorten(name, most)
     room = max(most // 4, most - len(said) - 1)
     return shorten(f"{shorten(name, room)} {said}".strip(), most)
 

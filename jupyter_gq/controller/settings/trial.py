@@ -5,12 +5,12 @@ Rules
 First there: whatever the file computes, a time-out in this process may be of no use. `9**9**9` is one step of Python
 that no signal and no other thread interrupts, and all other threads stand still meanwhile. A list that fills the memory
 ends the whole process. So a file is executed in a process of its own before it is executed in this one.
-Limits: the file has `SECONDS` from the beginning of its execution, and `find_memory_limit` of memory. What it has only
-reserved does not count, as libraries do for each processor. The same limits hold for the check of values. Programs
-that the file started are killed with the process.
+Limits: the file has `SECONDS` from the beginning of its execution, and `MEMORY_MIB`, or half of the machine's memory,
+with the programs that it started. What it has only reserved does not count, as libraries do for each processor. The
+same limits hold for the check of values. The programs are killed with the process.
 Only limits: any other error is found again, and told, where the file is executed next.
-Not the machine: if the process does not begin within `_STARTED_WITHIN`, there is no trial, and the file is executed
-without one. A slow machine is not the fault of the file.
+Not the machine: if the process cannot be started, or does not begin within `_STARTED_WITHIN`, there is no trial, and
+the file is executed without one. A slow machine is not the fault of the file.
 
 See docs/decisions/0500-try-the-file-in-a-process-that-can-be-killed.md.
 """
@@ -22,7 +22,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
@@ -32,6 +31,7 @@ from typing import IO
 import psutil
 
 from jupyter_gq.controller.clock import SystemClock
+from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.json_types import JsonObject
 
 from .config_file import ConfigFileError, ExecutedFiles, identify
@@ -45,6 +45,8 @@ Trial = Callable[[Path, ExecutedFiles], None]
 SECONDS = 20.0
 #: The most memory of a trial, in MiB.
 MEMORY_MIB = 1024
+#: The part of the machine's memory that a trial may use, if that is less.
+_MOST_OF_MACHINE = 0.5
 #: Seconds in which the process has to begin, and those that it may take to write its stack.
 _STARTED_WITHIN, _ENDED_WITHIN = 8.0, 1.0
 #: Seconds between two looks at the process.
@@ -63,64 +65,61 @@ def no_trial(_path: Path, _executed: ExecutedFiles) -> None:
     """Accept every file without executing it."""
 
 
-def make_trial(names: Mapping[str, Collection[str]]) -> Trial:
-    """Return a trial of files; `names` are the traits of our sections that are read at a start, by section."""
+def make_trial(names: Mapping[str, Collection[str]], machine_memory: MiB) -> Trial:
+    """Return a trial of files.
+
+    `names` are the traits of our sections that are read at a start, by section; `machine_memory` is what this process
+    and its children may use.
+    """
     listed = {section: sorted(traits) for section, traits in names.items()}
+    memory = max(1, min(MEMORY_MIB, int(machine_memory * _MOST_OF_MACHINE)))
 
     def try_file(path: Path, executed: ExecutedFiles) -> None:
         """Execute a file in another process; raise `ConfigFileError` if that exceeds a limit or ends the process."""
-        found = _execute(path, listed)
-        began = [path, *(Path(each) for each in found.get("began", []))]
+        try:
+            found = _execute(path, listed, memory)
+        except OSError as error:
+            log.warning("%s: the file is executed without a trial: %s", path, error.strerror or error)
+            return
+        began = [path, *(Path(each) for each in found["began"])]
         told = _describe_end(path, found, began)
         if told:
             executed.update({each: identify(each) for each in began})
-            raise ConfigFileError(told)
+            raise ConfigFileError(f"{told} Undo the last change of the file.")
 
     return try_file
 
 
-def find_memory_limit() -> int:
-    """Return the most memory of a trial in MiB: `MEMORY_MIB`, or half of what the container of this process may use."""
-    with suppress(OSError, ValueError):
-        limit = int(Path("/sys/fs/cgroup/memory.max").read_text())  # "max" where there is no limit
-        return max(1, min(MEMORY_MIB, limit // _MEBIBYTE // 2))
-    return MEMORY_MIB
-
-
-def _execute(path: Path, names: Mapping[str, Collection[str]]) -> JsonObject:
+def _execute(path: Path, names: Mapping[str, Collection[str]], memory: int) -> JsonObject:
     """Execute a file in another process; return what that process has told, and how it ended.
 
-    "code" is its exit status, negative for a signal; None: it was killed at its deadline, or it did not begin.
+    "code" is its exit status, negative for a signal; None: it was killed at its deadline, or it did not begin. "greedy"
+    is the limit of `memory` in MiB if it was exceeded, or else 0. Raises `OSError` if no process can be started.
     """
-    with tempfile.TemporaryFile() as report:
+    # Not a file: a full disk is no reason to refuse what the administrator changes because of it.
+    with os.fdopen(os.memfd_create("report"), "w+b") as report:
         task = {
             "file": str(path),
             "names": names,
-            "path": sys.path,
+            "path": [each for each in sys.path if isinstance(each, str)],  # Python accepts others too
             "report": report.fileno(),
             "seconds": SECONDS,
         }
-        try:
-            process = subprocess.Popen(  # noqa: S603 - our own program
-                [sys.executable, "-P", "-m", _MODULE],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=[report.fileno()],
-                start_new_session=True,
-            )
-        except OSError as error:
-            log.warning("%s: the file is executed without a trial: %s", path, error.strerror or error)
-            return {"code": None}
+        process = subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-P", "-m", _MODULE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=[report.fileno()],
+            start_new_session=True,
+        )
         try:
             _send(process, task)
-            is_greedy = _wait(process, report)
+            is_greedy = _wait(process, report, memory * _MEBIBYTE)
             code = process.poll()
         finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        return {**_read(report), "code": code, "greedy": is_greedy}
+            _kill(process)
+        return {**_read(report), "code": code, "greedy": memory if is_greedy else 0}
 
 
 def _send(process: "subprocess.Popen[bytes]", task: Mapping[str, object]) -> None:
@@ -130,32 +129,62 @@ def _send(process: "subprocess.Popen[bytes]", task: Mapping[str, object]) -> Non
             stdin.write(json.dumps(task).encode())
 
 
-def _wait(process: "subprocess.Popen[bytes]", report: IO[bytes]) -> bool:
+def _wait(process: "subprocess.Popen[bytes]", report: IO[bytes], memory: int) -> bool:
     """Wait until the process has ended, has not begun in time, has not ended at its deadline, or has too much memory.
 
-    Returns whether it has too much memory; then it has been told to write its stack.
+    Returns whether it has more than `memory` bytes; then it has been told to write its stack.
     """
     elapsed = SystemClock().elapsed
-    deadline, has_begun, is_greedy, stack_from = elapsed() + _STARTED_WITHIN, False, False, 0
-    limit = find_memory_limit() * _MEBIBYTE
+    deadline, has_begun = elapsed() + _STARTED_WITHIN, False
     while process.poll() is None and elapsed() < deadline:
-        if not has_begun and os.fstat(report.fileno()).st_size:
+        if not has_begun and _size_of(report):
             deadline, has_begun = elapsed() + SECONDS + _ENDED_WITHIN, True
-        if has_begun and not is_greedy and _measure_memory(process.pid) > limit:
-            is_greedy, deadline = True, elapsed() + _ENDED_WITHIN
-            process.send_signal(STACK_SIGNAL)
-            stack_from = os.fstat(report.fileno()).st_size
-        if is_greedy and os.fstat(report.fileno()).st_size > stack_from:
-            break
+        if has_begun and _measure_memory(process.pid) > memory:
+            _ask_for_stack(process, report)
+            return True
         time.sleep(_INTERVAL)
-    return is_greedy
+    return False
+
+
+def _ask_for_stack(process: "subprocess.Popen[bytes]", report: IO[bytes]) -> None:
+    """Let the process write its stack, and wait for the end of that, at most for `_ENDED_WITHIN`."""
+    elapsed, before, last = SystemClock().elapsed, _size_of(report), -1
+    deadline = elapsed() + _ENDED_WITHIN
+    process.send_signal(STACK_SIGNAL)
+    while process.poll() is None and elapsed() < deadline and not before < _size_of(report) == last:
+        last = _size_of(report)
+        time.sleep(_INTERVAL)
+
+
+def _size_of(report: IO[bytes]) -> int:
+    return os.fstat(report.fileno()).st_size
+
+
+def _list_processes(pid: int) -> list[psutil.Process]:
+    """Return a process and the programs below it; [] if it has ended."""
+    with suppress(OSError, psutil.Error):
+        process = psutil.Process(pid)
+        return [process, *process.children(recursive=True)]
+    return []
 
 
 def _measure_memory(pid: int) -> int:
-    """Return how many bytes of memory a process has written to, with the files that it reads; 0 if it has ended."""
-    with suppress(OSError, psutil.NoSuchProcess):
-        return int(psutil.Process(pid).memory_info().rss)
-    return 0
+    """Return how many bytes of memory a process and the programs below it have written to, with the files they read."""
+    sizes = []
+    for process in _list_processes(pid):
+        with suppress(OSError, psutil.Error):
+            sizes.append(process.memory_info().rss)
+    return sum(sizes)
+
+
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    """Kill a process, its process group and the programs below it, also those with a session of their own."""
+    for each in _list_processes(process.pid):
+        with suppress(OSError, psutil.Error):
+            each.kill()
+    with suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _read(report: IO[bytes]) -> JsonObject:
@@ -176,26 +205,23 @@ def _read(report: IO[bytes]) -> JsonObject:
 
 def _describe_end(path: Path, found: JsonObject, began: Collection[Path]) -> str:
     """Return the sentence about a trial that exceeded a limit or ended its process; "" for any other end."""
-    if not found.get("begins"):
-        if "stack" in found:
-            log.warning("%s: the file is executed without a trial: no process began in time", path)
+    if not found["begins"]:
+        log.warning("%s: the file is executed without a trial: no process began in time", path)
         return ""
     where = _find_line(found["stack"], began) or str(list(began)[-1])
     if found["greedy"]:
-        return (
-            f"{where}: the file uses too much memory. It may use {find_memory_limit()} MiB while it is executed and "
-            "checked. Undo its last change."
-        )
+        most = f"{found['greedy']} MiB while it is executed and checked"
+        return f"{where}: the file uses too much memory. It may use {most}."
     if "done" in found:
         return ""
     if _DEADLINE in found["stack"] or found["code"] is None:
         return (
             f"{where}: the file has not been executed and checked within {SECONDS:g} s. Something there waits or "
             "computes for too long: a look-up without a deadline, a file system that does not answer, or a number with "
-            "millions of digits. Mend the file."
+            "millions of digits."
         )
     end = f"exit status {found['code']}" if found["code"] >= 0 else signal.Signals(-found["code"]).name
-    return f"{where}: the file ends the process that executes it ({end}). Undo its last change."
+    return f"{where}: the file ends the process that executes it ({end})."
 
 
 def _find_line(stack: str, files: Collection[Path]) -> str:

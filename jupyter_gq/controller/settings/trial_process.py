@@ -3,17 +3,23 @@
 The report is a file with one JSON object on each line, and with the stack that Python writes at the deadline.
 """
 
+import ctypes
 import faulthandler
 import json
 import os
 import resource
+import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from .config_file import ExecutedFiles, load_config
 from .loaded_policy import find_policy
 from .start_sections import StartSections
 from .trial import STACK_SIGNAL
+
+#: From linux/prctl.h.
+_SET_PARENT_DEATH_SIGNAL = 1
 
 
 class _ReportedFiles(ExecutedFiles):
@@ -38,6 +44,7 @@ def main() -> None:
     report: int = task["report"]
     os.set_inheritable(report, False)  # programs that the file starts do not write into it
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _give_way()
     _tell(report, begins=True)
     faulthandler.enable(report)  # at the end by a signal, such as that of a library that crashes
     faulthandler.register(STACK_SIGNAL, report, all_threads=False)
@@ -51,6 +58,14 @@ def main() -> None:
         pass
     _tell(report, done=True)
     os._exit(0)  # nothing that the file has left may go on
+
+
+def _give_way() -> None:
+    """Let this process, and no other one, end if memory lacks, and if the one that started it ends."""
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
 
 
 def _tell(report: int, **told: object) -> None:

@@ -80,14 +80,17 @@ class MpsDaemon:
         return frozenset(self.devices) - self.served()
 
     def is_silent(self) -> bool:
-        """Return whether the daemon was started and does not answer now; False if its program cannot be asked."""
+        """Return whether the daemon was started and does not answer now.
+
+        False if that cannot be found out: there is no program to ask it, or its folder belongs to another user.
+        """
         program = self.which(PROGRAM)
-        if program is None or not self._started_with.exists():
-            return False
         try:
-            return self._ask(program, "get_server_list") is None
-        except (OSError, subprocess.TimeoutExpired):
+            return program is not None and self._started_with.exists() and self._ask(program, "get_server_list") is None
+        except subprocess.TimeoutExpired:
             return True
+        except OSError:
+            return False
 
     def ensure(self) -> str:
         """Start the daemon unless it answers; return what is wrong, as a sentence, or "" if it answers now.

@@ -4,7 +4,8 @@ Rules
 -----
 - States instead of exceptions: each way in which the driver can be missing is a named state with a sentence.
 - Unknown is None: a value that the driver does not tell is never reported as 0.
-- No hole between looks: the utilisation of a process is the highest since the last look at it, if that is not long ago.
+- No hole between looks: the utilisation of a process is the highest since the last look at it. Looks that follow each
+  other soon all tell what the first one told: a second report of an agent takes the place of the one before.
 - One device alone: a device that is lost, or fails otherwise, is left out and named; the others are as ever.
 - Held open, and opened anew after a failure: NVML goes on to report a device as lost, or a driver as unloaded, until it
   was closed by everybody in the process. So each opening is closed once. Beside devices that work that is done seldom,
@@ -17,7 +18,7 @@ docs/decisions/0502-look-at-the-gpu-use-since-the-last-look.md.
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import cast
+from typing import NamedTuple, cast
 
 from jupyter_gq.devices.probe import DeviceInfo, DeviceModes, ProbeState, ProbeStatus, Usage
 from jupyter_gq.domain.amount import MiB
@@ -43,6 +44,14 @@ _SENTENCES = {
 }
 
 
+class _Look(NamedTuple):
+    """A look at a process, in seconds since the epoch; the looks within `_WINDOW` after it count as the same one."""
+
+    at: float
+    #: Use of the GPU since then is told.
+    since: float
+
+
 class NvmlProbe:
     """The probe of NVIDIA GPUs; see `devices.probe.DeviceProbe`.
 
@@ -66,8 +75,8 @@ class NvmlProbe:
         self._failing: frozenset[int] = frozenset()
         #: When the driver was last closed because of a device, in seconds since the epoch.
         self._closed_at = float("-inf")
-        #: When each process was looked at last, by device, in seconds since the epoch.
-        self._looked_at: dict[str, dict[int, float]] = {}
+        #: The looks at processes, by device.
+        self._looks: dict[str, dict[int, _Look]] = {}
         #: Held while the driver is opened or closed.
         self._opening = threading.Lock()
 
@@ -256,12 +265,14 @@ class NvmlProbe:
     def _utilisation_by_pid(self, device: str, handle: Handle, pids: Sequence[int]) -> dict[int, int] | None:
         """Return each process's highest utilisation since the last look at it, 0 to 100; None if the driver cannot say.
 
-        That is at least the last `_WINDOW` seconds. Processes without a sample in that time are left out.
+        That is at least the last `_WINDOW` seconds, and at most the last `_LONGEST_WINDOW`. Processes without a sample
+        in that time are left out.
         """
-        now, looked_at = self._now(), self._looked_at.get(device, {})
-        known = {pid: at for pid, at in looked_at.items() if 0 <= now - at <= _LONGEST_WINDOW}
+        now = self._now()
+        known = {pid: look for pid, look in self._looks.get(device, {}).items() if now - look.at >= 0}
+        looks = {pid: _look_again(known.get(pid), now) for pid in pids}
         # The driver's time is in microseconds since the epoch; older samples stay in its buffer for long.
-        since = {pid: int(min(now - _WINDOW, known.get(pid, now)) * 1_000_000) for pid in pids}
+        since = {pid: int(min(now - _WINDOW, look.since) * 1_000_000) for pid, look in looks.items()}
         used: dict[int, int] = {}
         try:
             samples = self._nvml.nvmlDeviceGetProcessUtilization(handle, min(since.values(), default=0))
@@ -273,7 +284,8 @@ class NvmlProbe:
         for sample in samples:
             if sample.pid in since and sample.timeStamp >= since[sample.pid]:
                 used[sample.pid] = max(used.get(sample.pid, 0), min(100, int(sample.smUtil)))
-        self._looked_at[device] = {**known, **dict.fromkeys(pids, now)}
+        recent = {pid: look for pid, look in known.items() if now - look.at <= _LONGEST_WINDOW}
+        self._looks[device] = {**recent, **looks}
         return used
 
     def _status_of_error(self, error: NvmlError) -> ProbeStatus:
@@ -317,3 +329,12 @@ def _summary(devices: Sequence[DeviceInfo]) -> str:
     for device in devices:
         counts[device.model] = counts.get(device.model, 0) + 1
     return ", ".join(f"{count}x {model}" for model, count in counts.items())
+
+
+def _look_again(last: _Look | None, now: float) -> _Look:
+    """Return the look at a process now, after its last one; None = there is none."""
+    if last is None:
+        return _Look(at=now, since=now - _WINDOW)
+    if now - last.at < _WINDOW:
+        return last
+    return _Look(at=now, since=max(last.at, now - _LONGEST_WINDOW))

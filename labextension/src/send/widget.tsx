@@ -1,6 +1,8 @@
 /** The contents of the send dialog, which ask the server and the kernel what would be sent. */
 
 import { ReactWidget } from '@jupyterlab/ui-components';
+import type { ReadonlyJSONArray } from '@lumino/coreutils';
+import { JSONExt } from '@lumino/coreutils';
 import { Debouncer } from '@lumino/polling';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
@@ -393,10 +395,9 @@ export class SendFormWidget extends ReactWidget {
   /** Show how much of the queues is in use by now, and ask for the forecast again, which depends on that. */
   private _onQueues(_: unknown, news: { readonly queues: readonly QueueView[] }): void {
     const queues = listMemberQueues(news.queues);
-    if (news.queues === this._news || queues.length === 0) {
+    if (queues.length === 0 || isSameUse(queues, this._queues)) {
       return;
     }
-    this._news = news.queues;
     this._queues = queues;
     this.update();
     if (this._state.preview !== null && !this._state.sending) {
@@ -452,8 +453,6 @@ export class SendFormWidget extends ReactWidget {
 
   private _state: IFormState;
   private _queues: readonly QueueView[];
-  /** The news of the queues that came last. */
-  private _news: readonly QueueView[] | null = null;
   private readonly _delivery: Delivery;
   private readonly _arrived = new Signal<this, void>(this);
   private readonly _sendingChanged = new Signal<this, boolean>(this);
@@ -467,4 +466,9 @@ export class SendFormWidget extends ReactWidget {
   private readonly _asking: Debouncer;
   private readonly _checking: Debouncer;
   private readonly _capturing: Question;
+}
+
+/** Return whether nothing that the page shows of queues has changed. */
+function isSameUse(queues: readonly QueueView[], before: readonly QueueView[]): boolean {
+  return JSONExt.deepEqual(queues as unknown as ReadonlyJSONArray, before as unknown as ReadonlyJSONArray);
 }
