@@ -75,7 +75,7 @@ class ReadingAhead:
             folder, waiting = next(iter(self._waiting.items()))
             sources = list(waiting)
             await self._search(folder, sources)
-            for each in sources:  # others may wait by now
+            for each in sources:  # new sources may be there by now
                 del waiting[each]
             if not waiting:
                 del self._waiting[folder]
