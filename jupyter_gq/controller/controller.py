@@ -254,7 +254,9 @@ class Controller:
         self._past_usage = PastUsage(context)
         self.retention = Retention(context)
         self.forecasts = Forecasts(context, self._presenter.announce)
-        self._clock_jumps = ClockJumps(self.clock, context.records, [self._activity.move, self.forecasts.move])
+        self._clock_jumps = ClockJumps(
+            self.clock, context.records, [self._activity.move, self.forecasts.move, self.jobs.saved_times.move]
+        )
         self.previews = Previews(context, self._decider, self.forecasts)
 
     async def run(self) -> None:

@@ -82,7 +82,7 @@ class Jobs:
         self._context, self._presenter, self._pods = context, presenter, pods
         self._files = files
         self._output_limits = OutputLimits(context)
-        self._saved_times = SavedTimes()
+        self.saved_times = SavedTimes()
 
     async def check_files(self, caller: Caller, submission: JobSubmission, key: str | None) -> None:
         """Check the files that a new job needs: secrets, a working folder, the checkpoints of an earlier job.
@@ -332,7 +332,7 @@ class Jobs:
         if record is None or beat.run != record.workload.run:
             return
         stored, now = record.workload.checkpointed_at, self._context.clock.now()
-        saved = self._saved_times.note(job, beat.run, beat.saved_at, stored, now)
+        saved = self.saved_times.note(job, beat.run, beat.saved_at, stored, now)
         if saved is not None and saved != stored:
             self._context.records.change_in_memory(Change(workload=job, fields=WorkloadChange(checkpointed_at=saved)))
             if stored is None:  # from now on a pause costs less

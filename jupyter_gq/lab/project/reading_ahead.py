@@ -1,4 +1,4 @@
-"""The reading of a project before the dialog asks for it: once the cells that import its modules have run.
+"""The reading of a project before the dialog asks for it: soon after the cells that import its modules began to run.
 
 See docs/decisions/0498-read-modules-once-their-cells-ran.md.
 """
@@ -15,8 +15,10 @@ from .needed import Caps, Code, find_needed
 
 #: Seconds without a new cell after which reading begins: until then, the kernel needs the processors itself.
 PAUSE = 1.0
-#: Most sources of cells that are remembered as read.
+#: Most sources of cells that are remembered as read, by their hashes.
 _MOST_REMEMBERED = 1000
+#: Most searches of the same cells. One that takes too long is cut, and the next one finds read what it has read.
+_MOST_SEARCHES = 3
 
 
 class ReadingAhead:
@@ -32,8 +34,9 @@ class ReadingAhead:
         """
         self._caps = Caps(file=max_file_bytes, job=2**63)  # the service knows the cap of a job
         self._log, self._pause = log, pause
-        self._waiting: dict[Path, list[str]] = {}
-        self._remembered: dict[tuple[Path, str], None] = {}
+        #: The sources that are to be read or are being read, without repetitions, by the working folders.
+        self._waiting: dict[Path, dict[str, None]] = {}
+        self._remembered: dict[int, None] = {}
         #: Whether a cell was noted since the last look.
         self._is_new = False
         self._task: asyncio.Task[None] | None = None
@@ -41,16 +44,15 @@ class ReadingAhead:
     def note_cells(self, folder: Path, sources: Sequence[str]) -> None:
         """Read soon what these cells import, which have begun to run in a kernel with this working folder.
 
-        A source that was read before, or that imports nothing, is skipped.
+        A source that was read before, that waits to be read or that imports nothing is skipped.
         """
-        new = [each for each in sources if "import" in each and (folder, each) not in self._remembered]
+        waiting = self._waiting.get(folder, {})
+        new = [each for each in sources if "import" in each and each not in waiting]
+        new = [each for each in new if hash((folder, each)) not in self._remembered]
         if not new:
             return
         self._is_new = True
-        self._waiting.setdefault(folder, []).extend(new)
-        self._remembered.update(dict.fromkeys((folder, each) for each in new))
-        while len(self._remembered) > _MOST_REMEMBERED:
-            del self._remembered[next(iter(self._remembered))]
+        self._waiting.setdefault(folder, {}).update(dict.fromkeys(new))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._read_waiting(), name="jupyter-gq reading ahead")
 
@@ -70,14 +72,31 @@ class ReadingAhead:
             while self._is_new:
                 self._is_new = False
                 await asyncio.sleep(self._pause)
-            folder = next(iter(self._waiting))
-            try:
-                await read_code(_read, folder, self._waiting.pop(folder), self._caps)
-            except (OSError, ValueError, RecursionError, MemoryError):
-                self._log.info("the modules of %s could not be read ahead", folder, exc_info=True)
+            folder, waiting = next(iter(self._waiting.items()))
+            sources = list(waiting)
+            await self._search(folder, sources)
+            for each in sources:  # new sources may be there by now
+                del waiting[each]
+            if not waiting:
+                del self._waiting[folder]
+            self._remember(folder, sources)
+
+    async def _search(self, folder: Path, sources: Sequence[str]) -> None:
+        """Read what these cells import; log a failure."""
+        try:
+            for _ in range(_MOST_SEARCHES):
+                if await read_code(_read, folder, sources, self._caps):
+                    break
+        except Exception:  # noqa: BLE001 - the last guard: any file may be in the folder, and other cells wait
+            self._log.info("the modules of %s could not be read ahead", folder, exc_info=True)
+
+    def _remember(self, folder: Path, sources: Sequence[str]) -> None:
+        self._remembered.update(dict.fromkeys(hash((folder, each)) for each in sources))
+        while len(self._remembered) > _MOST_REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
 
 
-def _read(folder: Path, sources: Sequence[str], caps: Caps) -> None:
-    """Read the modules of a folder that cells with these sources import."""
+def _read(folder: Path, sources: Sequence[str], caps: Caps) -> bool:
+    """Read the modules of a folder that cells with these sources import; return whether there was time for all."""
     trees = [tree for source in sources if (tree := parse_cell(source)) is not None]
-    find_needed(folder, Code(trees=trees), (), caps)
+    return not find_needed(folder, Code(trees=trees), (), caps).cut_short

@@ -4,13 +4,14 @@ Rules
 -----
 Own ones first: a run copies only into a folder without checkpoints. So a paused job goes on from its own.
 Whole or marked: the file `COPYING` is in the folder from before the first copied file until all of them are on the
-    disk. No cell runs meanwhile, so a run that finds the file deletes all and copies anew.
+    disk, and again from before the first deletion of a copy that is given up. Without that mark nothing is deleted, so
+    the copy is whole. No cell runs meanwhile, so a run that finds the file deletes all and copies anew.
 One copies: tasks may share the folder. Task 0 copies, and the other tasks wait until the folder has checkpoints.
 Earlier job untouched: its folder is only read, with the rights of the user whose job this is.
 Never from nothing: a run whose copy fails ends with a sentence, and leaves no part of it.
 No leftovers: a run whose copy fails or is stopped deletes its part of it. After a request to stop it has
     `_STOP_SECONDS` for that, also if the request comes while the part of a failed copy is deleted. What is left then,
-    or by a run that was killed, is deleted by the next run.
+    or by a run that was killed, is deleted by the next run of the job, or with the files of a job that has ended.
 No larger than the original: a hole in a file stays a hole, and several names of one file stay names of one copy. On
     file systems that do not tell their holes, zeros of a file with less room than its size are no part of its copy. Of
     a file that grows meanwhile, as much is copied as it had at first.
@@ -141,23 +142,28 @@ def _copy(earlier: EarlierJob, folder: Path, look: Callable[[], None]) -> str:
 
 def _fill(earlier: EarlierJob, folder: Path, copied: _Copied, look: Callable[[], None]) -> None:
     """Copy the checkpoints of the earlier job into the folder; raise `RunError` if it has none."""
-    mark = folder / COPYING
-    mark.touch()
-    _sync(folder)
-    _clear(folder)
+    _mark(folder)
+    _clear(folder, look)
     _copy_tree(earlier.checkpoint, folder, copied, look)
     if copied.synced > _SYNCED_ALONE:
         _sync_all(folder)
-    mark.unlink()
+    (folder / COPYING).unlink()
     _sync(folder)
     if not has_checkpoints(folder):  # there were only pipes and sockets
         raise RunError(describe_missing(earlier.id))
 
 
-def _take_back(folder: Path, seconds: float = inf) -> None:
-    """Delete the part of a copy that is in the folder, for at most `seconds`.
+def _mark(folder: Path) -> None:
+    """Let the folder say that it holds no whole copy, also after a loss of power."""
+    (folder / COPYING).touch()
+    _sync(folder)
 
-    If that fails or takes longer, the part keeps its mark, and the next run deletes it.
+
+def _take_back(folder: Path, seconds: float = inf) -> None:
+    """Delete the copy, or the part of one, that is in the folder, for at most `seconds`.
+
+    If that fails or takes longer, a part keeps its mark, and the next run deletes it. If the folder cannot be marked,
+    nothing is deleted: without a mark the copy is whole.
     """
     end = monotonic() + seconds
 
@@ -166,7 +172,9 @@ def _take_back(folder: Path, seconds: float = inf) -> None:
             raise TimeoutError
 
     with suppress(OSError):
+        _mark(folder)  # a whole copy has lost its mark already
         _clear(folder, look)
+        _sync(folder)
         (folder / COPYING).unlink(missing_ok=True)
 
 
@@ -191,19 +199,18 @@ def _describe_failure(earlier: EarlierJob, error: OSError, copied: _Copied) -> s
     )
 
 
-def _clear(folder: Path, look: Callable[[], None] = lambda: None) -> None:
+def _clear(folder: Path, look: Callable[[], None]) -> None:
     """Delete all that is in the folder but the product's own files, which other tasks may make there at this moment.
 
     `look` is called before each step, and may raise an error of its own to end the work.
     """
     found = []
     for path in _walk(folder):
-        look()
-        found.append(path)
+        if not path.relative_to(folder).parts[0].startswith(OWN_PREFIX):
+            look()
+            found.append(path)
     for path in sorted(found, reverse=True):  # what is in a folder comes before that folder
         look()
-        if path.relative_to(folder).parts[0].startswith(OWN_PREFIX):
-            continue
         if path.is_dir() and not path.is_symlink():
             path.rmdir()
         else:

@@ -4,6 +4,7 @@ import contextlib
 
 import pytest
 
+from jupyter_gq.client.models import Heartbeat
 from jupyter_gq.domain.mentions import reveal
 from tests.fakes import NeverStops, PlaceIsTaken
 
@@ -111,6 +112,22 @@ async def test_a_warning_runs_as_long_as_it_promised(world: World, jump):
     eviction = world.controller.overview.describe_user(BOB).last_eviction
     assert eviction is not None
     assert reveal(eviction.by) == "carol"
+
+
+@jumps
+async def test_a_checkpoint_is_as_old_as_before(world: World, jump):
+    job = world.send(ANN, "vision")
+    await world.step(3)
+    beat = Heartbeat(run=1, saved_at=world.clock.now() - 1)
+    world.controller.jobs.record_heartbeat(job, beat)
+    now = world.clock.now()
+    jump(world.clock)
+    jumped = world.clock.now() - now
+    world.controller.jobs.record_heartbeat(job, beat)
+    await world.step(2)
+    for _ in range(2):
+        world.controller.jobs.record_heartbeat(job, beat)
+        assert world.job(job).saved_at == now - 1 + jumped
 
 
 @jumps

@@ -5,7 +5,9 @@ import logging
 
 import pytest
 
+from jupyter_gq.client.models import Heartbeat
 from jupyter_gq.controller.loop.store_outage import StoreOutage
+from jupyter_gq.controller.records.changes import Change
 from jupyter_gq.domain.errors import NotLeading, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.domain.states import State
 from jupyter_gq.store.sql import SqlStore
@@ -95,6 +97,31 @@ async def test_listeners_read_everything_anew_when_it_is_not_known_what_was_kept
     await world.step()
     async with asyncio.timeout(scaled(30)):
         assert (await anext(listener)).kind == "reset"
+
+
+@pytest.mark.parametrize("has_saved_before", [False, True])
+async def test_a_checkpoint_of_which_the_store_was_not_told_is_known_again_after_its_outage(
+    forgetful, has_saved_before
+):
+    world = forgetful
+    await world.step()
+    job = world.send(ANN, "vision")
+    await world.step(3)
+    start = world.clock.now()
+    if has_saved_before:
+        world.controller.jobs.record_heartbeat(job, Heartbeat(run=1, saved_at=start))
+        world.controller._context.records.commit([Change(workload=job)])
+    world.clock.forward(10)
+    beat = Heartbeat(run=1, saved_at=start + 5)
+    world.controller.jobs.record_heartbeat(job, beat)
+    world.store.losing = True
+    with pytest.raises(StoreUnavailable):
+        world.send(BOB, "nlp")
+    await world.step(2)
+    assert world.job(job).saved_at == (start if has_saved_before else None)
+    world.controller.jobs.record_heartbeat(job, beat)
+    assert world.job(job).saved_at == start + 5
+    assert world.job(job).pause.way == "checkpoint"
 
 
 @pytest.mark.parametrize("steps", range(5))

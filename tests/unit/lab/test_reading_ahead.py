@@ -1,4 +1,4 @@
-"""What cells import is read once they have run, so that the plan of the dialog has not to read it."""
+"""What cells import is read soon after they began to run, so that the plan of the dialog has not to read it."""
 
 import logging
 import sys
@@ -14,24 +14,44 @@ from tests.patience import eventually
 
 pytestmark = pytest.mark.asyncio
 
-_OPENED: list[str] | None = None
+
+class Openings:
+    """The names of the modules of one folder that are opened; those in `failing` cannot be, for an odd reason."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self.failing = folder, set[str]()
+        self.names: list[str] = []
+
+    def note(self, path: str) -> None:
+        if path.endswith(".py") and path.startswith(f"{self._folder}/"):
+            self.names.append(Path(path).name)
+            if self.names[-1] in self.failing:
+                raise ZeroDivisionError
+
+
+_OPENINGS: Openings | None = None
 
 
 def _note_opening(event: str, given: tuple[object, ...]) -> None:
-    if _OPENED is not None and event == "open" and str(given[0]).endswith(".py"):
-        _OPENED.append(Path(str(given[0])).name)
+    if _OPENINGS is not None and event == "open":
+        _OPENINGS.note(str(given[0]))
 
 
 sys.addaudithook(_note_opening)
 
 
 @pytest.fixture
-def opened() -> Iterator[list[str]]:
-    """Return the names of the modules that are opened, as long as the test runs."""
-    global _OPENED
-    _OPENED = []
-    yield _OPENED
-    _OPENED = None
+def openings(folder: Path) -> Iterator[Openings]:
+    """Return what is opened as long as the test runs."""
+    global _OPENINGS
+    _OPENINGS = Openings(folder)
+    yield _OPENINGS
+    _OPENINGS = None
+
+
+@pytest.fixture
+def opened(openings: Openings) -> list[str]:
+    return openings.names
 
 
 @pytest.fixture
@@ -89,6 +109,50 @@ async def test_cells_that_cannot_be_read_leave_others_to_be_read(folder, reading
     reading.note_cells(folder, ["import nets"])
     await reading.finish()
     assert "nets.py" in opened
+
+
+async def test_cells_whose_module_fails_in_an_odd_way_are_logged_and_leave_others_to_be_read(
+    folder, reading, openings, caplog
+):
+    caplog.set_level(logging.INFO)
+    openings.failing.add("nets.py")
+    reading.note_cells(folder, ["import nets"])
+    await reading.finish()
+    assert "could not be read ahead" in caplog.text
+    reading.note_cells(folder, ["import layers"])
+    await reading.finish()
+    assert "layers.py" in openings.names
+    openings.names.clear()
+    reading.note_cells(folder, ["import nets"])
+    await reading.finish()
+    assert openings.names == [], "it would fail at each run of the cell"
+
+
+@pytest.mark.parametrize(("modules", "most"), [(8, 8), (100, 20)])
+async def test_a_reading_that_is_cut_goes_on_a_few_times(folder, reading, opened, monkeypatch, modules, most):
+    """To open a module takes two seconds, and a search has five."""
+    monkeypatch.setattr("jupyter_gq.lab.project.needed.monotonic", lambda: 2.0 * len(opened))
+    for number in range(modules):
+        (folder / f"m{number}.py").write_text(f"import m{number + 1}\n")
+    opened.clear()
+    reading.note_cells(folder, ["import m0"])
+    await reading.finish()
+    assert 3 < len(opened) <= most
+    assert len(set(opened)) == len(opened)
+    opened.clear()
+    reading.note_cells(folder, ["import m0"])
+    await reading.finish()
+    assert opened == []
+    assert len(plan(folder, "import m0")) >= min(modules, 9)
+    assert bool(opened) is (modules > most)
+
+
+async def test_a_cell_that_runs_again_while_it_waits_is_read_once(folder, reading, opened):
+    reading.note_cells(folder, ["import nets", "import nets"])
+    reading.note_cells(folder, ["import nets", "import layers"])
+    reading.note_cells(folder, ["import nets"])
+    await reading.finish()
+    assert sorted(opened) == ["layers.py", "nets.py"]
 
 
 async def test_a_server_that_ends_reads_no_more(folder, opened):
