@@ -135,8 +135,9 @@ def gather(outputs: list[dict]) -> list[dict]:
 
 
 def has_error(outputs: list[dict]) -> bool:
-    """Return whether a cell has raised an error."""
-    return any(output["output_type"] == "error" for output in outputs)
+    """Return whether a cell has raised an error; IPython prints that of a magic that it does not know."""
+    printed = "".join(output["text"] for output in outputs if output.get("name") == "stderr")
+    return printed.startswith("UsageError: ") or any(output["output_type"] == "error" for output in outputs)
 
 
 def expect(outputs: list[dict], widgets: Mapping[str, Any]) -> Iterator[str]:

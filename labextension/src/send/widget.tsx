@@ -1,7 +1,6 @@
 /** The contents of the send dialog, which ask the server and the kernel what would be sent. */
 
 import { ReactWidget } from '@jupyterlab/ui-components';
-import type { ReadonlyJSONArray } from '@lumino/coreutils';
 import { JSONExt } from '@lumino/coreutils';
 import { Debouncer } from '@lumino/polling';
 import type { ISignal } from '@lumino/signaling';
@@ -470,5 +469,5 @@ export class SendFormWidget extends ReactWidget {
 
 /** Return whether nothing that the page shows of queues has changed. */
 function isSameUse(queues: readonly QueueView[], before: readonly QueueView[]): boolean {
-  return JSONExt.deepEqual(queues as unknown as ReadonlyJSONArray, before as unknown as ReadonlyJSONArray);
+  return JSONExt.deepEqual(queues, before);
 }
