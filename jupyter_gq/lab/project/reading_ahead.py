@@ -4,19 +4,23 @@ See docs/decisions/0498-read-modules-once-their-cells-ran.md.
 """
 
 import asyncio
+import hashlib
 from collections.abc import Sequence
 from logging import Logger
 from pathlib import Path
 
 from jupyter_gq.lab.reading.cells import parse_cell
 from jupyter_gq.lab.reading.code_reading import read_code
+from jupyter_gq.lab.reading.parsing import MOST_CHARACTERS
 
 from .needed import Caps, Code, find_needed
 
 #: Seconds without a new cell after which reading begins: until then, the kernel needs the processors itself.
 PAUSE = 1.0
-#: Most sources of cells that are remembered as read.
+#: Most sources of cells that are remembered as read, by their digests.
 _MOST_REMEMBERED = 1000
+#: Most characters of all sources that wait: a file system that does not answer may hold up the reading for ever.
+_MOST_WAITING = 8 * MOST_CHARACTERS
 
 
 class ReadingAhead:
@@ -33,7 +37,9 @@ class ReadingAhead:
         self._caps = Caps(file=max_file_bytes, job=2**63)  # the service knows the cap of a job
         self._log, self._pause = log, pause
         self._waiting: dict[Path, list[str]] = {}
-        self._remembered: dict[tuple[Path, str], None] = {}
+        #: Characters of all sources that wait.
+        self._characters = 0
+        self._remembered: dict[tuple[Path, bytes], None] = {}
         #: Whether a cell was noted since the last look.
         self._is_new = False
         self._task: asyncio.Task[None] | None = None
@@ -41,14 +47,18 @@ class ReadingAhead:
     def note_cells(self, folder: Path, sources: Sequence[str]) -> None:
         """Read soon what these cells import, which have begun to run in a kernel with this working folder.
 
-        A source that was read before, or that imports nothing, is skipped.
+        A source that was read before, that imports nothing or is too large to be parsed, is skipped, and so is one for
+        which there is no room.
         """
-        new = [each for each in sources if "import" in each and (folder, each) not in self._remembered]
-        if not new:
+        new = {_make_key(folder, each): each for each in sources if "import" in each and len(each) <= MOST_CHARACTERS}
+        new = {key: each for key, each in new.items() if key not in self._remembered}
+        characters = sum(map(len, new.values()))
+        if not new or self._characters + characters > _MOST_WAITING:
             return
         self._is_new = True
-        self._waiting.setdefault(folder, []).extend(new)
-        self._remembered.update(dict.fromkeys((folder, each) for each in new))
+        self._waiting.setdefault(folder, []).extend(new.values())
+        self._characters += characters
+        self._remembered.update(dict.fromkeys(new))
         while len(self._remembered) > _MOST_REMEMBERED:
             del self._remembered[next(iter(self._remembered))]
         if self._task is None or self._task.done():
@@ -71,10 +81,17 @@ class ReadingAhead:
                 self._is_new = False
                 await asyncio.sleep(self._pause)
             folder = next(iter(self._waiting))
+            sources = self._waiting.pop(folder)
+            self._characters -= sum(map(len, sources))
             try:
-                await read_code(_read, folder, self._waiting.pop(folder), self._caps)
+                await read_code(_read, folder, sources, self._caps)
             except (OSError, ValueError, RecursionError, MemoryError):
                 self._log.info("the modules of %s could not be read ahead", folder, exc_info=True)
+
+
+def _make_key(folder: Path, source: str) -> tuple[Path, bytes]:
+    """Return what stands for the source of a cell in a folder: the sources themselves may have many MiB."""
+    return folder, hashlib.blake2b(source.encode(errors="surrogatepass"), digest_size=16).digest()
 
 
 def _read(folder: Path, sources: Sequence[str], caps: Caps) -> None:
