@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from .command_input import close_input_of_commands
 from .last_words import keep_last_words
 from .program_output import KernelStreams, is_job_kernel
 from .results import ResultError, find_id, load_possible
@@ -49,6 +50,7 @@ def load_ipython_extension(shell: Shell) -> None:
     """Add the magics and the hint to a shell; IPython calls this once."""
     if is_job_kernel():
         keep_last_words()
+        close_input_of_commands()
         streams = KernelStreams(shell)
         shell.events.register("pre_run_cell", streams.begin_cell)
         shell.events.register("post_run_cell", streams.wait_for_output)

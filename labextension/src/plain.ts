@@ -1,4 +1,4 @@
-/** Texts in a plain form: what is shown without control characters, and what is read without spaces around it. */
+/** Texts in a plain form: without control characters, without spaces around, and shortened. Pure. */
 
 /** A control character in the name of a file could make it read as another one. */
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
@@ -18,4 +18,24 @@ export function stripControls(text: string): string {
 /** Return the text of a field without blanks around it. */
 export function trimBlanks(text: string): string {
   return text.replace(AROUND, '');
+}
+
+/**
+ * Return the beginning of a text, of at most `most` UTF-16 units. A character of two units, such as an emoji, is left
+ * out as a whole: half of one is no text for the service.
+ */
+export function cutEnd(text: string, most: number): string {
+  return text.slice(0, most).replace(/[\ud800-\udbff]$/, '');
+}
+
+/**
+ * Return a text of at most `most` UTF-16 units: a longer one loses its middle, since two long names often differ in
+ * their last letters only. `shorten` in `jupyter_gq/domain/plain_text.py` does the same.
+ */
+export function cutMiddle(text: string, most: number): string {
+  if (text.length <= most) {
+    return text;
+  }
+  const end = Math.floor((most - 1) / 3);
+  return `${cutEnd(text, most - 1 - end)}…${text.slice(-end).replace(/^[\udc00-\udfff]/, '')}`;
 }

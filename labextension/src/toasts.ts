@@ -1,5 +1,7 @@
 /** Messages of notifications: JupyterLab cuts a longer one in the middle of a word. Pure. */
 
+import { cutEnd, cutMiddle } from './plain';
+
 /** Most characters of a notification's message. */
 const LONGEST = 140;
 /** Most characters of a job's name in a notification. */
@@ -21,14 +23,9 @@ export function fitToast(text: string): string {
   return shorten(fitting, LONGEST);
 }
 
-/**
- * Return the name of a job in quotes, cut in the middle if it would leave no room for the rest of the message: two long
- * names often differ in their last letters only.
- */
+/** Return the name of a job in quotes, cut in the middle if it would leave no room for the rest of the message. */
 export function quoteName(name: string): string {
-  const end = Math.floor((LONGEST_NAME - 1) / 3);
-  const isLong = name.length > LONGEST_NAME;
-  return `“${isLong ? `${name.slice(0, LONGEST_NAME - 1 - end)}…${name.slice(-end)}` : name}”`;
+  return `“${cutMiddle(name, LONGEST_NAME)}”`;
 }
 
 /** Return a text of at most `most` characters, cut between two words if possible. */
@@ -36,7 +33,7 @@ function shorten(text: string, most: number): string {
   if (text.length <= most) {
     return text;
   }
-  const cut = text.slice(0, most - 1);
+  const cut = cutEnd(text, most - 1);
   const space = cut.lastIndexOf(' ');
   return `${(space > most / 2 ? cut.slice(0, space) : cut).trimEnd()}…`;
 }

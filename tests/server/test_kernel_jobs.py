@@ -342,6 +342,9 @@ async def test_a_name_that_two_jobs_could_have_is_refused_in_a_kernel(service, k
     await run(kernel, "%reload_ext jupyter_gq")
     said = await run(kernel, "%%train --queue vision --continue-from 7f\nmodel = 1")
     assert "2 jobs have an id that begins with '7f': job-7f3, job-7f4." in said
+    service.answers["GET", "jobs"] = (200, {"jobs": [a_job(id=f"job-7f{number}") for number in range(7)]})
+    said = await run(kernel, "%%train --queue vision --continue-from 7f\nmodel = 1")
+    assert "7 jobs have an id that begins with '7f': job-7f0, job-7f1, job-7f2, job-7f3, job-7f4 and 2 more." in said
     said = await run(kernel, "%%train --queue vision --continue-from nothing\nmodel = 1")
     assert "No job of yours has an id that begins with 'nothing'. %gq_jobs --all lists them." in said
     assert not [asked for asked in service.asked if asked == ("POST", "jobs")]

@@ -10,6 +10,8 @@ from .pages import read_all_jobs
 
 _PREFIX = "job-"
 _PAGE = 200
+#: Most jobs that a sentence names.
+_MOST_NAMED = 5
 
 
 async def find_job(client: ServiceClient, text: str, *, listed_by: str) -> JobView:
@@ -36,5 +38,7 @@ async def find_job(client: ServiceClient, text: str, *, listed_by: str) -> JobVi
     if not ids:
         raise NotFound(f"No job of yours has an id that begins with {quoted(text)}. {listed_by} lists them.")
     if len(ids) > 1:
-        raise NotFound(f"{len(ids)} jobs have an id that begins with {quoted(text)}: {', '.join(sorted(ids)[:5])}.")
+        rest = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
+        named = ", ".join(sorted(ids)[:_MOST_NAMED])
+        raise NotFound(f"{len(ids)} jobs have an id that begins with {quoted(text)}: {named}{rest}.")
     return await client.job(ids[0])

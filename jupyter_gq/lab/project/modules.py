@@ -23,24 +23,44 @@ class ReadModules:
     def __init__(self) -> None:
         self._kept: OrderedDict[str, tuple[_State, References | None]] = OrderedDict()
         self._size = 0
-        self._lock = threading.Lock()
+        #: Paths of the modules that threads read at this moment.
+        self._under_way: set[str] = set()
+        #: Held while what is kept or under way changes; notified when a module has been read.
+        self._change = threading.Condition()
 
     def read(self, path: str, found: os.stat_result) -> References | None:
-        """Return the references of the module at a path, whose state is `found`; None if it is no Python."""
+        """Return the references of the module at a path, whose state is `found`; None if it is no Python.
+
+        While another thread reads the module, this one waits for it: two threads of Python are no faster than one, so
+        a plan beside the reading ahead would take twice as long as alone, and might end early.
+        """
         state = (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
-        with self._lock:
+        with self._change:
+            while path in self._under_way:
+                self._change.wait()
             known = self._kept.get(path)
             if known is not None and known[0] == state:
                 self._kept.move_to_end(path)
                 return known[1]
-        references = _read(path) if found.st_size <= _LARGEST_SOURCE else None
-        with self._lock:
+            self._under_way.add(path)
+        try:
+            references = _read(path) if found.st_size <= _LARGEST_SOURCE else None
+            self._keep(path, state, references)
+        except OSError:  # which may pass, while the file stays as it is
+            return None
+        finally:
+            with self._change:
+                self._under_way.remove(path)
+                self._change.notify_all()
+        return references
+
+    def _keep(self, path: str, state: _State, references: References | None) -> None:
+        with self._change:
             self._forget(path)
             self._kept[path] = (state, references)
-            self._size += found.st_size
+            self._size += state[-1]
             while self._size > _MOST_KEPT:
                 self._forget(next(iter(self._kept)))
-        return references
 
     def _forget(self, path: str) -> None:
         earlier = self._kept.pop(path, None)
@@ -49,7 +69,7 @@ class ReadModules:
 
 
 def _read(path: str) -> References | None:
-    """Return the references of the module at a path; None if it cannot be read."""
+    """Return the references of the module at a path; None if it is no Python. Raises `OSError` if it cannot be read."""
     try:
         with open(path, "rb") as file:
             tree = compile_quietly(file.read(_LARGEST_SOURCE))
@@ -57,5 +77,5 @@ def _read(path: str) -> References | None:
             return find_references(tree)
         except RecursionError:  # few of thousands are so deep, and to measure each takes as long
             return find_references(limit_depth(tree))
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError, TooMuchWork):
+    except (SyntaxError, ValueError, RecursionError, MemoryError, TooMuchWork):
         return None

@@ -4,19 +4,23 @@ See docs/decisions/0498-read-modules-once-their-cells-ran.md.
 """
 
 import asyncio
+import hashlib
 from collections.abc import Sequence
 from logging import Logger
 from pathlib import Path
 
 from jupyter_gq.lab.reading.cells import parse_cell
 from jupyter_gq.lab.reading.code_reading import read_code
+from jupyter_gq.lab.reading.parsing import MOST_CHARACTERS
 
 from .needed import Caps, Code, find_needed
 
 #: Seconds without a new cell after which reading begins: until then, the kernel needs the processors itself.
 PAUSE = 1.0
-#: Most sources of cells that are remembered as read, by their hashes.
+#: Most sources of cells that are remembered as read, by their digests.
 _MOST_REMEMBERED = 1000
+#: Most characters of all sources that wait: a file system that does not answer may hold up the reading for ever.
+_MOST_WAITING = 8 * MOST_CHARACTERS
 #: Most searches of the same cells. One that takes too long is cut, and the next one finds read what it has read.
 _MOST_SEARCHES = 3
 
@@ -36,7 +40,7 @@ class ReadingAhead:
         self._log, self._pause = log, pause
         #: The sources that are to be read or are being read, without repetitions, by the working folders.
         self._waiting: dict[Path, dict[str, None]] = {}
-        self._remembered: dict[int, None] = {}
+        self._remembered: dict[tuple[Path, bytes], None] = {}
         #: Whether a cell was noted since the last look.
         self._is_new = False
         self._task: asyncio.Task[None] | None = None
@@ -44,12 +48,13 @@ class ReadingAhead:
     def note_cells(self, folder: Path, sources: Sequence[str]) -> None:
         """Read soon what these cells import, which have begun to run in a kernel with this working folder.
 
-        A source that was read before, that waits to be read or that imports nothing is skipped.
+        A source that was read before, that waits to be read, that imports nothing or is too large to be parsed is
+        skipped, and so is one for which there is no room.
         """
         waiting = self._waiting.get(folder, {})
-        new = [each for each in sources if "import" in each and each not in waiting]
-        new = [each for each in new if hash((folder, each)) not in self._remembered]
-        if not new:
+        new = [each for each in sources if "import" in each and each not in waiting and len(each) <= MOST_CHARACTERS]
+        new = [each for each in new if _make_key(folder, each) not in self._remembered]
+        if not new or self._count_waiting() + sum(map(len, new)) > _MOST_WAITING:
             return
         self._is_new = True
         self._waiting.setdefault(folder, {}).update(dict.fromkeys(new))
@@ -90,10 +95,19 @@ class ReadingAhead:
         except Exception:  # noqa: BLE001 - the last guard: any file may be in the folder, and other cells wait
             self._log.info("the modules of %s could not be read ahead", folder, exc_info=True)
 
+    def _count_waiting(self) -> int:
+        """Return the number of characters of all sources that wait or are being read."""
+        return sum(len(each) for sources in self._waiting.values() for each in sources)
+
     def _remember(self, folder: Path, sources: Sequence[str]) -> None:
-        self._remembered.update(dict.fromkeys(hash((folder, each)) for each in sources))
+        self._remembered.update(dict.fromkeys(_make_key(folder, each) for each in sources))
         while len(self._remembered) > _MOST_REMEMBERED:
             del self._remembered[next(iter(self._remembered))]
+
+
+def _make_key(folder: Path, source: str) -> tuple[Path, bytes]:
+    """Return what stands for the source of a cell in a folder: the sources themselves may have many MiB."""
+    return folder, hashlib.blake2b(source.encode(errors="surrogatepass"), digest_size=16).digest()
 
 
 def _read(folder: Path, sources: Sequence[str], caps: Caps) -> bool:

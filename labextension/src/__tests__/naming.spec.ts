@@ -19,9 +19,20 @@ describe('the proposed name of a job', () => {
     expect(proposeName('small', names('small lr=1'))).toBe('small');
   });
 
-  it('has at most 100 characters', () => {
-    const long = 'n'.repeat(120);
-    expect(proposeName(long, [])).toBe('n'.repeat(100));
-    expect(proposeName(long, names('n'.repeat(100)))).toBe(`${'n'.repeat(98)} 2`);
+  it('has at most 100 characters, and keeps the end by which long names differ', () => {
+    const long = `${'n'.repeat(120)}-b`;
+    const proposed = proposeName(long, []);
+    expect(proposed).toBe(`${'n'.repeat(66)}…${'n'.repeat(31)}-b`);
+    expect(proposeName(long, names(proposed))).toBe(`${'n'.repeat(65)}…${'n'.repeat(30)}-b 2`);
+  });
+
+  it('has no half of a character, which the service could not read', () => {
+    for (let before = 50; before < 100; before++) {
+      for (const long of ['n'.repeat(before) + '😀'.repeat(40), '😀'.repeat(before) + 'n']) {
+        const proposed = proposeName(long, []);
+        expect(proposed.length).toBeLessThanOrEqual(100);
+        expect(encodeURIComponent(proposed)).toContain('%E2%80%A6'); // it throws an error for a half
+      }
+    }
   });
 });

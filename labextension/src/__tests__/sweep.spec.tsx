@@ -13,6 +13,7 @@ import {
   findMode,
   listGrid,
   makeSweep,
+  MOST_JOBS,
   NO_SWEEP,
   splitValues
 } from '../send/sweep';
@@ -336,6 +337,13 @@ describe('the section of the dialog', () => {
     await press('Show all 297 variables');
     expect(fields()).toBe(297);
     expect(words(section)).not.toContain('Show all');
+  });
+
+  it('has room for as many long numbers as a sweep takes, none of which the browser cuts', async () => {
+    const { section } = await open([assigned('lr')]);
+    const field = section.querySelectorAll<HTMLInputElement>('.jp-gq-sweep-names input').item(0);
+    const values = [...Array(MOST_JOBS).keys()].map(number => `0.00000000000000000${number}`);
+    expect(field.maxLength).toBeGreaterThan(values.join(', ').length);
   });
 
   it('names the first four of the names that can vary, and counts the others', async () => {

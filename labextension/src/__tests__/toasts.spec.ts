@@ -26,4 +26,11 @@ describe('the message of a notification', () => {
     expect(quoteName('digits')).toBe('“digits”');
     expect(quoteName('n'.repeat(100)).length).toBeLessThanOrEqual(42);
   });
+
+  it('has no half of a character', () => {
+    for (let before = 0; before < 150; before++) {
+      const long = 'n'.repeat(before) + '😀'.repeat(100);
+      expect(() => encodeURIComponent(quoteName(long) + fitToast(long))).not.toThrow();
+    }
+  });
 });

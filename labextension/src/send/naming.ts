@@ -6,6 +6,7 @@
 
 import { nameSweep } from '../attach/sweep';
 import { isFinal } from '../jobs';
+import { cutMiddle } from '../plain';
 import type { JobSummary } from '../wire';
 
 /** Most characters of a proposed name. */
@@ -14,10 +15,10 @@ const LONGEST = 100;
 /** Return the name, with the first number from 2 on that makes it another one than those of jobs that are not over. */
 export function proposeName(name: string, jobs: readonly JobSummary[]): string {
   const taken = listNames(jobs.filter(job => !isFinal(job.phase)));
-  let proposed = name.slice(0, LONGEST);
+  let proposed = cutMiddle(name, LONGEST);
   for (let number = 2; taken.has(proposed); number++) {
     const end = ` ${number}`;
-    proposed = name.slice(0, LONGEST - end.length) + end;
+    proposed = cutMiddle(name, LONGEST - end.length) + end;
   }
   return proposed;
 }

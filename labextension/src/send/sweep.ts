@@ -3,7 +3,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { isProblem } from '../client';
-import { trimBlanks } from '../plain';
+import { cutEnd, trimBlanks } from '../plain';
 import type { Problem, SweepRequest } from '../wire';
 
 /** The text that the user wrote into the section; "" is an empty field. */
@@ -143,7 +143,7 @@ function findFault(name: string, values: readonly string[], trans: TranslationBu
   if (wrong !== undefined) {
     const message = trans.__(
       '“%1” is not a number, a text in quotes, True, False or None.',
-      wrong.slice(0, 60)
+      cutEnd(wrong, 60)
     );
     return { code: 'invalid_grid', field: fieldOf(name), message };
   }
@@ -153,7 +153,7 @@ function findFault(name: string, values: readonly string[], trans: TranslationBu
   }
   const message = trans.__(
     '“%1” is written twice, and the jobs would be the same. Write it once.',
-    doubled.slice(0, 60)
+    cutEnd(doubled, 60)
   );
   return { code: 'invalid_grid', field: fieldOf(name), message };
 }

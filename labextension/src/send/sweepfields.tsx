@@ -75,6 +75,12 @@ export function SweepSection(given: ISweepProps): React.JSX.Element | null {
 /** The most names with a field before the user asks for all: a long cell assigns hundreds. */
 const MOST_FIELDS = 12;
 
+/**
+ * Most characters in the field of a name: the browser cuts longer text without a word, so that the last number would be
+ * another one. Here, as many values as a sweep takes may have 500 characters each.
+ */
+const LONGEST = 100_000;
+
 /** A field for the values of each name: for the first ones and those in use, until the user asks for all. */
 function Values({ choice, assignments, problem, trans, onChoice }: ISweepProps): React.JSX.Element {
   const [isComplete, setComplete] = React.useState(false);
@@ -90,7 +96,7 @@ function Values({ choice, assignments, problem, trans, onChoice }: ISweepProps):
           label={name}
           hint={trans.__('line %1 of “%2”', line, title)}
           placeholder={value}
-          maxLength={2000}
+          maxLength={LONGEST}
           value={choice.values[name] ?? ''}
           problem={problem}
           onChange={text => onChoice({ ...choice, values: { ...choice.values, [name]: text } })}

@@ -1,12 +1,17 @@
 """What cells import is read soon after they began to run, so that the plan of the dialog has not to read it."""
 
+import asyncio
 import logging
+import os
+import resource
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from jupyter_gq.lab.project.modules import ReadModules
 from jupyter_gq.lab.project.needed import Caps, Code, find_needed
 from jupyter_gq.lab.project.reading_ahead import ReadingAhead
 from jupyter_gq.lab.reading.cells import parse_cell
@@ -69,7 +74,7 @@ def reading() -> ReadingAhead:
 def plan(folder: Path, source: str) -> list[str]:
     tree = parse_cell(source)
     assert tree is not None
-    return sorted(find_needed(folder, Code(trees=[tree]), (), Caps(file=1000, job=2000)).going)
+    return sorted(find_needed(folder, Code(trees=[tree]), (), Caps(file=10_000, job=10_000_000)).going)
 
 
 async def test_a_plan_opens_no_module_that_was_read_when_its_cell_ran(folder, reading, opened):
@@ -89,6 +94,35 @@ async def test_a_plan_reads_a_module_that_was_changed_since(folder, reading, ope
     opened.clear()
     assert plan(folder, "import nets") == ["layers.py", "more.py", "nets.py"]
     assert "nets.py" not in opened
+
+
+async def test_a_plan_beside_the_reading_ahead_opens_no_module_a_second_time(folder, reading, opened):
+    names = [f"part{number}" for number in range(200)]
+    for name in names:
+        (folder / f"{name}.py").write_text("def f(x):\n    return x\n" * 30)
+    opened.clear()
+    source = f"import {', '.join(names)}"
+    reading.note_cells(folder, [source])
+    await eventually(lambda: opened, every=0.0)
+    assert len(await asyncio.to_thread(plan, folder, source)) == 200
+    await reading.finish()
+    assert sorted(opened) == sorted(f"{name}.py" for name in names)
+
+
+async def test_a_module_that_could_not_be_opened_for_a_moment_is_read_by_the_next_plan(folder, reading):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.open(os.devnull, os.O_RDONLY)
+    os.close(free)
+    modules = ReadModules()
+    found = (folder / "nets.py").stat()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+    try:
+        assert modules.read(str(folder / "nets.py"), found) is None
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    references = modules.read(str(folder / "nets.py"), found)
+    assert references is not None
+    assert [each.name for each in references.imports] == ["layers"]
 
 
 async def test_cells_without_imports_and_cells_that_run_again_are_not_read(folder, reading, opened):
@@ -160,3 +194,26 @@ async def test_a_server_that_ends_reads_no_more(folder, opened):
     reading.note_cells(folder, ["import nets"])
     await reading.close()
     assert opened == []
+
+
+async def test_large_cells_that_wait_take_little_memory(folder):
+    reading = ReadingAhead(1000, logging.getLogger(__name__), pause=3600.0)
+    tracemalloc.start()
+    try:
+        for number in range(200):
+            reading.note_cells(folder, [f"import nets\nx{number} = {'a' * 2**19!r}"])
+        assert tracemalloc.get_traced_memory()[0] < 20 * 2**20
+    finally:
+        tracemalloc.stop()
+        await reading.close()
+
+
+async def test_large_cells_that_were_read_take_little_memory(folder, reading):
+    tracemalloc.start()
+    try:
+        for number in range(60):
+            reading.note_cells(folder, [f"import nets\nx{number} = {'a' * 2**19!r}"])
+            await reading.finish()
+        assert tracemalloc.get_traced_memory()[0] < 20 * 2**20
+    finally:
+        tracemalloc.stop()
