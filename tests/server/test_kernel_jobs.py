@@ -465,4 +465,5 @@ async def test_a_kernel_copies_files_of_a_job_into_its_folder(service, kernel, t
 
 async def test_a_cell_that_waits_for_a_job_which_the_service_does_not_know_ends_and_says_so(service, kernel):
     await run(kernel, "%reload_ext jupyter_gq")
-    assert "UsageError: No jobs/job-0." in await run(kernel, "%%train --queue vision --wait\nmodel = 1")
+    said = await run(kernel, "%%train --queue vision --wait\nmodel = 1")
+    assert "UsageError: No job of yours has an id that begins with 'job-0'." in said
