@@ -113,12 +113,13 @@ def _execute(path: Path, names: Mapping[str, Collection[str]], memory: int) -> J
             pass_fds=[report.fileno()],
             start_new_session=True,
         )
+        seen: dict[int, psutil.Process] = {}
         try:
             _send(process, task)
-            is_greedy = _wait(process, report, memory * _MEBIBYTE)
+            is_greedy = _wait(process, report, memory * _MEBIBYTE, seen)
             code = process.poll()
         finally:
-            _kill(process)
+            _kill(process, seen.values())
         return {**_read(report), "code": code, "greedy": memory if is_greedy else 0}
 
 
@@ -129,17 +130,19 @@ def _send(process: "subprocess.Popen[bytes]", task: Mapping[str, object]) -> Non
             stdin.write(json.dumps(task).encode())
 
 
-def _wait(process: "subprocess.Popen[bytes]", report: IO[bytes], memory: int) -> bool:
+def _wait(process: "subprocess.Popen[bytes]", report: IO[bytes], memory: int, seen: dict[int, psutil.Process]) -> bool:
     """Wait until the process has ended, has not begun in time, has not ended at its deadline, or has too much memory.
 
-    Returns whether it has more than `memory` bytes; then it has been told to write its stack.
+    Returns whether it has more than `memory` bytes; then it has been told to write its stack. Adds to `seen` the
+    process and the programs below it, by their ids: a program whose parent has ended is not found any more.
     """
     elapsed = SystemClock().elapsed
     deadline, has_begun = elapsed() + _STARTED_WITHIN, False
     while process.poll() is None and elapsed() < deadline:
         if not has_begun and _size_of(report):
             deadline, has_begun = elapsed() + SECONDS + _ENDED_WITHIN, True
-        if has_begun and _measure_memory(process.pid) > memory:
+        seen |= {each.pid: each for each in _list_processes(process.pid)}
+        if has_begun and _measure_memory(seen.values()) > memory:
             _ask_for_stack(process, report)
             return True
         time.sleep(_INTERVAL)
@@ -168,18 +171,18 @@ def _list_processes(pid: int) -> list[psutil.Process]:
     return []
 
 
-def _measure_memory(pid: int) -> int:
-    """Return how many bytes of memory a process and the programs below it have written to, with the files they read."""
+def _measure_memory(processes: Collection[psutil.Process]) -> int:
+    """Return how many bytes of memory these processes have written to, with the files that they read."""
     sizes = []
-    for process in _list_processes(pid):
+    for process in processes:
         with suppress(OSError, psutil.Error):
             sizes.append(process.memory_info().rss)
     return sum(sizes)
 
 
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """Kill a process, its process group and the programs below it, also those with a session of their own."""
-    for each in _list_processes(process.pid):
+def _kill(process: "subprocess.Popen[bytes]", seen: Collection[psutil.Process]) -> None:
+    """Kill a process, its process group and the programs that were `seen` below it, also in sessions of their own."""
+    for each in seen:
         with suppress(OSError, psutil.Error):
             each.kill()
     with suppress(OSError):

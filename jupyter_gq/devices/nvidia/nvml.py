@@ -28,7 +28,7 @@ from .nvml_library import Handle, Nvml, NvmlError, RunningProcess, find_handle, 
 _MIB = 1024 * 1024
 #: Age in seconds up to which a sample of utilisation counts.
 _WINDOW = 10.0
-#: Seconds back to which the window of a process reaches at most, if its last look is longer ago than `_WINDOW`.
+#: Seconds after which a look at a process counts for nothing.
 _LONGEST_WINDOW = 90.0
 #: Seconds after which the driver is opened anew while a device fails beside others, which may have been reset.
 _REOPENED_EVERY = 60.0
@@ -265,11 +265,11 @@ class NvmlProbe:
     def _utilisation_by_pid(self, device: str, handle: Handle, pids: Sequence[int]) -> dict[int, int] | None:
         """Return each process's highest utilisation since the last look at it, 0 to 100; None if the driver cannot say.
 
-        That is at least the last `_WINDOW` seconds, and at most the last `_LONGEST_WINDOW`. Processes without a sample
-        in that time are left out.
+        That is at least the last `_WINDOW` seconds. A look longer ago than `_LONGEST_WINDOW` counts as none. Processes
+        without a sample in that time are left out.
         """
         now = self._now()
-        known = {pid: look for pid, look in self._looks.get(device, {}).items() if now - look.at >= 0}
+        known = {pid: look for pid, look in self._looks.get(device, {}).items() if _is_recent(look, now)}
         looks = {pid: _look_again(known.get(pid), now) for pid in pids}
         # The driver's time is in microseconds since the epoch; older samples stay in its buffer for long.
         since = {pid: int(min(now - _WINDOW, look.since) * 1_000_000) for pid, look in looks.items()}
@@ -284,8 +284,7 @@ class NvmlProbe:
         for sample in samples:
             if sample.pid in since and sample.timeStamp >= since[sample.pid]:
                 used[sample.pid] = max(used.get(sample.pid, 0), min(100, int(sample.smUtil)))
-        recent = {pid: look for pid, look in known.items() if now - look.at <= _LONGEST_WINDOW}
-        self._looks[device] = {**recent, **looks}
+        self._looks[device] = {**known, **looks}
         return used
 
     def _status_of_error(self, error: NvmlError) -> ProbeStatus:
@@ -337,4 +336,9 @@ def _look_again(last: _Look | None, now: float) -> _Look:
         return _Look(at=now, since=now - _WINDOW)
     if now - last.at < _WINDOW:
         return last
-    return _Look(at=now, since=max(last.at, now - _LONGEST_WINDOW))
+    return _Look(at=now, since=last.at)
+
+
+def _is_recent(look: _Look, now: float) -> bool:
+    """Return whether a look counts: it is not long ago, and no clock was set back since."""
+    return 0 <= now - look.at <= _LONGEST_WINDOW

@@ -199,7 +199,7 @@ def test_usage_rounds_memory_up_and_takes_the_highest_sample_of_the_window():
 
 
 def test_use_between_two_looks_is_seen_however_far_apart_they_are():
-    """An agent may report every 25 s. A look at one process takes nothing from the next look at others."""
+    """An agent may report every 25 s, and again at once. A look takes nothing from one that follows soon."""
     nvml, at = FakeNvml(), [1000.0]
     nvml.running = [SimpleNamespace(pid=pid, usedGpuMemory=0) for pid in (1, 2)]
     probe = NvmlProbe(now=lambda: at[0], load=lambda: nvml)
@@ -212,8 +212,10 @@ def test_use_between_two_looks_is_seen_however_far_apart_they_are():
     at[0] = 1020.0
     assert look(1) == [80]
     at[0] = 1025.0
-    assert look(1, 2) == [0, 80]
+    assert look(1, 2) == [80, 80]
     at[0] = 1031.0
+    assert look(1, 2) == [0, 80]
+    at[0] = 1036.0
     assert look(1, 2) == [0, 0]
 
 
