@@ -49,8 +49,8 @@ MEMORY_MIB = 1024
 _MOST_OF_MACHINE = 0.5
 #: Seconds in which the process has to begin, and those that it may take to write its stack.
 _STARTED_WITHIN, _ENDED_WITHIN = 8.0, 1.0
-#: Seconds between two looks at the process.
-_INTERVAL = 0.02
+#: Seconds between two looks at the process, and two at what is below it, for which all processes are listed.
+_INTERVAL, _PROGRAMS_INTERVAL = 0.02, 0.2
 _MODULE = "jupyter_gq.controller.settings.trial_process"
 #: The signal at which the process writes the stack of its main thread.
 STACK_SIGNAL = signal.SIGUSR1
@@ -137,11 +137,13 @@ def _wait(process: "subprocess.Popen[bytes]", report: IO[bytes], memory: int, se
     process and the programs below it, by their ids: a program whose parent has ended is not found any more.
     """
     elapsed = SystemClock().elapsed
-    deadline, has_begun = elapsed() + _STARTED_WITHIN, False
+    deadline, has_begun, looked_at = elapsed() + _STARTED_WITHIN, False, 0.0
     while process.poll() is None and elapsed() < deadline:
         if not has_begun and _size_of(report):
             deadline, has_begun = elapsed() + SECONDS + _ENDED_WITHIN, True
-        seen |= {each.pid: each for each in _list_processes(process.pid)}
+        if elapsed() - looked_at >= _PROGRAMS_INTERVAL:
+            seen |= {each.pid: each for each in _list_processes(process.pid)}
+            looked_at = elapsed()
         if has_begun and _measure_memory(seen.values()) > memory:
             _ask_for_stack(process, report)
             return True
